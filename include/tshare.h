@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT */
+/**
+ * DOC: libtshare
+ *
+ * Shared memory that tensors live in.
+ *
+ * A program opens a context (struct tshare_ctx), its session with a backend:
+ * the kernel module behind /dev/tshare, or POSIX shared memory where the
+ * module isn't loaded. In it, it creates regions and opens those of others;
+ * a region (struct tshare_region) is memory that is mapped into the process,
+ * and holds one tensor or many (struct tshare_tensor).
+ *
+ *	struct tshare_ctx *ctx;
+ *	struct tshare_tensor *t;
+ *	int64_t shape[] = { 480, 640, 3 };
+ *
+ *	if (tshare_ctx_new(&ctx) < 0 ||
+ *	    tshare_tensor_create(ctx, "frame", TSHARE_UINT8, 3, shape, NULL, &t) < 0)
+ *		errx(1, "%s", tshare_last_error());
+ *	memset(tshare_tensor_data(t), 0x7f, tshare_tensor_nbytes(t));
+ *
+ * Objects are opaque and reference counted: a function that hands one out
+ * hands out a reference, _ref() returns its argument, _unref() returns NULL
+ * and takes NULL. A tensor keeps its region, a region its context. All
+ * functions may be called from any thread; objects may be shared between
+ * threads.
+ *
+ * Functions that can fail return 0 or a negative errno, and store their result
+ * through their last argument only when they succeed. What each errno means is
+ * the same on both backends:
+ *
+ * -EACCES        the region's mode denies the access
+ * -EBADF         fd is not open
+ * -EDQUOT        RLIMIT_MEMLOCK or a limit of the module is reached
+ * -EEXIST        the name is taken
+ * -EINVAL        an argument is malformed; tshare_last_error() names it
+ * -ENAMETOOLONG  a name of more than TSHARE_NAME_MAX bytes
+ * -ENODEV        the backend asked for is not there (no module, no /dev/shm)
+ * -ENOENT        no region of that name, or no tensor of that name in it
+ * -ENOMEM        the memory is not to be had
+ * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes or
+ *                addresses below 4 GiB on shm
+ * -EPERM         neither owner of the name nor privileged
+ * -EPROTO        a peer's shared memory is damaged (shm)
+ * -ERANGE        a tensor is not wholly inside its region
+ *
+ * and what open(2) and mmap(2) may return besides. Sizes are in bytes, shapes
+ * and strides in elements. All functions are there since version 0.1.
+ */
+#ifndef TSHARE_H
+#define TSHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TSHARE_VERSION_MAJOR 0
+#define TSHARE_VERSION_MINOR 1
+
+/* Bytes of a region's or tensor's name, without the terminating NUL. */
+#define TSHARE_NAME_MAX 127
+
+/* The most dimensions of a tensor, and tensors in a region. */
+#define TSHARE_NDIM_LIMIT   32
+#define TSHARE_TENSOR_LIMIT 16384
+
+struct tshare_ctx;
+struct tshare_region;
+struct tshare_tensor;
+
+/* Data types */
+
+/**
+ * struct tshare_dtype - type of a tensor's elements, as in DLPack
+ * @code: type code: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool, ...
+ * @bits: bits of one lane; below 8, elements are packed, low bits first
+ * @lanes: lanes of one element, usually 1
+ */
+struct tshare_dtype {
+	uint8_t code;
+	uint8_t bits;
+	uint16_t lanes;
+};
+
+#ifdef __cplusplus
+#define TSHARE_DTYPE(code, bits) (tshare_dtype{ code, bits, 1 })
+#else
+#define TSHARE_DTYPE(code, bits) ((struct tshare_dtype){ code, bits, 1 })
+#endif
+
+#define TSHARE_BOOL	  TSHARE_DTYPE(6, 8)
+#define TSHARE_INT8	  TSHARE_DTYPE(0, 8)
+#define TSHARE_INT16	  TSHARE_DTYPE(0, 16)
+#define TSHARE_INT32	  TSHARE_DTYPE(0, 32)
+#define TSHARE_INT64	  TSHARE_DTYPE(0, 64)
+#define TSHARE_UINT8	  TSHARE_DTYPE(1, 8)
+#define TSHARE_UINT16	  TSHARE_DTYPE(1, 16)
+#define TSHARE_UINT32	  TSHARE_DTYPE(1, 32)
+#define TSHARE_UINT64	  TSHARE_DTYPE(1, 64)
+#define TSHARE_FLOAT16	  TSHARE_DTYPE(2, 16)
+#define TSHARE_FLOAT32	  TSHARE_DTYPE(2, 32)
+#define TSHARE_FLOAT64	  TSHARE_DTYPE(2, 64)
+#define TSHARE_BFLOAT16	  TSHARE_DTYPE(4, 16)
+#define TSHARE_COMPLEX64  TSHARE_DTYPE(5, 64)
+#define TSHARE_COMPLEX128 TSHARE_DTYPE(5, 128)
+
+/* Bytes that hold the longest name of a type, the terminating NUL included. */
+#define TSHARE_DTYPE_NAME_LEN 32
+
+/**
+ * tshare_dtype_parse() - the type of that name
+ * @name: "bool", "int8" to "int64", "uint8" to "uint64", "float16" to
+ *        "float64", "complex64", "complex128", "bfloat16", "float8_e4m3fn" and
+ *        the other DLPack names, with "x2" and so on behind it for lanes
+ * @dtype: where to store it
+ *
+ * Return: 0, or -EINVAL for a name that is not a type's.
+ */
+int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype);
+
+/**
+ * tshare_dtype_name() - the name of a type, which tshare_dtype_parse() takes
+ * @dtype: the type
+ * @name: where to store it, TSHARE_DTYPE_NAME_LEN bytes
+ *
+ * Return: 0, or -EINVAL for a type that has no name.
+ */
+int tshare_dtype_name(struct tshare_dtype dtype, char *name);
+
+/* Context */
+
+/**
+ * tshare_ctx_new() - open a session with the best backend there is
+ * @ctx: where to store it
+ *
+ * Tries /dev/tshare, then POSIX shared memory. TSHARE_BACKEND=kmod or shm in
+ * the environment forces one.
+ *
+ * The names of regions created in a context go when the context does: at the
+ * last unref (of the context and of all that was made in it), at exit, and
+ * when the process is killed; unless they were made with TSHARE_PERSIST. After
+ * fork() the child holds the context too.
+ *
+ * Return: 0; -ENODEV if the backend is not there; -EACCES if it may not be
+ * used; -EINVAL for another value of TSHARE_BACKEND; what open(2) returns.
+ */
+int tshare_ctx_new(struct tshare_ctx **ctx);
+
+/**
+ * tshare_ctx_new_backend() - open a session with one backend
+ * @backend: "kmod", "shm", or NULL for what tshare_ctx_new() does
+ * @ctx: where to store it
+ *
+ * Return: as tshare_ctx_new().
+ */
+int tshare_ctx_new_backend(const char *backend, struct tshare_ctx **ctx);
+
+struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx);
+struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx);
+
+/**
+ * tshare_ctx_backend() - which backend is it?
+ * @ctx: the context
+ *
+ * Return: "kmod" or "shm".
+ */
+const char *tshare_ctx_backend(const struct tshare_ctx *ctx);
+
+/**
+ * struct tshare_limits - what a context's backend is and allows
+ * @abi_version: version of the module's ABI; 0 on shm
+ * @page_size: bytes; sizes of regions are multiples of it
+ * @huge_page_size: bytes of the largest page that regions are mapped with;
+ *                  equals @page_size where there are no larger ones
+ * @bytes_limit: bytes that all regions together may have
+ * @bytes_used: bytes that all regions together have
+ * @region_bytes_max: bytes that one region of this caller may have now
+ * @contiguous: regions are physically contiguous
+ * @dmabuf: a region's descriptor is a dma-buf
+ */
+struct tshare_limits {
+	uint32_t abi_version;
+	uint32_t page_size;
+	uint32_t huge_page_size;
+	uint64_t bytes_limit;
+	uint64_t bytes_used;
+	uint64_t region_bytes_max;
+	bool contiguous;
+	bool dmabuf;
+};
+
+int tshare_ctx_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
+
+typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
+
+/**
+ * tshare_ctx_set_log_fn() - where a context's messages go
+ * @ctx: the context
+ * @fn: called with a priority of syslog(3) and one line without newline, from
+ *      the thread in which it happened; NULL for standard error
+ * @data: passed to @fn
+ *
+ * By default nothing above LOG_WARNING is written to standard error;
+ * TSHARE_LOG=debug in the environment changes that.
+ */
+void tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data);
+
+/**
+ * tshare_last_error() - what went wrong in this thread's last failed call
+ *
+ * Return: one line that names the argument and the reason, without newline;
+ * valid until the thread's next call into the library; "" if none failed.
+ */
+const char *tshare_last_error(void);
+
+/* Regions */
+
+/* struct tshare_options.flags, and flags of the calls that say so */
+#define TSHARE_PERSIST	  (1U << 0) /* create: the name stays until unlinked */
+#define TSHARE_DMA32	  (1U << 1) /* create: physical addresses below 4 GiB */
+#define TSHARE_CONTIGUOUS (1U << 2) /* create: physically contiguous or -EOPNOTSUPP */
+#define TSHARE_READONLY	  (1U << 3) /* open: read-only, kept by the MMU */
+
+/* Any NUMA node will do. */
+#define TSHARE_ANY_NODE (-1)
+
+/**
+ * struct tshare_options - how to create a region
+ * @size: sizeof(struct tshare_options), so that it can grow
+ * @flags: TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS
+ * @mode: permission bits of the region, 0 to 0777; the umask does not apply
+ * @node: NUMA node that the memory must be on, or TSHARE_ANY_NODE
+ *
+ * Set it with TSHARE_OPTIONS_INIT, then change what matters. NULL in its place
+ * means the same: mode 0600, any node, no flags.
+ */
+struct tshare_options {
+	size_t size;
+	uint32_t flags;
+	uint32_t mode;
+	int32_t node;
+};
+
+#define TSHARE_OPTIONS_INIT { sizeof(struct tshare_options), 0, 0600, TSHARE_ANY_NODE }
+
+/* struct tshare_spec.byte_offset: behind the tensor before, well aligned. */
+#define TSHARE_OFFSET_AUTO UINT64_MAX
+
+/**
+ * struct tshare_spec - a tensor that a new region shall hold
+ * @name: its name in the region, unique there; NULL or "" for none, which one
+ *        tensor may have
+ * @dtype: type of the elements
+ * @ndim: number of dimensions, 0 (a scalar) to TSHARE_NDIM_LIMIT
+ * @shape: elements along each dimension; may be NULL if @ndim is 0
+ * @strides: elements from one index to the next along each dimension, or NULL
+ *           for C-contiguous
+ * @byte_offset: bytes from the region's start to element [0, 0, ...], or
+ *               TSHARE_OFFSET_AUTO
+ */
+struct tshare_spec {
+	const char *name;
+	struct tshare_dtype dtype;
+	int32_t ndim;
+	const int64_t *shape;
+	const int64_t *strides;
+	uint64_t byte_offset;
+};
+
+/**
+ * tshare_region_create() - make a region
+ * @ctx: the context
+ * @name: its name: 1 to TSHARE_NAME_MAX bytes without '/', not "." or "..";
+ *        NULL for none
+ * @size: bytes, or 0 for as many as the tensors need
+ * @specs: the tensors in it; may be NULL if @count is 0
+ * @count: number of tensors, 0 to TSHARE_TENSOR_LIMIT
+ * @options: or NULL
+ * @region: where to store it: mapped, writable, zeroed
+ *
+ * Return: 0; -EINVAL, -ENAMETOOLONG, -ERANGE, -EEXIST, -ENOMEM, -EDQUOT,
+ * -EOPNOTSUPP.
+ */
+int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
+			 const struct tshare_spec *specs, size_t count,
+			 const struct tshare_options *options, struct tshare_region **region);
+
+/**
+ * tshare_region_open() - find a region by its name
+ * @ctx: the context
+ * @name: its name
+ * @flags: TSHARE_READONLY or 0
+ * @region: where to store it, mapped
+ *
+ * Return: 0; -EINVAL, -ENAMETOOLONG, -ENOENT, -EACCES, -EPROTO.
+ */
+int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
+		       struct tshare_region **region);
+
+/**
+ * tshare_region_import() - take a region by its descriptor
+ * @ctx: the context
+ * @fd: from tshare_region_fd() of any process, by SCM_RIGHTS or inheritance;
+ *      duplicated, the caller keeps its own
+ * @flags: TSHARE_READONLY or 0
+ * @region: where to store it, mapped
+ *
+ * A descriptor that was opened read-only gives a read-only region, whatever
+ * @flags say. Descriptors of either backend are taken in either context.
+ *
+ * Return: 0; -EBADF, -EINVAL if @fd is no region's, -EPROTO.
+ */
+int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
+			 struct tshare_region **region);
+
+struct tshare_region *tshare_region_ref(struct tshare_region *region);
+struct tshare_region *tshare_region_unref(struct tshare_region *region);
+
+/* The descriptor that other processes can import: a dma-buf on kmod. The region owns it. */
+int tshare_region_fd(const struct tshare_region *region);
+/* Address of the first byte; aligned to limits.huge_page_size where the region is that large. */
+void *tshare_region_data(const struct tshare_region *region);
+/* Bytes, a multiple of the page size. */
+uint64_t tshare_region_size(const struct tshare_region *region);
+/* Name at the time of create or open; "" for none. */
+const char *tshare_region_name(const struct tshare_region *region);
+/* Unique among the backend's regions alive. */
+uint64_t tshare_region_id(const struct tshare_region *region);
+bool tshare_region_readonly(const struct tshare_region *region);
+/* "kmod" or "shm": whose descriptor it is. */
+const char *tshare_region_backend(const struct tshare_region *region);
+
+/**
+ * struct tshare_region_info - what the backend knows of a region
+ * @id: its id
+ * @size: bytes
+ * @uid: owner
+ * @gid: group
+ * @mode: permission bits
+ * @node: NUMA node, or TSHARE_ANY_NODE if the backend doesn't say
+ * @flags: TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS as they apply, and
+ *         TSHARE_READONLY if the caller may not write
+ * @segments: physically contiguous segments; 0 if the backend doesn't say
+ * @phys_addr: physical address, for CAP_SYS_RAWIO on kmod; else 0
+ * @tensor_count: number of tensors
+ * @name: its name; "" if it has none, or no longer
+ */
+struct tshare_region_info {
+	uint64_t id;
+	uint64_t size;
+	uid_t uid;
+	gid_t gid;
+	uint32_t mode;
+	int32_t node;
+	uint32_t flags;
+	uint32_t segments;
+	uint64_t phys_addr;
+	uint32_t tensor_count;
+	char name[TSHARE_NAME_MAX + 1];
+};
+
+int tshare_region_get_info(struct tshare_region *region, struct tshare_region_info *info);
+
+/* Number of tensors in the region. */
+size_t tshare_region_tensor_count(const struct tshare_region *region);
+
+/**
+ * tshare_region_tensor() - a tensor of the region by its place
+ * @region: the region
+ * @index: 0 to tshare_region_tensor_count() - 1, in the order of creation
+ * @tensor: where to store it
+ *
+ * Return: 0; -ENOENT, -ENOMEM.
+ */
+int tshare_region_tensor(struct tshare_region *region, size_t index,
+			 struct tshare_tensor **tensor);
+
+/**
+ * tshare_region_tensor_by_name() - a tensor of the region by its name
+ * @region: the region
+ * @name: its name in the region
+ * @tensor: where to store it
+ *
+ * Return: 0; -ENOENT, -ENOMEM.
+ */
+int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
+				 struct tshare_tensor **tensor);
+
+/**
+ * tshare_unlink() - remove a region's name
+ * @ctx: the context
+ * @name: the name
+ *
+ * The memory stays for those who use it.
+ *
+ * Return: 0; -EINVAL, -ENAMETOOLONG, -ENOENT, -EPERM.
+ */
+int tshare_unlink(struct tshare_ctx *ctx, const char *name);
+
+/**
+ * tshare_list() - the named regions that the caller may read
+ * @ctx: the context
+ * @fn: called for each; what it returns other than 0 ends the walk
+ * @data: passed to @fn
+ *
+ * Return: 0, what @fn returned, or -ENOMEM.
+ */
+int tshare_list(struct tshare_ctx *ctx,
+		int (*fn)(const struct tshare_region_info *info, void *data), void *data);
+
+/* Tensors */
+
+/**
+ * tshare_tensor_create() - make a region that holds one C-contiguous tensor
+ * @ctx: the context
+ * @name: the region's name, or NULL for none
+ * @dtype: type of the elements
+ * @ndim: number of dimensions
+ * @shape: elements along each dimension
+ * @options: or NULL
+ * @tensor: where to store it: zeroed, writable
+ *
+ * Return: as tshare_region_create().
+ */
+int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare_dtype dtype,
+			 int32_t ndim, const int64_t *shape, const struct tshare_options *options,
+			 struct tshare_tensor **tensor);
+
+/**
+ * tshare_tensor_open() - find the tensor of a region that holds one
+ * @ctx: the context
+ * @name: the region's name
+ * @flags: TSHARE_READONLY or 0
+ * @tensor: where to store it
+ *
+ * Return: as tshare_region_open(); -EINVAL if the region holds none, or more
+ * than one.
+ */
+int tshare_tensor_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
+		       struct tshare_tensor **tensor);
+
+struct tshare_tensor *tshare_tensor_ref(struct tshare_tensor *tensor);
+struct tshare_tensor *tshare_tensor_unref(struct tshare_tensor *tensor);
+
+/* Its region; no reference is taken. */
+struct tshare_region *tshare_tensor_region(const struct tshare_tensor *tensor);
+/* Its name in the region; "" for none. */
+const char *tshare_tensor_name(const struct tshare_tensor *tensor);
+/* Address of element [0, 0, ...]. */
+void *tshare_tensor_data(const struct tshare_tensor *tensor);
+struct tshare_dtype tshare_tensor_dtype(const struct tshare_tensor *tensor);
+int32_t tshare_tensor_ndim(const struct tshare_tensor *tensor);
+/* Elements along each dimension; ndim of them, owned by the tensor. */
+const int64_t *tshare_tensor_shape(const struct tshare_tensor *tensor);
+/* Elements (not bytes) from one index to the next; ndim of them. */
+const int64_t *tshare_tensor_strides(const struct tshare_tensor *tensor);
+/* Bytes from the region's start to element [0, 0, ...]. */
+uint64_t tshare_tensor_byte_offset(const struct tshare_tensor *tensor);
+/* Bytes of all elements, packed: what a contiguous copy would take. */
+uint64_t tshare_tensor_nbytes(const struct tshare_tensor *tensor);
+bool tshare_tensor_readonly(const struct tshare_tensor *tensor);
+/* Whether the elements lie in C order without gaps. */
+bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor);
+
+/* DLPack; for the structures see tshare-dlpack.h or a dlpack.h of your own. */
+
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/**
+ * tshare_tensor_to_dlpack() - export as DLPack, versioned form
+ * @tensor: the tensor; kept until the result's deleter was called
+ * @managed: where to store it; call managed->deleter(managed) when done, from
+ *           any thread
+ *
+ * DLPACK_FLAG_BITMASK_READ_ONLY is set if the tensor is read-only. Strides are
+ * given unless ndim is 0, byte_offset is 0, data is NULL if there are no
+ * elements.
+ *
+ * Return: 0; -ENOMEM.
+ */
+int tshare_tensor_to_dlpack(struct tshare_tensor *tensor,
+			    struct DLManagedTensorVersioned **managed);
+
+/**
+ * tshare_tensor_to_dlpack_legacy() - export as DLPack, the form before 1.0
+ * @tensor: the tensor; kept until the result's deleter was called
+ * @managed: where to store it
+ *
+ * Return: 0; -ENOMEM; -EACCES for a read-only tensor, since this form can't say
+ * so.
+ */
+int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor,
+				   struct DLManagedTensor **managed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TSHARE_H */

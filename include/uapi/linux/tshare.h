@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * tshare: shared memory that tensors live in
+ *
+ * The kernel ABI of the character device /dev/tshare.
+ */
+#ifndef _UAPI_LINUX_TSHARE_H
+#define _UAPI_LINUX_TSHARE_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/**
+ * DOC: overview
+ *
+ * /dev/tshare gives out *regions*: physically contiguous, zeroed memory of any
+ * size from one byte up, each seen through dma-bufs. TSHARE_IOCTL_CREATE makes
+ * a region, TSHARE_IOCTL_OPEN finds one by name or id; both return the file
+ * descriptor of a dma-buf of its own, which carries the access that its opener
+ * has. Everything that is done with the memory is done with that descriptor:
+ * mmap() (MAP_SHARED only), DMA_BUF_IOCTL_SYNC around CPU access where devices
+ * are at work, DMA_BUF_IOCTL_EXPORT_SYNC_FILE and _IMPORT_SYNC_FILE for
+ * fences, SCM_RIGHTS to pass it on, close() to let go. The memory lives until
+ * its last user is gone: a descriptor, a mapping, a device's attachment, a
+ * pinned page or a name.
+ *
+ * A region may have a *name*. Names belong to the IPC namespace in which
+ * /dev/tshare was opened, and to the open file through which they were made:
+ * when the last descriptor of that open file is closed, by close(), exit() or
+ * SIGKILL, its names vanish. TSHARE_CREATE_PERSIST keeps a name until
+ * TSHARE_IOCTL_UNLINK. A vanished name never takes the memory from those who
+ * use it.
+ *
+ * Who may open a region is decided by the region's owner, group and mode, as
+ * for a file; CAP_IPC_OWNER in the user namespace of the IPC namespace passes.
+ *
+ * A region carries an immutable list of *tensor descriptors*. The kernel
+ * checks that each lies inside its region, keeps them, and hands them to every
+ * opener, so that no reader has to trust a writer's memory for shapes.
+ */
+
+/**
+ * DOC: extension rules
+ *
+ * Every command takes one structure. The size of it is part of the command's
+ * number, and a kernel takes any size from that of the structure's first
+ * version on: members that an older program lacks are zero, members that an
+ * older kernel lacks must be zero (-E2BIG otherwise). Zero means what the
+ * kernel did before the member existed. Unknown flags and reserved members
+ * other than zero are -EINVAL. Unknown commands are -ENOTTY.
+ *
+ * Arrays of structures are passed as a pointer, a count and the size of one
+ * element, so that elements can grow in the same way.
+ */
+
+/**
+ * DOC: errors
+ *
+ * What each errno means, for every command of the device:
+ *
+ * E2BIG         the structure (or an array's element) is larger than this
+ *               kernel knows and its unknown part is not zero; or more
+ *               descriptors than TSHARE_DESC_MAX
+ * EACCES        the region's mode denies the access; or a device was to write
+ *               through a read-only dma-buf
+ * EBADF         @fd is not an open file
+ * EDQUOT        RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's
+ *               limits for the module, the namespace or the user is reached
+ * EEXIST        the name is taken
+ * EFAULT        a pointer leads nowhere
+ * EINTR         a fatal signal arrived while memory was searched for
+ * EINVAL        an unknown flag, a reserved member that is not zero, a
+ *               structure smaller than its first version, a size of zero, a
+ *               malformed name, a malformed descriptor, mode bits outside
+ *               0777, a node that is not online, a @fd that is no tshare
+ *               dma-buf, a mapping that is not MAP_SHARED
+ * EMFILE        the process has no descriptor left
+ * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
+ * ENFILE        the system has no open file left
+ * ENOENT        no such name or id in this namespace (or, for open() of the
+ *               device in an IPC namespace other than the initial one: /proc
+ *               is not mounted there)
+ * ENOMEM        no contiguous run of that size, on that node, below that limit
+ * ENOTTY        unknown command
+ * EPERM         neither owner of the name nor privileged
+ * ERANGE        a descriptor's tensor is not wholly inside the region
+ */
+
+/* Any number that is not taken in Documentation/userspace-api/ioctl/ioctl-number.rst. */
+#define TSHARE_IOCTL_MAGIC 0xC8
+
+/* The version of this ABI that TSHARE_IOCTL_QUERY reports; extensions don't change it. */
+#define TSHARE_ABI_VERSION 1
+
+/* Bytes of a region's or tensor's name, the terminating NUL included. */
+#define TSHARE_NAME_LEN 128
+
+/* The most dimensions that a tensor can have. */
+#define TSHARE_NDIM_MAX 32
+
+/* The most tensors that a region can describe. */
+#define TSHARE_DESC_MAX 16384
+
+/* Any NUMA node will do. */
+#define TSHARE_NODE_ANY (-1)
+
+/**
+ * struct tshare_desc - what one tensor of a region looks like
+ * @byte_offset: bytes from the region's start to element [0, 0, ...]
+ * @dtype_code: type code, as in DLPack (0 int, 1 uint, 2 float, 4 bfloat, 5
+ *              complex, 6 bool, ...); not interpreted by the kernel
+ * @dtype_bits: bits of one lane, 1 to 255; below 8, elements are packed
+ * @dtype_lanes: lanes of one element, from 1
+ * @ndim: number of dimensions, 0 (a scalar) to TSHARE_NDIM_MAX
+ * @flags: must be zero
+ * @reserved: must be zero
+ * @shape: elements along each dimension, from 0; beyond @ndim zero
+ * @strides: elements (not bytes) from one index to the next along each
+ *           dimension, may be negative; beyond @ndim zero
+ * @name: the tensor's name in its region, NUL-terminated, without '/'; may be
+ *        empty
+ *
+ * Every element must lie wholly inside the region. A tensor with a dimension
+ * of zero has no element; its @byte_offset may equal the region's size.
+ */
+struct tshare_desc {
+	__u64 byte_offset;
+	__u8 dtype_code;
+	__u8 dtype_bits;
+	__u16 dtype_lanes;
+	__u32 ndim;
+	__u32 flags;
+	__u32 reserved[3];
+	__s64 shape[TSHARE_NDIM_MAX];
+	__s64 strides[TSHARE_NDIM_MAX];
+	char name[TSHARE_NAME_LEN];
+};
+
+/* struct tshare_query.features: what this kernel and machine can do. */
+#define TSHARE_FEATURE_HUGE_MAP (1ULL << 0) /* mappings are made 2 MiB at a time */
+
+/**
+ * struct tshare_query - ioctl(TSHARE_IOCTL_QUERY)
+ * @flags: in: must be zero
+ * @version: out: TSHARE_ABI_VERSION of the module
+ * @features: out: TSHARE_FEATURE_*
+ * @page_size: out: bytes of a page; sizes of regions are multiples of it
+ * @huge_page_size: out: bytes of the largest page that regions are made of and
+ *                  mapped with; align mappings to it
+ * @name_len: out: TSHARE_NAME_LEN of the module
+ * @ndim_max: out: TSHARE_NDIM_MAX of the module
+ * @desc_max: out: TSHARE_DESC_MAX of the module
+ * @reserved: out: zero
+ * @bytes_limit: out: bytes that all regions together may have
+ * @bytes_used: out: bytes that all regions together have
+ * @region_bytes_max: out: bytes that one region of this caller may have now,
+ *                    by all limits that apply to it; whether there is a
+ *                    contiguous run of that size only CREATE can tell
+ *
+ * Says what the module is and what it allows. Needs no permission beyond that
+ * to open the device.
+ */
+struct tshare_query {
+	__u32 flags;
+	__u32 version;
+	__u64 features;
+	__u32 page_size;
+	__u32 huge_page_size;
+	__u32 name_len;
+	__u32 ndim_max;
+	__u32 desc_max;
+	__u32 reserved;
+	__u64 bytes_limit;
+	__u64 bytes_used;
+	__u64 region_bytes_max;
+};
+
+/* struct tshare_create.flags */
+#define TSHARE_CREATE_PERSIST	 (1U << 0) /* the name stays until it is unlinked */
+#define TSHARE_CREATE_DMA32	 (1U << 1) /* physical addresses below 4 GiB */
+#define TSHARE_CREATE_NO_CLOEXEC (1U << 2) /* the descriptor survives execve() */
+
+/**
+ * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
+ * @size: in: bytes wanted, from 1; out: bytes of the region, rounded up to
+ *        whole pages
+ * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST needs a name
+ * @mode: in: permission bits, 0 to 0777; execute bits mean nothing
+ * @node: in: NUMA node that the memory must be on, or TSHARE_NODE_ANY
+ * @desc_count: in: number of tensor descriptors, 0 to TSHARE_DESC_MAX
+ * @descs: in: pointer to an array of struct tshare_desc
+ * @desc_size: in: sizeof(struct tshare_desc), bytes; may be zero when
+ *             @desc_count is
+ * @fd: out: descriptor of a dma-buf of the region, readable and writable
+ * @id: out: the region's id, never used again while the module is loaded
+ * @reserved: in: must be zero
+ * @name: in: NUL-terminated name without '/', not "." or ".."; empty for none
+ *
+ * Makes a region of zeroed, physically contiguous memory. Its owner and group
+ * are the caller's. On failure nothing is left behind.
+ */
+struct tshare_create {
+	__u64 size;
+	__u32 flags;
+	__u32 mode;
+	__s32 node;
+	__u32 desc_count;
+	__aligned_u64 descs;
+	__u32 desc_size;
+	__s32 fd;
+	__u64 id;
+	__u64 reserved;
+	char name[TSHARE_NAME_LEN];
+};
+
+/* struct tshare_open.flags */
+#define TSHARE_OPEN_WRITE      (1U << 0) /* for writing too; else read-only */
+#define TSHARE_OPEN_NO_CLOEXEC (1U << 1) /* the descriptor survives execve() */
+
+/**
+ * struct tshare_open - ioctl(TSHARE_IOCTL_OPEN)
+ * @flags: in: TSHARE_OPEN_*
+ * @fd: out: descriptor of a dma-buf of the region
+ * @id: in: the region's id if @name is empty, else must be zero; out: its id
+ * @size: out: bytes of the region
+ * @descs: in: pointer to an array of struct tshare_desc to fill, or zero
+ * @desc_count: in: elements in @descs; out: descriptors that the region has,
+ *              which may be more than were stored
+ * @desc_size: in: bytes of one element of @descs; may be zero when
+ *             @desc_count is
+ * @reserved: in: must be zero
+ * @name: in: name of the region, or empty to go by @id
+ *
+ * Gives a dma-buf of a region that exists, with the access asked for. A
+ * read-only one can't be mapped writable, nor made so with mprotect(), nor
+ * imported by a device for writing. An id finds regions of the caller's
+ * namespace; with CAP_SYS_ADMIN in the initial user namespace, of any.
+ */
+struct tshare_open {
+	__u32 flags;
+	__s32 fd;
+	__u64 id;
+	__u64 size;
+	__aligned_u64 descs;
+	__u32 desc_count;
+	__u32 desc_size;
+	__u64 reserved;
+	char name[TSHARE_NAME_LEN];
+};
+
+/**
+ * struct tshare_unlink - ioctl(TSHARE_IOCTL_UNLINK)
+ * @flags: in: must be zero
+ * @reserved: in: must be zero
+ * @id: in: id of the region whose name is to go if @name is empty, else must
+ *      be zero; reaches other namespaces as in TSHARE_IOCTL_OPEN
+ * @name: in: the name
+ *
+ * Removes a name. The memory stays for those who use it. Needs to be the
+ * region's owner, or CAP_IPC_OWNER as above.
+ */
+struct tshare_unlink {
+	__u32 flags;
+	__u32 reserved;
+	__u64 id;
+	char name[TSHARE_NAME_LEN];
+};
+
+/* struct tshare_info.region_flags and struct tshare_list_entry.region_flags */
+#define TSHARE_REGION_PERSIST  (1U << 0) /* its name stays until unlinked */
+#define TSHARE_REGION_DMA32    (1U << 1) /* was asked to be below 4 GiB */
+#define TSHARE_REGION_WRITABLE (1U << 2) /* this dma-buf (INFO) or caller (LIST) may write */
+#define TSHARE_REGION_PHYS     (1U << 3) /* INFO: @phys_addr is given */
+
+/**
+ * struct tshare_info - ioctl(TSHARE_IOCTL_INFO)
+ * @fd: in: descriptor of a dma-buf that this device exported
+ * @flags: in: must be zero
+ * @id: out: the region's id
+ * @size: out: bytes of the region
+ * @uid: out: owner, as the caller's user namespace knows it
+ * @gid: out: group, likewise
+ * @mode: out: permission bits
+ * @node: out: NUMA node that the memory is on
+ * @region_flags: out: TSHARE_REGION_*
+ * @segments: out: physically contiguous segments that the memory consists of
+ * @phys_addr: out: physical address of the first byte for callers with
+ *             CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags; else 0
+ * @descs: in: pointer to an array of struct tshare_desc to fill, or zero
+ * @desc_count: in: elements in @descs; out: descriptors that the region has,
+ *              which may be more than were stored
+ * @desc_size: in: bytes of one element of @descs; may be zero when
+ *             @desc_count is
+ * @reserved: in: must be zero
+ * @name: out: the region's name, empty if it has none or it is gone
+ *
+ * Tells about a region. Whoever has the descriptor may ask; the device may be
+ * opened in another namespace than the region was made in.
+ */
+struct tshare_info {
+	__s32 fd;
+	__u32 flags;
+	__u64 id;
+	__u64 size;
+	__u32 uid;
+	__u32 gid;
+	__u32 mode;
+	__s32 node;
+	__u32 region_flags;
+	__u32 segments;
+	__u64 phys_addr;
+	__aligned_u64 descs;
+	__u32 desc_count;
+	__u32 desc_size;
+	__u64 reserved;
+	char name[TSHARE_NAME_LEN];
+};
+
+/**
+ * struct tshare_list_entry - one region in a TSHARE_IOCTL_LIST
+ * @id: the region's id
+ * @size: bytes of the region
+ * @uid: owner, as the caller's user namespace knows it
+ * @gid: group, likewise
+ * @mode: permission bits
+ * @node: NUMA node that the memory is on
+ * @region_flags: TSHARE_REGION_*
+ * @desc_count: number of tensors described
+ * @name: name, empty if it has none
+ */
+struct tshare_list_entry {
+	__u64 id;
+	__u64 size;
+	__u32 uid;
+	__u32 gid;
+	__u32 mode;
+	__s32 node;
+	__u32 region_flags;
+	__u32 desc_count;
+	char name[TSHARE_NAME_LEN];
+};
+
+/* struct tshare_list.flags */
+#define TSHARE_LIST_ALL (1U << 0) /* every namespace's; needs CAP_SYS_ADMIN in the initial user namespace */
+
+/**
+ * struct tshare_list - ioctl(TSHARE_IOCTL_LIST)
+ * @cursor: in: 0 to begin, else what the call before stored here; out: where
+ *          to go on
+ * @entries: in: pointer to an array of struct tshare_list_entry
+ * @count: in: elements in @entries, from 1; out: elements stored, less than
+ *         asked for at the end of the list
+ * @entry_size: in: sizeof(struct tshare_list_entry), bytes
+ * @flags: in: TSHARE_LIST_*
+ * @reserved: in: must be zero
+ *
+ * Lists the regions of the caller's namespace that it may read, by rising id,
+ * named or not. What is created or goes between two calls may be missing or
+ * listed; nothing is listed twice.
+ */
+struct tshare_list {
+	__u64 cursor;
+	__aligned_u64 entries;
+	__u32 count;
+	__u32 entry_size;
+	__u32 flags;
+	__u32 reserved;
+};
+
+#define TSHARE_IOCTL_QUERY  _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
+#define TSHARE_IOCTL_CREATE _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
+#define TSHARE_IOCTL_OPEN   _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
+#define TSHARE_IOCTL_UNLINK _IOWR(TSHARE_IOCTL_MAGIC, 0x03, struct tshare_unlink)
+#define TSHARE_IOCTL_INFO   _IOWR(TSHARE_IOCTL_MAGIC, 0x04, struct tshare_info)
+#define TSHARE_IOCTL_LIST   _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
+
+#endif /* _UAPI_LINUX_TSHARE_H */

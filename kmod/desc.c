@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Validation of names and tensor descriptors.
+ *
+ * Compiled into the module and into the library: whoever accepts a descriptor,
+ * from an ioctl or from a peer's shared memory, accepts it here. Nothing in
+ * this file allocates, sleeps or trusts its input.
+ */
+#ifdef __KERNEL__
+#include <linux/errno.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#else
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#endif
+
+#include "desc.h"
+
+static int reject(const char **why, const char *text, int err)
+{
+	if (why)
+		*why = text;
+	return err;
+}
+
+/**
+ * tshare_name_check() - is this the name of a region?
+ * @name: TSHARE_NAME_LEN bytes
+ * @why: where to store what is wrong, a static string; or NULL
+ *
+ * An empty name is none, and fine here.
+ *
+ * Return: 0, -ENAMETOOLONG without a terminating NUL, -EINVAL with a '/' or
+ * for "." and "..".
+ */
+int tshare_name_check(const char name[TSHARE_NAME_LEN], const char **why)
+{
+	if (!memchr(name, '\0', TSHARE_NAME_LEN))
+		return reject(why, "name: longer than 127 bytes", -ENAMETOOLONG);
+	if (strchr(name, '/'))
+		return reject(why, "name: has a '/'", -EINVAL);
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return reject(why, "name: is \".\" or \"..\"", -EINVAL);
+	return 0;
+}
+
+/*
+ * Widens [*first, *last], the lowest and highest element relative to element
+ * [0, 0, ...], by one dimension of @n > 0 elements. False on overflow.
+ */
+static bool extend(__s64 *first, __s64 *last, __s64 n, __s64 stride)
+{
+	__s64 span;
+
+	if (__builtin_mul_overflow(n - 1, stride, &span))
+		return false;
+	return !__builtin_add_overflow(span < 0 ? *first : *last, span,
+				       span < 0 ? first : last);
+}
+
+/**
+ * tshare_desc_check() - does this descriptor describe a tensor in its region?
+ * @desc: the descriptor
+ * @region_size: bytes of the region
+ * @why: where to store what is wrong, a static string that names the member;
+ *       or NULL
+ *
+ * Return: 0, -ENAMETOOLONG or -EINVAL for a malformed descriptor, -ERANGE
+ * for a tensor that is not wholly inside the region.
+ */
+int tshare_desc_check(const struct tshare_desc *desc, __u64 region_size, const char **why)
+{
+	__u64 element_bits = (__u64)desc->dtype_bits * desc->dtype_lanes;
+	__s64 first = 0, last = 0, start_bits, low, high, end;
+	bool empty = false;
+	int err;
+	__u32 i;
+
+	err = tshare_name_check(desc->name, why);
+	if (err)
+		return err;
+	if (!element_bits)
+		return reject(why, "dtype: has no bits or no lanes", -EINVAL);
+	if (desc->ndim > TSHARE_NDIM_MAX)
+		return reject(why, "ndim: more than 32 dimensions", -EINVAL);
+	if (desc->flags)
+		return reject(why, "flags: unknown", -EINVAL);
+	for (i = 0; i < sizeof(desc->reserved) / sizeof(desc->reserved[0]); i++)
+		if (desc->reserved[i])
+			return reject(why, "reserved: not zero", -EINVAL);
+	for (i = 0; i < desc->ndim; i++) {
+		if (desc->shape[i] < 0)
+			return reject(why, "shape: has a negative dimension", -EINVAL);
+		empty |= !desc->shape[i];
+	}
+	for (; i < TSHARE_NDIM_MAX; i++)
+		if (desc->shape[i] || desc->strides[i])
+			return reject(why, "shape, strides: not zero beyond ndim", -EINVAL);
+
+	if (desc->byte_offset > region_size)
+		return reject(why, "byte_offset: beyond the region", -ERANGE);
+	if (empty)
+		return 0;
+	for (i = 0; i < desc->ndim; i++)
+		if (!extend(&first, &last, desc->shape[i], desc->strides[i]))
+			return reject(why, "shape, strides: overflow", -ERANGE);
+
+	/* In bits, so that packed sub-byte elements are held to the last one. */
+	if (__builtin_mul_overflow(desc->byte_offset, 8, &start_bits) ||
+	    __builtin_mul_overflow(region_size, 8, &end) ||
+	    __builtin_mul_overflow(first, element_bits, &low) ||
+	    __builtin_add_overflow(low, start_bits, &low) ||
+	    __builtin_add_overflow(last, 1, &last) ||
+	    __builtin_mul_overflow(last, element_bits, &high) ||
+	    __builtin_add_overflow(high, start_bits, &high))
+		return reject(why, "shape, strides: overflow", -ERANGE);
+	if (low < 0)
+		return reject(why, "strides: reach before the region", -ERANGE);
+	if (high > end)
+		return reject(why, "shape, strides: reach beyond the region", -ERANGE);
+	return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The whole contract of a backend.
+ *
+ * A backend gives out memory by name and describes it. It knows neither
+ * tensors' meaning nor the public API; backends never see one another. What
+ * holds for every operation:
+ *
+ * - Arguments were checked by the caller (ctx.c, region.c): names by
+ *   tshare_name_check(), descriptors by tshare_desc_check() against a size that
+ *   is a whole number of pages, flags against what the API knows, mode against
+ *   0777. A backend refuses with -EOPNOTSUPP what it can't give.
+ * - Results go through the last argument and are stored on success only. A
+ *   failed operation leaves nothing behind: no name, no descriptor, no memory.
+ * - Any thread may call at any time; a backend locks for itself.
+ * - Errors are negative errno values with the meaning of tshare.h; the text for
+ *   tshare_last_error() is set by whoever knows it best (see error.h).
+ */
+#ifndef TSHARE_BACKEND_H
+#define TSHARE_BACKEND_H
+
+#include <linux/tshare.h>
+
+#include "tshare.h"
+
+/* What the API asks for when it creates a region. */
+struct backend_request {
+	const char *name;	/* "" for none */
+	uint64_t size;		/* whole pages, from one */
+	uint32_t flags;		/* TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS */
+	uint32_t mode;
+	int32_t node;		/* TSHARE_ANY_NODE or a node */
+	const struct tshare_desc *descs;
+	size_t desc_count;
+};
+
+/*
+ * A region that a backend handed out. The caller owns @fd and @descs, and
+ * releases them with close() and free().
+ */
+struct backend_region {
+	int fd;			/* what another process can import; O_CLOEXEC */
+	bool readonly;		/* whether @fd can't be mapped writable */
+	uint64_t id;
+	uint64_t size;		/* bytes that can be mapped from @map_offset on */
+	uint64_t map_offset;	/* where in @fd the region's first byte is */
+	struct tshare_desc *descs;	/* validated against @size */
+	size_t desc_count;
+	char name[TSHARE_NAME_LEN];
+};
+
+struct backend_ops {
+	const char *name;	/* "kmod", "shm" */
+
+	/*
+	 * Opens a session, or says why there is none: -ENODEV, -EACCES, or what
+	 * open() gave.
+	 */
+	int (*open)(void **session);
+
+	/*
+	 * Ends it. Names that were made in it and don't persist are gone on
+	 * return, unless another process holds the session too, by fork().
+	 */
+	void (*close)(void *session);
+
+	int (*limits)(void *session, struct tshare_limits *limits);
+	int (*create)(void *session, const struct backend_request *request,
+		      struct backend_region *region);
+	int (*lookup)(void *session, const char *name, bool readonly,
+		      struct backend_region *region);
+
+	/*
+	 * Takes another process's descriptor. @fd stays the caller's. -EINVAL
+	 * if it isn't this backend's: the API then asks the next one. Works
+	 * without a session (@session is NULL) where the backend can do so,
+	 * else -ENODEV.
+	 */
+	int (*import)(void *session, int fd, bool readonly, struct backend_region *region);
+
+	int (*unlink)(void *session, const char *name);
+	int (*list)(void *session,
+		    int (*fn)(const struct tshare_region_info *info, void *data), void *data);
+
+	/* What is known of the region behind @fd, which is this backend's. */
+	int (*info)(void *session, int fd, struct tshare_region_info *info);
+};
+
+extern const struct backend_ops tshare_backend_kmod;
+extern const struct backend_ops tshare_backend_shm;
+
+#endif /* TSHARE_BACKEND_H */
