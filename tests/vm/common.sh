@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# What the scripts of tests/ share; to be sourced, not run.
+
+# shellcheck disable=SC2034 # for who sources this
+CALLERS_PATH=$PATH
+# depmod and mkfs.ext4 are where a user's PATH does not look.
+PATH=$PATH:/usr/sbin:/sbin
+# shellcheck disable=SC2034
+ROOT=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
+TSHARE_CACHE=${XDG_CACHE_HOME:-${HOME:?}/.cache}/tshare
+
+die() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 2
+}
+
+say() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+# usage FILE: the comment at the head of FILE, which is its help text.
+usage() {
+	sed -n '3,/^$/s/^# \{0,1\}//p' "$1"
+}
+
+# Package lists of our own, so that a newer kernel's suite never becomes part
+# of the machine's configuration. The mirror is whichever the machine uses.
+APT_STATE=$TSHARE_CACHE/apt
+
+private_apt() {
+	local tool=$1
+	shift
+	"$tool" -q -o Dir::Etc::SourceList="$APT_STATE/sources.list" \
+		-o Dir::Etc::SourceParts=/dev/null \
+		-o Dir::State::Lists="$APT_STATE/lists" \
+		-o Dir::Cache="$APT_STATE/cache" \
+		-o APT::Sandbox::User="$(id -un)" "$@"
+}
+
+# mirror RELEASE: the URI this machine fetches the Debian suite RELEASE from.
+mirror() {
+	# shellcheck disable=SC2016 # apt's own variables
+	apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' \
+		'Created-By: Packages' |
+		awk -v release="$1" '$1 == release && $2 == "main" { print $3; exit }'
+}
+
+# The kernels are those of bookworm, also where the machine itself is newer.
+private_apt_update() {
+	local codename main security key=/usr/share/keyrings/debian-archive-keyring.gpg
+	# shellcheck source=/dev/null
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	main=$(mirror "$codename")
+	security=$(mirror "$codename-security")
+	[ -n "$main" ] || die "apt has no source for Debian '$codename'"
+	mkdir -p "$APT_STATE"/{lists,cache/archives}/partial
+	{
+		echo "deb [signed-by=$key] $main bookworm main"
+		echo "deb [signed-by=$key] $main bookworm-backports main"
+		[ -z "$security" ] ||
+			echo "deb [signed-by=$key] $security bookworm-security main"
+	} > "$APT_STATE/sources.list"
+	private_apt apt-get update >&2
+}
+
+# unpack_packages DIR PACKAGE...: what the packages hold, without installing.
+unpack_packages() {
+	local dir=$1 debs
+	shift
+	debs=$(mktemp -d "$dir/debs.XXXXXX")
+	(cd "$debs" && private_apt apt-get download "$@" >&2)
+	local deb
+	for deb in "$debs"/*.deb; do
+		dpkg -x "$deb" "$dir"
+	done
+	rm -r "$debs"
+}
