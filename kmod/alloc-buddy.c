@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The first rung: the page allocator's own blocks, up to one chunk. */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+
+#include "alloc.h"
+#include "compat.h"
+
+static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
+{
+	unsigned int order = get_order(req->nr_pages << PAGE_SHIFT);
+	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+	bool chunk = TSHARE_CHUNK_ORDER && req->nr_pages == TSHARE_CHUNK_PAGES;
+	struct page *page;
+	unsigned long i;
+
+	/*
+	 * A run of more than a chunk must be made of several folios, which
+	 * blocks of a higher order can't be split into with what is exported.
+	 */
+	if (order > HPAGE_PMD_ORDER || (TSHARE_CHUNK_ORDER && req->nr_pages > TSHARE_CHUNK_PAGES))
+		return -ENOMEM;
+
+	/* There is a rung behind this one, which works harder on large sizes. */
+	gfp |= order > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
+	if (req->dma32)
+		gfp |= GFP_DMA32;
+	if (req->node != NUMA_NO_NODE)
+		gfp |= __GFP_THISNODE;
+	if (chunk)
+		gfp |= __GFP_COMP;
+
+	page = alloc_pages_node(req->node, gfp, order);
+	if (!page)
+		return -ENOMEM;
+	if (!chunk) {
+		split_page(page, order);
+		for (i = req->nr_pages; i < 1UL << order; i++)
+			__free_page(page + i);
+	}
+	*pfn = page_to_pfn(page);
+	return 0;
+}
+
+const struct tshare_rung tshare_rung_buddy = {
+	.name = "buddy",
+	.alloc = buddy_alloc,
+};

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The second rung: look for a stretch of memory that is free or holds only what
+ * can be moved away, and have alloc_contig_range() empty it.
+ *
+ * A stretch may begin at any chunk: those aligned to their own size are far
+ * fewer, and a large run that exists would be missed. The stretch is taken
+ * chunk by chunk, so that the first chunk that can't be emptied tells where to
+ * go on.
+ */
+#include <linux/highmem.h>
+#include <linux/hugetlb.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/mutex.h>
+#include <linux/sched/signal.h>
+
+#include "alloc.h"
+#include "compat.h"
+
+#ifdef CONFIG_CONTIG_ALLOC
+
+/* Isolation of page blocks by two at a time only makes both fail. */
+static DEFINE_MUTEX(contig_lock);
+
+/* Might alloc_contig_range() get this page? A guess; it tells for sure. */
+static bool page_acceptable(struct zone *zone, unsigned long pfn)
+{
+	struct page *page = pfn_to_online_page(pfn);
+
+	if (!page || page_zone(page) != zone || PageReserved(page) || PageHuge(page))
+		return false;
+	return PageBuddy(page) || PageLRU(compound_head(page)) ||
+	       (!page_count(page) && !PageSlab(page));
+}
+
+static int zero_pages(unsigned long pfn, unsigned long nr)
+{
+	unsigned long i;
+
+	/* What alloc_contig_range() gave is zeroed then already. */
+	if (want_init_on_alloc(0))
+		return 0;
+	for (i = 0; i < nr; i++) {
+		if (!(i % SZ_512) && fatal_signal_pending(current))
+			return -EINTR;
+		clear_highpage(pfn_to_page(pfn + i));
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Takes and zeroes the run at @pfn. On failure stores in @bad a page that
+ * could not be had, and keeps nothing.
+ */
+static int take_run(unsigned long pfn, unsigned long nr, unsigned long *bad)
+{
+	unsigned long taken = 0;
+	int err = 0;
+
+	while (taken < nr) {
+		unsigned long step = min(nr - taken, pageblock_nr_pages);
+
+		if (fatal_signal_pending(current))
+			err = -EINTR;
+		else if (TSHARE_CHUNK_ORDER && step == TSHARE_CHUNK_PAGES)
+			err = tshare_contig_take_chunk(pfn + taken);
+		else
+			err = tshare_contig_take_pages(pfn + taken, step);
+		if (err) {
+			*bad = pfn + taken + step - 1;
+			goto err_free;
+		}
+		taken += step;
+		cond_resched();
+	}
+	err = zero_pages(pfn, nr);
+	if (err)
+		goto err_free;
+	return 0;
+
+err_free:
+	tshare_run_free(pfn, taken);
+	return err;
+}
+
+static int search_zone(struct zone *zone, const struct tshare_request *req, unsigned long *pfn)
+{
+	unsigned long end = zone_end_pfn(zone);
+	unsigned long start, bad;
+
+	if (req->dma32)
+		end = min(end, PHYS_PFN(SZ_4G));
+
+	start = round_up(zone->zone_start_pfn, pageblock_nr_pages);
+	while (start < end && req->nr_pages <= end - start) {
+		int err;
+
+		/* Backwards: the offender found is the last, and the jump longest. */
+		for (bad = start + req->nr_pages; bad-- > start;)
+			if (!page_acceptable(zone, bad))
+				break;
+		if (bad + 1 == start) {
+			err = take_run(start, req->nr_pages, &bad);
+			if (!err) {
+				*pfn = start;
+				return 0;
+			}
+			if (err != -EBUSY)
+				return err;
+		}
+		start = round_up(bad + 1, pageblock_nr_pages);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return -ENOMEM;
+}
+
+static int search_node(int nid, const struct tshare_request *req, unsigned long *pfn)
+{
+	int type, err = -ENOMEM;
+
+	/* ZONE_MOVABLE lies above these: its pages can't be pinned for long. */
+	for (type = ZONE_NORMAL; type >= 0 && err == -ENOMEM; type--) {
+		struct zone *zone = &NODE_DATA(nid)->node_zones[type];
+
+		if (populated_zone(zone))
+			err = search_zone(zone, req, pfn);
+	}
+	return err;
+}
+
+static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
+{
+	int local = req->node == NUMA_NO_NODE ? numa_mem_id() : req->node;
+	int nid, err;
+
+	if (mutex_lock_killable(&contig_lock))
+		return -EINTR;
+	err = search_node(local, req, pfn);
+	if (req->node == NUMA_NO_NODE) {
+		for_each_online_node(nid) {
+			if (err != -ENOMEM)
+				break;
+			if (nid != local)
+				err = search_node(nid, req, pfn);
+		}
+	}
+	mutex_unlock(&contig_lock);
+	return err;
+}
+
+#else
+
+static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
+{
+	return -ENOMEM;
+}
+
+#endif /* CONFIG_CONTIG_ALLOC */
+
+const struct tshare_rung tshare_rung_contig = {
+	.name = "contig",
+	.alloc = contig_alloc,
+};

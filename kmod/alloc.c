@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ladder of sources of contiguous memory.
+ *
+ * CMA areas and ZONE_MOVABLE are no rungs: what they give can't be pinned for
+ * long, which is what devices, io_uring and RDMA do with it.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+
+#include "alloc.h"
+#include "compat.h"
+
+static const struct tshare_rung *const rungs[] = {
+	&tshare_rung_buddy,
+	&tshare_rung_contig,
+};
+
+/* Pages of the run that are in folios of TSHARE_CHUNK_ORDER; the rest are single. */
+static unsigned long chunked_pages(unsigned long nr_pages)
+{
+	return round_down(nr_pages, TSHARE_CHUNK_PAGES);
+}
+
+/*
+ * Core mm maps a folio with one entry only at a virtual address that is
+ * congruent with its offset in the file, which it reads from the folio.
+ */
+static void number_folios(unsigned long pfn, unsigned long nr_pages)
+{
+	unsigned long i = 0;
+
+	while (i < nr_pages) {
+		page_folio(pfn_to_page(pfn + i))->index = i;
+		i += i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+	}
+}
+
+/**
+ * tshare_run_alloc() - find memory on the first rung that has it
+ * @req: what is wanted
+ * @pfn: where to store the first page frame number
+ *
+ * Return: 0, -ENOMEM, -EINTR.
+ */
+int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
+{
+	int i, err = -ENOMEM;
+
+	for (i = 0; i < ARRAY_SIZE(rungs); i++) {
+		err = rungs[i]->alloc(req, pfn);
+		pr_debug("%s: %lu pages, node %d: %d\n", rungs[i]->name, req->nr_pages,
+			 req->node, err);
+		if (err != -ENOMEM)
+			break;
+	}
+	if (!err)
+		number_folios(*pfn, req->nr_pages);
+	return err;
+}
+
+/**
+ * tshare_run_free() - give a run back
+ * @pfn: its first page frame number
+ * @nr_pages: its pages
+ *
+ * Drops the one reference on each folio. A folio that somebody has pinned
+ * stays with them and goes when they let go.
+ */
+void tshare_run_free(unsigned long pfn, unsigned long nr_pages)
+{
+	unsigned long i = 0;
+
+	while (i < nr_pages) {
+		struct page *page = pfn_to_page(pfn + i);
+
+		i += i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		put_page(page);
+		cond_resched();
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where contiguous memory comes from: a ladder of rungs, one file each, tried
+ * in order until one gives the run.
+ */
+#ifndef TSHARE_ALLOC_H
+#define TSHARE_ALLOC_H
+
+#include <linux/types.h>
+
+/**
+ * struct tshare_request - the memory that is wanted
+ * @nr_pages: pages, from 1
+ * @node: NUMA node, or NUMA_NO_NODE for any, the caller's first
+ * @dma32: physical addresses below 4 GiB
+ */
+struct tshare_request {
+	unsigned long nr_pages;
+	int node;
+	bool dma32;
+};
+
+/**
+ * struct tshare_rung - one source of contiguous memory
+ * @name: for debug messages
+ * @alloc: stores the first page frame number of one physically contiguous run
+ *         of zeroed pages that can be pinned, or fails with -ENOMEM (the next
+ *         rung may try) or -EINTR (a fatal signal; none will). Whole chunks of
+ *         the run are folios of TSHARE_CHUNK_ORDER, the rest behind them
+ *         single pages, with one reference each.
+ */
+struct tshare_rung {
+	const char *name;
+	int (*alloc)(const struct tshare_request *req, unsigned long *pfn);
+};
+
+extern const struct tshare_rung tshare_rung_buddy;
+extern const struct tshare_rung tshare_rung_contig;
+
+int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn);
+void tshare_run_free(unsigned long pfn, unsigned long nr_pages);
+
+#endif /* TSHARE_ALLOC_H */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between kernels, and the only file that knows versions.
+ *
+ * Where a header tells (Kbuild looks), it is believed rather than a version
+ * number, since distributions backport.
+ */
+#ifndef TSHARE_COMPAT_H
+#define TSHARE_COMPAT_H
+
+#include <linux/gfp.h>
+#include <linux/huge_mm.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#error "tshare needs Linux 6.1 or later"
+#endif
+#ifndef CONFIG_64BIT
+#error "tshare needs a 64-bit kernel: regions are mapped whole and ids are 64 bits"
+#endif
+
+/* The namespace of dma-buf's symbols became a string in 6.13. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define TSHARE_IMPORT_DMA_BUF() MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define TSHARE_IMPORT_DMA_BUF() MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+#endif
+
+/*
+ * Chunks: the core maps 2 MiB at a time only what is a folio of exactly that
+ * order, so a run is made of such folios. Up to 6.1 they can be made of single
+ * pages with the core's public helpers, from 6.12 on alloc_contig_range() makes
+ * them. In between it does neither: single pages, mapped as such.
+ */
+#if defined(CONFIG_TRANSPARENT_HUGEPAGE) && \
+	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0) || \
+	 LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
+#define TSHARE_CHUNK_ORDER HPAGE_PMD_ORDER
+#else
+#define TSHARE_CHUNK_ORDER 0
+#endif
+
+#define TSHARE_CHUNK_PAGES (1UL << TSHARE_CHUNK_ORDER)
+
+#define TSHARE_CONTIG_GFP (GFP_KERNEL | __GFP_NOWARN)
+
+#ifdef CONFIG_CONTIG_ALLOC
+
+/* Takes [pfn, pfn + nr) as single pages, each with one reference. */
+static inline int tshare_contig_take_pages(unsigned long pfn, unsigned long nr)
+{
+#ifdef TSHARE_HAVE_ACR_FLAGS
+	return alloc_contig_range(pfn, pfn + nr, ACR_FLAGS_NONE, TSHARE_CONTIG_GFP);
+#else
+	return alloc_contig_range(pfn, pfn + nr, MIGRATE_MOVABLE, TSHARE_CONTIG_GFP);
+#endif
+}
+
+/* Takes the chunk at @pfn as one folio with one reference. */
+static inline int tshare_contig_take_chunk(unsigned long pfn)
+{
+#if defined(TSHARE_HAVE_ACR_FLAGS)
+	int err = alloc_contig_frozen_range(pfn, pfn + TSHARE_CHUNK_PAGES, ACR_FLAGS_NONE,
+					    TSHARE_CONTIG_GFP | __GFP_COMP);
+
+	if (!err)
+		set_page_count(pfn_to_page(pfn), 1);
+	return err;
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	return alloc_contig_range(pfn, pfn + TSHARE_CHUNK_PAGES, MIGRATE_MOVABLE,
+				  TSHARE_CONTIG_GFP | __GFP_COMP);
+#else
+	struct page *head = pfn_to_page(pfn);
+	unsigned long i;
+	int err;
+
+	err = tshare_contig_take_pages(pfn, TSHARE_CHUNK_PAGES);
+	if (err)
+		return err;
+
+	/*
+	 * The single pages have a reference each; a folio's is its head's. The
+	 * tails' go before they are tails, so that nobody takes one meanwhile.
+	 */
+	for (i = 1; i < TSHARE_CHUNK_PAGES; i++)
+		set_page_count(head + i, 0);
+	__SetPageHead(head);
+	for (i = 1; i < TSHARE_CHUNK_PAGES; i++) {
+		head[i].mapping = TAIL_MAPPING;
+		set_compound_head(head + i, head);
+		set_page_private(head + i, 0);
+	}
+	set_compound_page_dtor(head, COMPOUND_PAGE_DTOR);
+	set_compound_order(head, TSHARE_CHUNK_ORDER);
+	atomic_set(compound_mapcount_ptr(head), -1);
+	atomic_set(compound_pincount_ptr(head), 0);
+	return 0;
+#endif
+}
+
+#endif /* CONFIG_CONTIG_ALLOC */
+
+#endif /* TSHARE_COMPAT_H */

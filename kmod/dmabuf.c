@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The dma-bufs over a region.
+ *
+ * Each opener has one of its own, with the opener's access in the file's mode:
+ * the core then refuses writable mappings of a read-only one, mprotect()
+ * included, and this file refuses devices that would write. All of a region's
+ * dma-bufs share its dma_resv and its list of device mappings, since a CPU
+ * access through one concerns the devices behind the others.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "compat.h"
+#include "region.h"
+
+/* The length of a scatterlist entry is 32 bits; this is whole chunks of it. */
+#define SEGMENT_MAX 0xFFE00000U
+
+atomic_long_t tshare_export_count;
+
+/**
+ * struct tshare_export - what stands behind one dma-buf
+ * @region: the region, a reference
+ * @writable: whether the opener may write
+ */
+struct tshare_export {
+	struct tshare_region *region;
+	bool writable;
+};
+
+/**
+ * struct tshare_map - the region as mapped for a device
+ * @sgt: where it is; the handle by which the importer gives it back
+ * @dev: the device
+ * @dir: which way data goes
+ * @node: in the region's maps, under its maps_lock
+ */
+struct tshare_map {
+	struct sg_table sgt;
+	struct device *dev;
+	enum dma_data_direction dir;
+	struct list_head node;
+};
+
+static int fill_sgt(struct sg_table *sgt, struct device *dev, const struct tshare_region *region)
+{
+	u32 seg = min_t(u32, SEGMENT_MAX, max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK));
+	u64 left = tshare_region_bytes(region);
+	unsigned long pfn = region->pfn;
+	struct scatterlist *sg;
+	int err, i;
+
+	err = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(left, seg), GFP_KERNEL);
+	if (err)
+		return err;
+	for_each_sgtable_sg(sgt, sg, i) {
+		u32 len = min_t(u64, left, seg);
+
+		sg_set_page(sg, pfn_to_page(pfn), len, 0);
+		pfn += PFN_DOWN(len);
+		left -= len;
+	}
+	return 0;
+}
+
+static struct sg_table *tshare_map_dma_buf(struct dma_buf_attachment *attach,
+					   enum dma_data_direction dir)
+{
+	struct tshare_export *export = attach->dmabuf->priv;
+	struct tshare_region *region = export->region;
+	struct tshare_map *map;
+	int err;
+
+	if (!export->writable && dir != DMA_TO_DEVICE)
+		return ERR_PTR(-EACCES);
+	map = kzalloc(sizeof(*map), GFP_KERNEL);
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->dev = attach->dev;
+	map->dir = dir;
+	err = fill_sgt(&map->sgt, attach->dev, region);
+	if (err)
+		goto err_free;
+	err = dma_map_sgtable(attach->dev, &map->sgt, dir, 0);
+	if (err)
+		goto err_free_table;
+
+	mutex_lock(&region->maps_lock);
+	list_add(&map->node, &region->maps);
+	mutex_unlock(&region->maps_lock);
+	return &map->sgt;
+
+err_free_table:
+	sg_free_table(&map->sgt);
+err_free:
+	kfree(map);
+	return ERR_PTR(err);
+}
+
+static void tshare_unmap_dma_buf(struct dma_buf_attachment *attach, struct sg_table *sgt,
+				 enum dma_data_direction dir)
+{
+	struct tshare_export *export = attach->dmabuf->priv;
+	struct tshare_map *map = container_of(sgt, struct tshare_map, sgt);
+
+	mutex_lock(&export->region->maps_lock);
+	list_del(&map->node);
+	mutex_unlock(&export->region->maps_lock);
+	dma_unmap_sgtable(map->dev, sgt, map->dir, 0);
+	sg_free_table(sgt);
+	kfree(map);
+}
+
+static int tshare_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
+{
+	struct tshare_region *region = tshare_region_of(dmabuf);
+	struct tshare_map *map;
+
+	mutex_lock(&region->maps_lock);
+	list_for_each_entry(map, &region->maps, node)
+		dma_sync_sgtable_for_cpu(map->dev, &map->sgt, map->dir);
+	mutex_unlock(&region->maps_lock);
+	return 0;
+}
+
+static int tshare_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
+{
+	struct tshare_region *region = tshare_region_of(dmabuf);
+	struct tshare_map *map;
+
+	mutex_lock(&region->maps_lock);
+	list_for_each_entry(map, &region->maps, node)
+		dma_sync_sgtable_for_device(map->dev, &map->sgt, map->dir);
+	mutex_unlock(&region->maps_lock);
+	return 0;
+}
+
+/*
+ * A plain mapping, neither of mixed nor of raw pages: core mm then maps a whole
+ * chunk where it fits, counts it, and lets get_user_pages() have it.
+ */
+static vm_fault_t tshare_vm_fault(struct vm_fault *vmf)
+{
+	struct tshare_region *region = vmf->vma->vm_private_data;
+
+	if (vmf->pgoff >= region->nr_pages)
+		return VM_FAULT_SIGBUS;
+	vmf->page = pfn_to_page(region->pfn + vmf->pgoff);
+	get_page(vmf->page);
+	return 0;
+}
+
+static const struct vm_operations_struct tshare_vm_ops = {
+	.fault = tshare_vm_fault,
+};
+
+static int tshare_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+{
+	/* A private copy would no longer be the region. VM_SHARED is off for readers. */
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_ops = &tshare_vm_ops;
+	/* The dma-buf's file, which the mapping holds, holds the region. */
+	vma->vm_private_data = tshare_region_of(dmabuf);
+	return 0;
+}
+
+static void *vmap_readonly(const struct tshare_region *region)
+{
+	struct page **pages;
+	unsigned long i;
+	void *vaddr;
+
+	pages = kvmalloc_array(region->nr_pages, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
+		return NULL;
+	for (i = 0; i < region->nr_pages; i++)
+		pages[i] = pfn_to_page(region->pfn + i);
+	vaddr = vmap(pages, region->nr_pages, VM_MAP, PAGE_KERNEL_RO);
+	kvfree(pages);
+	return vaddr;
+}
+
+static int tshare_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	struct tshare_export *export = dmabuf->priv;
+	void *vaddr;
+
+	if (export->writable)
+		vaddr = page_address(pfn_to_page(export->region->pfn));
+	else
+		vaddr = vmap_readonly(export->region);
+	if (!vaddr)
+		return -ENOMEM;
+	iosys_map_set_vaddr(map, vaddr);
+	return 0;
+}
+
+static void tshare_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
+{
+	if (is_vmalloc_addr(map->vaddr))
+		vunmap(map->vaddr);
+}
+
+static void tshare_release(struct dma_buf *dmabuf)
+{
+	struct tshare_export *export = dmabuf->priv;
+
+	tshare_region_put(export->region);
+	kfree(export);
+	atomic_long_dec(&tshare_export_count);
+}
+
+static const struct dma_buf_ops tshare_dmabuf_ops = {
+	.map_dma_buf = tshare_map_dma_buf,
+	.unmap_dma_buf = tshare_unmap_dma_buf,
+	.begin_cpu_access = tshare_begin_cpu_access,
+	.end_cpu_access = tshare_end_cpu_access,
+	.mmap = tshare_mmap,
+	.vmap = tshare_vmap,
+	.vunmap = tshare_vunmap,
+	.release = tshare_release,
+};
+
+/**
+ * tshare_export() - make a dma-buf over a region
+ * @region: the region; the dma-buf takes a reference of its own
+ * @writable: whether it is for writing too
+ *
+ * Return: the dma-buf, or an ERR_PTR.
+ */
+struct dma_buf *tshare_export(struct tshare_region *region, bool writable)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	struct tshare_export *export;
+	struct dma_buf *dmabuf;
+
+	export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
+	if (!export)
+		return ERR_PTR(-ENOMEM);
+	export->region = region;
+	export->writable = writable;
+
+	info.ops = &tshare_dmabuf_ops;
+	info.size = tshare_region_bytes(region);
+	info.flags = writable ? O_RDWR : O_RDONLY;
+	info.resv = &region->resv;
+	info.priv = export;
+	dmabuf = dma_buf_export(&info);
+	if (IS_ERR(dmabuf)) {
+		kfree(export);
+		return dmabuf;
+	}
+	kref_get(&region->ref);
+	atomic_long_inc(&tshare_export_count);
+	return dmabuf;
+}
+
+/**
+ * tshare_region_of() - the region behind a dma-buf
+ * @dmabuf: any dma-buf
+ *
+ * Return: the region, for as long as the dma-buf is held; NULL if it is not
+ * one of ours.
+ */
+struct tshare_region *tshare_region_of(const struct dma_buf *dmabuf)
+{
+	const struct tshare_export *export = dmabuf->priv;
+
+	return dmabuf->ops == &tshare_dmabuf_ops ? export->region : NULL;
+}
+
+/**
+ * tshare_export_writable() - is this dma-buf for writing?
+ * @dmabuf: one of ours
+ */
+bool tshare_export_writable(const struct dma_buf *dmabuf)
+{
+	const struct tshare_export *export = dmabuf->priv;
+
+	return export->writable;
+}
