@@ -247,7 +247,10 @@ struct tshare_options {
 	int32_t node;
 };
 
-#define TSHARE_OPTIONS_INIT { sizeof(struct tshare_options), 0, 0600, TSHARE_ANY_NODE }
+#define TSHARE_OPTIONS_INIT                                             \
+	{                                                               \
+		sizeof(struct tshare_options), 0, 0600, TSHARE_ANY_NODE \
+	}
 
 /* struct tshare_spec.byte_offset: behind the tensor before, well aligned. */
 #define TSHARE_OFFSET_AUTO UINT64_MAX
@@ -378,8 +381,7 @@ size_t tshare_region_tensor_count(const struct tshare_region *region);
  *
  * Return: 0; -ENOENT, -ENOMEM.
  */
-int tshare_region_tensor(struct tshare_region *region, size_t index,
-			 struct tshare_tensor **tensor);
+int tshare_region_tensor(struct tshare_region *region, size_t index, struct tshare_tensor **tensor);
 
 /**
  * tshare_region_tensor_by_name() - a tensor of the region by its name
@@ -496,8 +498,7 @@ int tshare_tensor_to_dlpack(struct tshare_tensor *tensor,
  * Return: 0; -ENOMEM; -EACCES for a read-only tensor, since this form can't say
  * so.
  */
-int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor,
-				   struct DLManagedTensor **managed);
+int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManagedTensor **managed);
 
 #ifdef __cplusplus
 }

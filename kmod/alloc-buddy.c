@@ -18,7 +18,7 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	 * A run of more than a chunk must be made of several folios, which
 	 * blocks of a higher order can't be split into with what is exported.
 	 */
-	if (order > HPAGE_PMD_ORDER || (TSHARE_CHUNK_ORDER && req->nr_pages > TSHARE_CHUNK_PAGES))
+	if (order > pageblock_order || (TSHARE_CHUNK_ORDER && req->nr_pages > TSHARE_CHUNK_PAGES))
 		return -ENOMEM;
 
 	/* There is a rung behind this one, which works harder on large sizes. */

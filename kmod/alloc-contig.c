@@ -4,9 +4,8 @@
  * can be moved away, and have alloc_contig_range() empty it.
  *
  * A stretch may begin at any chunk: those aligned to their own size are far
- * fewer, and a large run that exists would be missed. The stretch is taken
- * chunk by chunk, so that the first chunk that can't be emptied tells where to
- * go on.
+ * fewer, and a large run that exists would be missed. It is taken chunk by
+ * chunk, so that the first that can't be emptied tells where to go on.
  */
 #include <linux/highmem.h>
 #include <linux/hugetlb.h>
@@ -20,6 +19,9 @@
 #include "compat.h"
 
 #ifdef CONFIG_CONTIG_ALLOC
+
+/* What is taken at a time, and where a stretch may begin. */
+#define STEP_PAGES (TSHARE_CHUNK_ORDER ? TSHARE_CHUNK_PAGES : pageblock_nr_pages)
 
 /* Isolation of page blocks by two at a time only makes both fail. */
 static DEFINE_MUTEX(contig_lock);
@@ -61,11 +63,11 @@ static int take_run(unsigned long pfn, unsigned long nr, unsigned long *bad)
 	int err = 0;
 
 	while (taken < nr) {
-		unsigned long step = min(nr - taken, pageblock_nr_pages);
+		unsigned long step = min_t(unsigned long, nr - taken, STEP_PAGES);
 
 		if (fatal_signal_pending(current))
 			err = -EINTR;
-		else if (TSHARE_CHUNK_ORDER && step == TSHARE_CHUNK_PAGES)
+		else if (TSHARE_CHUNK_ORDER && step == STEP_PAGES)
 			err = tshare_contig_take_chunk(pfn + taken);
 		else
 			err = tshare_contig_take_pages(pfn + taken, step);
@@ -94,7 +96,7 @@ static int search_zone(struct zone *zone, const struct tshare_request *req, unsi
 	if (req->dma32)
 		end = min(end, PHYS_PFN(SZ_4G));
 
-	start = round_up(zone->zone_start_pfn, pageblock_nr_pages);
+	start = round_up(zone->zone_start_pfn, STEP_PAGES);
 	while (start < end && req->nr_pages <= end - start) {
 		int err;
 
@@ -111,7 +113,7 @@ static int search_zone(struct zone *zone, const struct tshare_request *req, unsi
 			if (err != -EBUSY)
 				return err;
 		}
-		start = round_up(bad + 1, pageblock_nr_pages);
+		start = round_up(bad + 1, STEP_PAGES);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();

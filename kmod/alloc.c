@@ -50,8 +50,8 @@ int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
 
 	for (i = 0; i < ARRAY_SIZE(rungs); i++) {
 		err = rungs[i]->alloc(req, pfn);
-		pr_debug("%s: %lu pages, node %d: %d\n", rungs[i]->name, req->nr_pages,
-			 req->node, err);
+		pr_debug("%s: %lu pages, node %d: %d\n", rungs[i]->name, req->nr_pages, req->node,
+			 err);
 		if (err != -ENOMEM)
 			break;
 	}

@@ -41,12 +41,12 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
  * pages with the core's public helpers, from 6.12 on alloc_contig_range() makes
  * them. In between it does neither: single pages, mapped as such.
  */
-#if defined(CONFIG_TRANSPARENT_HUGEPAGE) && \
-	(LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0) || \
-	 LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
-#define TSHARE_CHUNK_ORDER HPAGE_PMD_ORDER
-#else
+#if !defined(CONFIG_TRANSPARENT_HUGEPAGE)
 #define TSHARE_CHUNK_ORDER 0
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define TSHARE_CHUNK_ORDER 0
+#else
+#define TSHARE_CHUNK_ORDER HPAGE_PMD_ORDER
 #endif
 
 #define TSHARE_CHUNK_PAGES (1UL << TSHARE_CHUNK_ORDER)

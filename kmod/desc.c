@@ -56,8 +56,7 @@ static bool extend(__s64 *first, __s64 *last, __s64 n, __s64 stride)
 
 	if (__builtin_mul_overflow(n - 1, stride, &span))
 		return false;
-	return !__builtin_add_overflow(span < 0 ? *first : *last, span,
-				       span < 0 ? first : last);
+	return !__builtin_add_overflow(span < 0 ? *first : *last, span, span < 0 ? first : last);
 }
 
 /**

@@ -51,7 +51,8 @@ struct tshare_map {
 
 static int fill_sgt(struct sg_table *sgt, struct device *dev, const struct tshare_region *region)
 {
-	u32 seg = min_t(u32, SEGMENT_MAX, max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK));
+	u32 seg = min_t(u32, SEGMENT_MAX,
+			max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK));
 	u64 left = tshare_region_bytes(region);
 	unsigned long pfn = region->pfn;
 	struct scatterlist *sg;

@@ -452,13 +452,8 @@ static ssize_t bytes_show(struct device *dev, struct device_attribute *attr, cha
 }
 static DEVICE_ATTR_RO(bytes);
 
-static struct attribute *tshare_attrs[] = {
-	&dev_attr_regions.attr,
-	&dev_attr_exports.attr,
-	&dev_attr_names.attr,
-	&dev_attr_bytes.attr,
-	NULL
-};
+static struct attribute *tshare_attrs[] = { &dev_attr_regions.attr, &dev_attr_exports.attr,
+					    &dev_attr_names.attr, &dev_attr_bytes.attr, NULL };
 ATTRIBUTE_GROUPS(tshare);
 
 static struct miscdevice tshare_device = {

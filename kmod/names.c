@@ -19,6 +19,7 @@
 
 #include "names.h"
 
+/* Protects what region.h says. */
 DEFINE_MUTEX(tshare_lock);
 
 static LIST_HEAD(namespaces);
@@ -191,8 +192,8 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 
 	while (*link) {
 		parent = *link;
-		if (strcmp(region->name,
-			   rb_entry(parent, struct tshare_region, name_node)->name) < 0)
+		if (strcmp(region->name, rb_entry(parent, struct tshare_region, name_node)->name) <
+		    0)
 			link = &parent->rb_left;
 		else
 			link = &parent->rb_right;

@@ -69,8 +69,8 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* Called with tshare_lock held, so that nobody finds the region meanwhile; lets go of it. */
 static void region_release(struct kref *ref)
-	__releases(&tshare_lock)
 {
 	struct tshare_region *region = container_of(ref, struct tshare_region, ref);
 

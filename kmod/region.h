@@ -48,7 +48,7 @@ extern struct mutex tshare_lock;
  * @desc_count: how many
  * @charge: what it counts against
  * @resv: fences, shared by all its dma-bufs
- * @maps_lock: protects @maps; taken alone
+ * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
  * @name: its name, "" if it never had one
  * @name_node: in @ns's names while the name is there; under tshare_lock
@@ -68,7 +68,7 @@ struct tshare_region {
 	u32 desc_count;
 	struct tshare_charge charge;
 	struct dma_resv resv;
-	struct mutex maps_lock;
+	struct mutex maps_lock; /* protects maps */
 	struct list_head maps;
 	char name[TSHARE_NAME_LEN];
 	struct rb_node name_node;

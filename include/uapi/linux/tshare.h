@@ -341,7 +341,7 @@ struct tshare_list_entry {
 };
 
 /* struct tshare_list.flags */
-#define TSHARE_LIST_ALL (1U << 0) /* every namespace's; needs CAP_SYS_ADMIN in the initial user namespace */
+#define TSHARE_LIST_ALL (1U << 0) /* every namespace's; needs CAP_SYS_ADMIN in the first one */
 
 /**
  * struct tshare_list - ioctl(TSHARE_IOCTL_LIST)
