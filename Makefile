@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+# The front door. Everything is built under build/; nothing is loaded into
+# this machine's kernel but by install and modprobe.
+
+BUILD  := build
+MESON  := /usr/bin/meson
+PREFIX ?= /usr/local
+KDIR   ?= /lib/modules/$(shell uname -r)/build
+
+# Modules are signed, and found by modprobe, per kernel.
+MODDIR ?= /lib/modules/$(shell cat $(KDIR)/include/config/kernel.release 2>/dev/null)/updates
+
+.PHONY: help all demo check bench lint modules lib install uninstall clean
+
+help:
+	@echo 'make demo      one tensor in three programs: here, then on /dev/tshare in a virtual machine'
+	@echo 'make check     every test, here and in virtual machines'
+	@echo 'make bench     measure against what people use today, side by side'
+	@echo 'make lint      style, static checks, licences'
+	@echo 'make all       the library, the command and the man pages'
+	@echo 'make modules   the kernel module, for the kernel of KDIR=$(KDIR)'
+	@echo 'make install   all of it, as root: then "modprobe tshare"; PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make clean     remove build/'
+
+all: lib
+
+lib:
+	@tests/setup build
+	@tests/build c >/dev/null
+
+demo:
+	@tests/setup build vm demo
+	@examples/demo
+
+check:
+	@tests/setup build vm lint demo
+	@tests/run
+
+bench:
+	@tests/setup build vm
+	@tests/bench/run
+
+lint:
+	@tests/setup build vm lint
+	@tests/lint/run
+
+modules:
+	@test -e '$(KDIR)/Makefile' || { \
+		echo 'make: KDIR: no kernel headers in $(KDIR); install linux-headers-amd64' >&2; exit 1; }
+	@tests/vm/module --kdir '$(KDIR)'
+
+install: lib modules
+	DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)/c --no-rebuild
+	install -D -m 644 "$$(tests/vm/module --kdir '$(KDIR)')" '$(DESTDIR)$(MODDIR)/tshare.ko'
+	install -D -m 644 kmod/60-tshare.rules '$(DESTDIR)/usr/lib/udev/rules.d/60-tshare.rules'
+	install -D -m 644 kmod/tshare.sysusers '$(DESTDIR)/usr/lib/sysusers.d/tshare.conf'
+	@test -n '$(DESTDIR)' || { depmod -a '$(notdir $(patsubst %/,%,$(dir $(MODDIR))))'; \
+		systemd-sysusers tshare.conf || groupadd -rf tshare; ldconfig; }
+
+clean:
+	rm -rf $(BUILD)
