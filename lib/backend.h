@@ -25,32 +25,34 @@
 
 /* What the API asks for when it creates a region. */
 struct backend_request {
-	const char *name;	/* "" for none */
-	uint64_t size;		/* whole pages, from one */
-	uint32_t flags;		/* TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS */
+	const char *name; /* "" for none */
+	uint64_t size;	  /* whole pages, from one */
+	uint32_t flags;	  /* TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS */
 	uint32_t mode;
-	int32_t node;		/* TSHARE_ANY_NODE or a node */
+	int32_t node; /* TSHARE_ANY_NODE or a node */
 	const struct tshare_desc *descs;
 	size_t desc_count;
 };
 
 /*
  * A region that a backend handed out. The caller owns @fd and @descs, and
- * releases them with close() and free().
+ * releases them with close() and free(). @descs and @name are for regions that
+ * were found: who creates one knows them already, and create() leaves them
+ * alone.
  */
 struct backend_region {
-	int fd;			/* what another process can import; O_CLOEXEC */
-	bool readonly;		/* whether @fd can't be mapped writable */
+	int fd;	       /* what another process can import; O_CLOEXEC */
+	bool readonly; /* whether @fd can't be mapped writable */
 	uint64_t id;
-	uint64_t size;		/* bytes that can be mapped from @map_offset on */
-	uint64_t map_offset;	/* where in @fd the region's first byte is */
-	struct tshare_desc *descs;	/* validated against @size */
+	uint64_t size;		   /* bytes that can be mapped from @map_offset on */
+	uint64_t map_offset;	   /* where in @fd the region's first byte is */
+	struct tshare_desc *descs; /* validated against @size; NULL if there are none */
 	size_t desc_count;
 	char name[TSHARE_NAME_LEN];
 };
 
 struct backend_ops {
-	const char *name;	/* "kmod", "shm" */
+	const char *name; /* "kmod", "shm" */
 
 	/*
 	 * Opens a session, or says why there is none: -ENODEV, -EACCES, or what
@@ -79,8 +81,8 @@ struct backend_ops {
 	int (*import)(void *session, int fd, bool readonly, struct backend_region *region);
 
 	int (*unlink)(void *session, const char *name);
-	int (*list)(void *session,
-		    int (*fn)(const struct tshare_region_info *info, void *data), void *data);
+	int (*list)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
+		    void *data);
 
 	/* What is known of the region behind @fd, which is this backend's. */
 	int (*info)(void *session, int fd, struct tshare_region_info *info);

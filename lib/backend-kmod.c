@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: MIT
+/* The backend that is the kernel module: a session is an open /dev/tshare. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "error.h"
+#include "layout.h"
+
+#define DEVICE "/dev/tshare"
+
+/* Regions asked for in one ioctl when listing. */
+#define LIST_BATCH 64
+
+/* A session is the descriptor, one up, so that none is NULL. */
+static int session_fd(void *session)
+{
+	return (intptr_t)session - 1;
+}
+
+static int device_ioctl(int fd, unsigned long command, void *argument)
+{
+	int ret;
+
+	do
+		ret = ioctl(fd, command, argument);
+	while (ret < 0 && errno == EINTR);
+	return ret < 0 ? -errno : 0;
+}
+
+static int fail_open_device(int err)
+{
+	switch (err) {
+	case -EACCES:
+	case -EPERM:
+		return tshare_fail(-EACCES, DEVICE ": permission denied; join group tshare");
+	case -ENOENT:
+		if (!access(DEVICE, F_OK))
+			return tshare_fail(-ENODEV, DEVICE ": needs /proc in this IPC namespace");
+		/* fall through */
+	case -ENODEV:
+	case -ENXIO:
+		return tshare_fail(-ENODEV, DEVICE ": not there; is the module tshare loaded?");
+	default:
+		return tshare_fail(err, DEVICE ": %s", strerror(-err));
+	}
+}
+
+static int open_device(void)
+{
+	int fd;
+
+	fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? fail_open_device(-errno) : fd;
+}
+
+static int query(int fd, struct tshare_query *query)
+{
+	int err;
+
+	memset(query, 0, sizeof(*query));
+	err = device_ioctl(fd, TSHARE_IOCTL_QUERY, query);
+	if (err)
+		return tshare_fail(err, DEVICE ": query: %s", strerror(-err));
+	if (query->version != TSHARE_ABI_VERSION)
+		return tshare_fail(-ENODEV, DEVICE ": the module has ABI version %u, not %u",
+				   query->version, TSHARE_ABI_VERSION);
+	return 0;
+}
+
+static int kmod_open(void **session)
+{
+	struct tshare_query unused;
+	int fd, err;
+
+	fd = open_device();
+	if (fd < 0)
+		return fd;
+	err = query(fd, &unused);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	*session = (void *)(intptr_t)(fd + 1);
+	return 0;
+}
+
+static void kmod_close(void *session)
+{
+	close(session_fd(session));
+}
+
+static int kmod_limits(void *session, struct tshare_limits *limits)
+{
+	struct tshare_query answer;
+	int err;
+
+	err = query(session_fd(session), &answer);
+	if (err)
+		return err;
+	*limits = (struct tshare_limits){
+		.abi_version = answer.version,
+		.page_size = answer.page_size,
+		.huge_page_size = answer.huge_page_size,
+		.bytes_limit = answer.bytes_limit,
+		.bytes_used = answer.bytes_used,
+		.region_bytes_max = answer.region_bytes_max,
+		.contiguous = true,
+		.dmabuf = true,
+	};
+	return 0;
+}
+
+static int fail_create(int err, const struct backend_request *request)
+{
+	switch (err) {
+	case -EDQUOT:
+		return tshare_fail(err, "size: with %" PRIu64 " bytes more, RLIMIT_MEMLOCK or a limit of the module is exceeded",
+				   request->size);
+	case -ENOMEM:
+		return tshare_fail(err, "size: no contiguous run of %" PRIu64 " bytes",
+				   request->size);
+	case -EINVAL:
+		if (request->node != TSHARE_ANY_NODE)
+			return tshare_fail(err, "options.node: %" PRId32 " is not online, or an argument is malformed",
+					   request->node);
+		return tshare_fail(err, DEVICE ": create: refused as malformed");
+	default:
+		return tshare_fail_name(err, request->name);
+	}
+}
+
+static int kmod_create(void *session, const struct backend_request *request,
+		       struct backend_region *region)
+{
+	struct tshare_create create = {
+		.size = request->size,
+		.mode = request->mode,
+		.node = request->node,
+		.desc_count = request->desc_count,
+		.descs = (uintptr_t)request->descs,
+		.desc_size = sizeof(*request->descs),
+	};
+	int err;
+
+	if (request->flags & TSHARE_PERSIST)
+		create.flags |= TSHARE_CREATE_PERSIST;
+	if (request->flags & TSHARE_DMA32)
+		create.flags |= TSHARE_CREATE_DMA32;
+	memcpy(create.name, request->name, sizeof(create.name));
+	err = device_ioctl(session_fd(session), TSHARE_IOCTL_CREATE, &create);
+	if (err)
+		return fail_create(err, request);
+	region->fd = create.fd;
+	region->id = create.id;
+	region->size = create.size;
+	return 0;
+}
+
+/* Fetches descriptors, of which there are @count, into @region. */
+static int fetch_descs(int device, size_t count, struct backend_region *region)
+{
+	struct tshare_info info = { .fd = region->fd, .desc_size = sizeof(*region->descs) };
+	struct tshare_desc *descs;
+	int err;
+
+	descs = calloc(count, sizeof(*descs));
+	if (!descs)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	info.descs = (uintptr_t)descs;
+	info.desc_count = count;
+	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
+	if (err) {
+		free(descs);
+		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
+	}
+	free(region->descs);
+	region->descs = descs;
+	return 0;
+}
+
+/*
+ * Completes @region, which has @count descriptors, of which @descs of one
+ * element has the first. The kernel has checked them; a library checks again
+ * what it will compute addresses from.
+ */
+static int adopt_descs(int device, struct tshare_desc *first, size_t count,
+		       struct backend_region *region)
+{
+	int err = 0;
+
+	if (count)
+		region->descs = first;
+	else
+		free(first);
+	if (count > 1)
+		err = fetch_descs(device, count, region);
+	if (!err && tshare_layout_check(region->descs, count, region->size, "tensors"))
+		err = tshare_fail_within(-EPROTO, DEVICE ": ");
+	if (err) {
+		free(region->descs);
+		region->descs = NULL;
+		return err;
+	}
+	region->desc_count = count;
+	return 0;
+}
+
+/* Opens by name, or by @id if that is empty. */
+static int open_region(int device, const char *name, uint64_t id, bool readonly,
+		       struct backend_region *region)
+{
+	struct tshare_open request = {
+		.flags = readonly ? 0 : TSHARE_OPEN_WRITE,
+		.id = id,
+		.desc_count = 1,
+		.desc_size = sizeof(struct tshare_desc),
+	};
+	struct backend_region found = { .readonly = readonly };
+	struct tshare_desc *desc;
+	int err;
+
+	desc = malloc(sizeof(*desc));
+	if (!desc)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	request.descs = (uintptr_t)desc;
+	memcpy(request.name, name, sizeof(request.name));
+	err = device_ioctl(device, TSHARE_IOCTL_OPEN, &request);
+	if (err) {
+		free(desc);
+		return tshare_fail_name(err, name);
+	}
+	found.fd = request.fd;
+	found.id = request.id;
+	found.size = request.size;
+	memcpy(found.name, name, sizeof(found.name));
+	err = adopt_descs(device, desc, request.desc_count, &found);
+	if (err) {
+		close(found.fd);
+		return err;
+	}
+	*region = found;
+	return 0;
+}
+
+static int kmod_lookup(void *session, const char *name, bool readonly,
+		       struct backend_region *region)
+{
+	return open_region(session_fd(session), name, 0, readonly, region);
+}
+
+/* Another descriptor of the region behind @fd, with the access that @fd has. */
+static int duplicate(int fd, const struct tshare_info *info, struct tshare_desc *first, int device,
+		     struct backend_region *region)
+{
+	struct backend_region found = {
+		.readonly = !(info->region_flags & TSHARE_REGION_WRITABLE),
+		.id = info->id,
+		.size = info->size,
+	};
+	int err;
+
+	found.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (found.fd < 0) {
+		err = -errno;
+		free(first);
+		return tshare_fail(err, "fd: %d: %s", fd, strerror(-err));
+	}
+	memcpy(found.name, info->name, sizeof(found.name));
+	err = adopt_descs(device, first, info->desc_count, &found);
+	if (err) {
+		close(found.fd);
+		return err;
+	}
+	*region = found;
+	return 0;
+}
+
+static int import_from(int device, int fd, bool readonly, struct backend_region *region)
+{
+	static const char by_id[TSHARE_NAME_LEN];
+	struct tshare_info info = { .fd = fd, .desc_count = 1 };
+	struct tshare_desc *desc;
+	int err;
+
+	desc = malloc(sizeof(*desc));
+	if (!desc)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	info.descs = (uintptr_t)desc;
+	info.desc_size = sizeof(*desc);
+	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
+	if (err) {
+		free(desc);
+		return tshare_fail(err, "fd: %d: %s", fd, strerror(-err));
+	}
+	/*
+	 * A writable dma-buf can't be made read-only, but whoever may read the
+	 * region gets a read-only one of it. Others keep the one that they were
+	 * given, with a read-only mapping.
+	 */
+	if (readonly && (info.region_flags & TSHARE_REGION_WRITABLE) &&
+	    !open_region(device, by_id, info.id, true, region)) {
+		free(desc);
+		memcpy(region->name, info.name, sizeof(region->name));
+		return 0;
+	}
+	return duplicate(fd, &info, desc, device, region);
+}
+
+static int kmod_import(void *session, int fd, bool readonly, struct backend_region *region)
+{
+	int device, err;
+
+	if (session)
+		return import_from(session_fd(session), fd, readonly, region);
+	device = open_device();
+	if (device < 0)
+		return device;
+	err = import_from(device, fd, readonly, region);
+	close(device);
+	return err;
+}
+
+static int kmod_unlink(void *session, const char *name)
+{
+	struct tshare_unlink request = { 0 };
+	int err;
+
+	memcpy(request.name, name, sizeof(request.name));
+	err = device_ioctl(session_fd(session), TSHARE_IOCTL_UNLINK, &request);
+	return err ? tshare_fail_name(err, name) : 0;
+}
+
+/* The module gives nothing but contiguous memory. */
+static uint32_t api_flags(uint32_t region_flags)
+{
+	uint32_t flags = TSHARE_CONTIGUOUS;
+
+	if (region_flags & TSHARE_REGION_PERSIST)
+		flags |= TSHARE_PERSIST;
+	if (region_flags & TSHARE_REGION_DMA32)
+		flags |= TSHARE_DMA32;
+	if (!(region_flags & TSHARE_REGION_WRITABLE))
+		flags |= TSHARE_READONLY;
+	return flags;
+}
+
+static int report_entry(const struct tshare_list_entry *entry,
+			int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+{
+	struct tshare_region_info info = {
+		.id = entry->id,
+		.size = entry->size,
+		.uid = entry->uid,
+		.gid = entry->gid,
+		.mode = entry->mode,
+		.node = entry->node,
+		.flags = api_flags(entry->region_flags),
+		.segments = 1,
+		.tensor_count = entry->desc_count,
+	};
+
+	memcpy(info.name, entry->name, sizeof(info.name));
+	return fn(&info, data);
+}
+
+static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
+		     void *data)
+{
+	struct tshare_list_entry entries[LIST_BATCH];
+	struct tshare_list request = { .entry_size = sizeof(entries[0]) };
+	uint32_t i;
+	int ret;
+
+	request.entries = (uintptr_t)entries;
+	do {
+		request.count = LIST_BATCH;
+		ret = device_ioctl(session_fd(session), TSHARE_IOCTL_LIST, &request);
+		if (ret)
+			return tshare_fail(ret, DEVICE ": list: %s", strerror(-ret));
+		for (i = 0; i < request.count; i++) {
+			if (entries[i].name[0])
+				ret = report_entry(&entries[i], fn, data);
+			if (ret)
+				return ret;
+		}
+	} while (request.count == LIST_BATCH);
+	return 0;
+}
+
+static int kmod_info(void *session, int fd, struct tshare_region_info *info)
+{
+	struct tshare_info answer = { .fd = fd };
+	int device, err;
+
+	device = session ? session_fd(session) : open_device();
+	if (device < 0)
+		return device;
+	err = device_ioctl(device, TSHARE_IOCTL_INFO, &answer);
+	if (!session)
+		close(device);
+	if (err)
+		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
+	*info = (struct tshare_region_info){
+		.id = answer.id,
+		.size = answer.size,
+		.uid = answer.uid,
+		.gid = answer.gid,
+		.mode = answer.mode,
+		.node = answer.node,
+		.flags = api_flags(answer.region_flags),
+		.segments = answer.segments,
+		.phys_addr = answer.phys_addr,
+		.tensor_count = answer.desc_count,
+	};
+	memcpy(info->name, answer.name, sizeof(info->name));
+	return 0;
+}
+
+const struct backend_ops tshare_backend_kmod = {
+	.name = "kmod",
+	.open = kmod_open,
+	.close = kmod_close,
+	.limits = kmod_limits,
+	.create = kmod_create,
+	.lookup = kmod_lookup,
+	.import = kmod_import,
+	.unlink = kmod_unlink,
+	.list = kmod_list,
+	.info = kmod_info,
+};

@@ -1,0 +1,1038 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The backend that is POSIX shared memory: runs anywhere.
+ *
+ * A region is a file: a header, descriptors, and from a page boundary on the
+ * data (from a 2 MiB boundary where the data is that large, so that a mount
+ * with huge pages can use them). Named ones are in /dev/shm, or in
+ * $TSHARE_SHM_DIR, as tshare.NAME; unnamed ones are sealed memfds.
+ *
+ * A name lives as long as its maker's session. The session holds a lock on the
+ * file's first byte (LIFE) through an open file description of its own, which
+ * nothing but fork() shares, and which the kernel closes with the last process
+ * that has it, however that ends. Whoever meets a name without such a lock
+ * removes it. A file gets its name only when it is complete and locked, so
+ * nobody ever sees one that is not.
+ *
+ * Two who remove the same dead name must not remove a new one that a third
+ * made in between: they lock the dead file's second byte (REAP) and then look
+ * whether the name is still that file's. The lock of the first byte isn't used
+ * for that, since a reaper would look like a living maker.
+ *
+ * What a peer with write access does to a header can't be prevented, but it is
+ * copied once, checked, and never followed beyond the file.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "desc.h"
+#include "error.h"
+#include "layout.h"
+
+#define DEFAULT_DIR "/dev/shm"
+#define FILE_PREFIX "tshare."
+#define FILE_NAME_LEN (sizeof(FILE_PREFIX) - 1 + TSHARE_NAME_LEN)
+
+#define SHM_MAGIC   "tshare\r\n"
+#define SHM_VERSION 1
+
+/* struct shm_header.flags */
+#define SHM_PERSIST (1U << 0)
+
+/*
+ * The file's mode lets its owner read and write in any case, so that the owner
+ * can lock it and remove it; what the region's mode says of the owner is in the
+ * header, and kept by this library. (The owner could change a file's mode
+ * anyway.)
+ */
+#define OWNER_ACCESS 0600
+
+/* Names that are looked at when one more is made. */
+#define SWEEP_BATCH 64
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U	/* Linux 6.3 */
+#endif
+
+enum shm_lock { LIFE = 0, REAP = 1 };
+
+/* What a file begins with; the descriptors follow. */
+struct shm_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t flags;
+	uint64_t id;		/* random */
+	uint64_t size;
+	uint64_t data_offset;
+	uint32_t mode;
+	uint32_t desc_count;
+	uint32_t desc_size;
+	uint32_t reserved;
+	char name[TSHARE_NAME_LEN];
+};
+
+/* One pread() usually gets all there is to know: room for the header and a few descriptors. */
+#define HEAD_DESCS 4
+
+struct shm_head {
+	struct shm_header header;
+	struct tshare_desc descs[HEAD_DESCS];
+};
+
+/* A name that the session holds. */
+struct shm_name {
+	TAILQ_ENTRY(shm_name) entry;
+	int fd;			/* has the LIFE lock */
+	char file[FILE_NAME_LEN];
+};
+
+struct shm_session {
+	int dir;
+	uint32_t page_size;
+	uint32_t huge_page_size;
+	pthread_mutex_t lock;	/* of @names */
+	TAILQ_HEAD(shm_name_list, shm_name) names;
+};
+
+static void file_name(char file[FILE_NAME_LEN], const char *name)
+{
+	stpcpy(stpcpy(file, FILE_PREFIX), name);
+}
+
+/* Locks */
+
+static struct flock lock_of(enum shm_lock lock)
+{
+	return (struct flock){
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = lock,
+		.l_len = 1,
+	};
+}
+
+static bool take_lock(int fd, enum shm_lock lock)
+{
+	struct flock request = lock_of(lock);
+
+	return !fcntl(fd, F_OFD_SETLK, &request);
+}
+
+/*
+ * Whether another open file description holds the lock; needs no write access.
+ * When in doubt it does.
+ */
+static bool is_locked(int fd, enum shm_lock lock)
+{
+	struct flock request = lock_of(lock);
+
+	/* Would a reader's lock be refused? Then the other is a write lock, not a reader's own. */
+	request.l_type = F_RDLCK;
+	return fcntl(fd, F_OFD_GETLK, &request) || request.l_type != F_UNLCK;
+}
+
+/* Headers */
+
+static int damaged(const char *what)
+{
+	return tshare_fail(-EPROTO, "shared memory is damaged: %s", what);
+}
+
+/* Opens what is called @file, which anybody may have put there. */
+static int open_file(int dir, const char *file, int access)
+{
+	int fd;
+
+	fd = openat(dir, file, access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0)
+		return fd;
+	if (errno == ELOOP || errno == EISDIR || errno == ENXIO || errno == ENODEV)
+		return damaged("its name is that of no regular file");
+	return -errno;
+}
+
+/*
+ * Reads the start of a file. Of a pipe, socket or directory that fails with an
+ * errno; of a device it gives no magic.
+ */
+static int read_head(int fd, struct shm_head *head, size_t *length)
+{
+	ssize_t got;
+
+	got = pread(fd, head, sizeof(*head), 0);
+	if (got < 0)
+		return -EINVAL;
+	if ((size_t)got < sizeof(head->header) ||
+	    memcmp(head->header.magic, SHM_MAGIC, sizeof(head->header.magic)))
+		return -EINVAL;
+	*length = got;
+	return 0;
+}
+
+/* @header is a private copy: nobody changes it between this check and its use. */
+static int check_header(const struct shm_header *header, int fd)
+{
+	uint64_t mask = sysconf(_SC_PAGESIZE) - 1;
+	off_t file_size = lseek(fd, 0, SEEK_END);
+	uint64_t end;
+
+	if (header->version != SHM_VERSION)
+		return damaged("unknown version");
+	if (header->flags & ~SHM_PERSIST || header->reserved)
+		return damaged("unknown flags");
+	if (header->mode & ~0777U)
+		return damaged("mode");
+	if (header->desc_count > TSHARE_DESC_MAX || header->desc_size != sizeof(struct tshare_desc))
+		return damaged("number or size of descriptors");
+	if (!header->size || header->size & mask)
+		return damaged("size");
+	if (header->data_offset & mask || header->data_offset < sizeof(*header) +
+	    (uint64_t)header->desc_count * header->desc_size)
+		return damaged("place of the data");
+	if (__builtin_add_overflow(header->data_offset, header->size, &end) ||
+	    file_size < 0 || end > (uint64_t)file_size)
+		return damaged("the file is too short");
+	if (tshare_name_check(header->name, NULL))
+		return damaged("name");
+	return 0;
+}
+
+static int read_descs(int fd, const struct shm_head *head, size_t length, struct tshare_desc *descs)
+{
+	size_t size = head->header.desc_count * sizeof(*descs), done;
+	ssize_t got;
+
+	done = length - sizeof(head->header);
+	if (done > size)
+		done = size;
+	memcpy(descs, head->descs, done);
+	while (done < size) {
+		got = pread(fd, (char *)descs + done, size - done, sizeof(head->header) + done);
+		if (got <= 0)
+			return damaged("the file is too short");
+		done += got;
+	}
+	return 0;
+}
+
+/* Makes a region of an open file, which it takes over; the file stays the caller's on failure. */
+static int adopt_file(int fd, const struct shm_head *head, size_t length,
+		      struct backend_region *region)
+{
+	const struct shm_header *header = &head->header;
+	struct tshare_desc *descs = NULL;
+	int err;
+
+	err = check_header(header, fd);
+	if (err)
+		return err;
+	if (header->desc_count) {
+		descs = malloc(header->desc_count * sizeof(*descs));
+		if (!descs)
+			return tshare_fail(-ENOMEM, "region: out of memory");
+		err = read_descs(fd, head, length, descs);
+	}
+	if (!err && tshare_layout_check(descs, header->desc_count, header->size, "tensors"))
+		err = tshare_fail_within(-EPROTO, "shared memory is damaged: ");
+	if (err) {
+		free(descs);
+		return err;
+	}
+	region->fd = fd;
+	region->id = header->id;
+	region->size = header->size;
+	region->map_offset = header->data_offset;
+	region->descs = descs;
+	region->desc_count = header->desc_count;
+	memcpy(region->name, header->name, sizeof(region->name));
+	return 0;
+}
+
+/* Whether the name of a file with that header is still its maker's, or was left to persist. */
+static bool is_alive(int fd, const struct shm_header *header)
+{
+	return header->flags & SHM_PERSIST || is_locked(fd, LIFE);
+}
+
+/* What the region's mode denies its owner, the file's can't: see OWNER_ACCESS. */
+static bool owner_may(int fd, const struct shm_header *header, uint32_t access)
+{
+	struct stat st;
+
+	if ((header->mode & access) == access)
+		return true;
+	return fstat(fd, &st) || st.st_uid != geteuid() || !st.st_uid;
+}
+
+/* Names */
+
+enum name_state {
+	NAME_GONE,	/* there is none now, or another one than a moment ago */
+	NAME_TAKEN,	/* by a living maker, a persistent region, or a file that isn't ours */
+	NAME_BUSY,	/* somebody is just removing it */
+	NAME_STUCK,	/* dead, but not ours to remove */
+};
+
+static bool is_still_called(int dir, const char *file, int fd)
+{
+	struct stat here, there;
+
+	return !fstat(fd, &here) && !fstatat(dir, file, &there, AT_SYMLINK_NOFOLLOW) &&
+	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+static enum name_state reap_file(int dir, const char *file, int fd)
+{
+	struct shm_head head;
+	size_t length;
+
+	if (read_head(fd, &head, &length) || is_alive(fd, &head.header))
+		return NAME_TAKEN;
+	if (!take_lock(fd, REAP))
+		return NAME_BUSY;
+	if (is_still_called(dir, file, fd) && unlinkat(dir, file, 0))
+		return NAME_STUCK;
+	return NAME_GONE;
+}
+
+/* Removes a name whose maker is dead. */
+static enum name_state reap(int dir, const char *file)
+{
+	enum name_state state;
+	int fd;
+
+	fd = open_file(dir, file, O_RDWR);
+	if (fd < 0)
+		return fd == -ENOENT ? NAME_GONE : NAME_TAKEN;
+	state = reap_file(dir, file, fd);
+	close(fd);
+	return state;
+}
+
+/* Lets go of a name whose file it may still be. */
+static void drop_name(struct shm_session *session, struct shm_name *name)
+{
+	TAILQ_REMOVE(&session->names, name, entry);
+	close(name->fd);
+	free(name);
+}
+
+static bool is_unlinked(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && !st.st_nlink;
+}
+
+/* The lock of a name that was unlinked keeps nothing but memory; this gives it back. */
+static void forget_name(struct shm_session *session, const char *file)
+{
+	struct shm_name *name, *next;
+
+	pthread_mutex_lock(&session->lock);
+	for (name = TAILQ_FIRST(&session->names); name; name = next) {
+		next = TAILQ_NEXT(name, entry);
+		if (!strcmp(name->file, file) && is_unlinked(name->fd))
+			drop_name(session, name);
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+/*
+ * Does the same for names that others have unlinked. Looks at a few in turn,
+ * so that to create many regions stays linear in their number.
+ */
+static void forget_some_names(struct shm_session *session)
+{
+	struct shm_name *name, *last;
+	unsigned int i;
+
+	pthread_mutex_lock(&session->lock);
+	last = TAILQ_LAST(&session->names, shm_name_list);
+	for (i = 0; last && i < SWEEP_BATCH; i++) {
+		name = TAILQ_FIRST(&session->names);
+		if (name == last)
+			i = SWEEP_BATCH;
+		TAILQ_REMOVE(&session->names, name, entry);
+		TAILQ_INSERT_TAIL(&session->names, name, entry);
+		if (is_unlinked(name->fd))
+			drop_name(session, name);
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+/* Sessions */
+
+static const char *directory(void)
+{
+	const char *dir = secure_getenv("TSHARE_SHM_DIR");
+
+	return dir && *dir ? dir : DEFAULT_DIR;
+}
+
+static uint32_t read_huge_page_size(uint32_t page_size)
+{
+	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "re");
+	uint32_t size = page_size;
+
+	if (!file)
+		return page_size;
+	if (fscanf(file, "%" SCNu32, &size) != 1 || size < page_size)
+		size = page_size;
+	fclose(file);
+	return size;
+}
+
+static int open_directory(void)
+{
+	const char *dir = directory();
+	int fd;
+
+	if (dir[0] != '/')
+		return tshare_fail(-EINVAL, "TSHARE_SHM_DIR: '%s' is no absolute path", dir);
+	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return tshare_fail(-ENODEV, "%s: no such directory", dir);
+	return tshare_fail(-errno, "%s: %s", dir, strerror(errno));
+}
+
+static int shm_open_session(void **opened)
+{
+	struct shm_session *session;
+	int dir;
+
+	dir = open_directory();
+	if (dir < 0)
+		return dir;
+	session = calloc(1, sizeof(*session));
+	if (!session) {
+		close(dir);
+		return tshare_fail(-ENOMEM, "ctx: out of memory");
+	}
+	session->dir = dir;
+	session->page_size = sysconf(_SC_PAGESIZE);
+	session->huge_page_size = read_huge_page_size(session->page_size);
+	pthread_mutex_init(&session->lock, NULL);
+	TAILQ_INIT(&session->names);
+	*opened = session;
+	return 0;
+}
+
+static void shm_close(void *closing)
+{
+	struct shm_session *session = closing;
+	char file[FILE_NAME_LEN];
+	struct shm_name *name;
+
+	/* After fork() another process may have the lock: then the name is no dead one, and stays. */
+	while ((name = TAILQ_FIRST(&session->names))) {
+		memcpy(file, name->file, sizeof(file));
+		drop_name(session, name);
+		reap(session->dir, file);
+	}
+	pthread_mutex_destroy(&session->lock);
+	close(session->dir);
+	free(session);
+}
+
+/* Limits */
+
+static uint64_t saturating_product(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/*
+ * Memory that the system can give. A memfd has no limit of its own, and a
+ * tmpfs may be allowed more than there is: to ask for too much would bring the
+ * OOM killer instead of an error.
+ */
+static uint64_t memory_available(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	uint64_t available = 0, kib;
+	bool known = false;
+	char line[128];
+
+	if (!file)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1) {
+			available += kib * 1024;
+			known = true;
+		} else if (sscanf(line, "SwapFree: %" SCNu64, &kib) == 1) {
+			available += kib * 1024;
+		}
+	}
+	fclose(file);
+	return known ? available : UINT64_MAX;
+}
+
+static int shm_limits(void *opened, struct tshare_limits *limits)
+{
+	const struct shm_session *session = opened;
+	uint64_t available = memory_available(), unused;
+	struct statvfs vfs;
+
+	if (fstatvfs(session->dir, &vfs))
+		return tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
+	*limits = (struct tshare_limits){
+		.page_size = session->page_size,
+		.huge_page_size = session->huge_page_size,
+	};
+	if (!vfs.f_blocks) {	/* a tmpfs without limit */
+		limits->bytes_limit = UINT64_MAX;
+		limits->region_bytes_max = available;
+		return 0;
+	}
+	limits->bytes_limit = saturating_product(vfs.f_blocks, vfs.f_frsize);
+	limits->bytes_used = saturating_product(vfs.f_blocks - vfs.f_bfree, vfs.f_frsize);
+	unused = saturating_product(vfs.f_bavail, vfs.f_frsize);
+	unused -= unused < session->page_size ? unused : session->page_size;	/* the header */
+	limits->region_bytes_max = unused < available ? unused : available;
+	return 0;
+}
+
+/* Creation */
+
+static int refuse_unsupported(const struct backend_request *request)
+{
+	if (request->flags & TSHARE_CONTIGUOUS)
+		return tshare_fail(-EOPNOTSUPP,
+				   "options.flags: shm has no contiguous memory (TSHARE_CONTIGUOUS)");
+	if (request->flags & TSHARE_DMA32)
+		return tshare_fail(-EOPNOTSUPP,
+				   "options.flags: shm has no memory below 4 GiB (TSHARE_DMA32)");
+	if (request->node != TSHARE_ANY_NODE)
+		return tshare_fail(-EOPNOTSUPP, "options.node: shm can't choose a NUMA node");
+	return 0;
+}
+
+static int fail_no_room(const struct backend_request *request)
+{
+	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", request->size);
+}
+
+static int make_header(const struct shm_session *session, const struct backend_request *request,
+		       struct shm_header *header)
+{
+	uint64_t alignment = session->page_size;
+	uint64_t used = sizeof(*header) + request->desc_count * sizeof(*request->descs);
+
+	if (request->size >= session->huge_page_size)
+		alignment = session->huge_page_size;
+	*header = (struct shm_header){
+		.magic = SHM_MAGIC,
+		.version = SHM_VERSION,
+		.flags = request->flags & TSHARE_PERSIST ? SHM_PERSIST : 0,
+		.size = request->size,
+		.data_offset = (used + alignment - 1) & ~(alignment - 1),
+		.mode = request->mode,
+		.desc_count = request->desc_count,
+		.desc_size = sizeof(*request->descs),
+	};
+	memcpy(header->name, request->name, sizeof(header->name));
+	/* Any number that no other region has; of 53 bits, so that all JSON readers keep it. */
+	if (getrandom(&header->id, sizeof(header->id), 0) != sizeof(header->id))
+		return tshare_fail(-errno, "region: getrandom: %s", strerror(errno));
+	header->id = header->id >> 11 | 1;
+	return 0;
+}
+
+static int write_all(int fd, const void *buffer, size_t size, off_t offset)
+{
+	ssize_t done;
+
+	while (size) {
+		done = pwrite(fd, buffer, size, offset);
+		if (done < 0 && errno != EINTR)
+			return -errno;
+		if (done < 0)
+			continue;
+		buffer = (const char *)buffer + done;
+		offset += done;
+		size -= done;
+	}
+	return 0;
+}
+
+/*
+ * Allocates the pages now, since a write into a mapping could only fail with
+ * SIGBUS. In pieces: what a signal interrupts begins anew.
+ */
+static int allocate(int fd, uint64_t offset, uint64_t size)
+{
+	const uint64_t piece = 64 << 20;
+	uint64_t length;
+	int err;
+
+	while (size) {
+		length = size < piece ? size : piece;
+		err = posix_fallocate(fd, offset, length);
+		if (err && err != EINTR)
+			return -err;
+		if (err)
+			continue;
+		offset += length;
+		size -= length;
+	}
+	return 0;
+}
+
+static int fill_file(int fd, const struct shm_header *header, const struct backend_request *request)
+{
+	int err;
+
+	err = allocate(fd, header->data_offset, header->size);
+	if (!err)
+		err = write_all(fd, header, sizeof(*header), 0);
+	if (!err)
+		err = write_all(fd, request->descs, request->desc_count * sizeof(*request->descs),
+				sizeof(*header));
+	if (err == -ENOSPC || err == -EFBIG || err == -ENOMEM)
+		return fail_no_room(request);
+	if (err)
+		return tshare_fail(err, "size: %" PRIu64 " bytes: %s", request->size,
+				   strerror(-err));
+	return 0;
+}
+
+/* The umask has no say; execute bits mean nothing, and a memfd doesn't take them. */
+static int set_mode(int fd, uint32_t mode)
+{
+	if (fchmod(fd, (mode & 0666) | OWNER_ACCESS))
+		return tshare_fail(-errno, "options.mode: %s", strerror(errno));
+	return 0;
+}
+
+/* Another open file description of the same file. */
+static int reopen(int fd, int access)
+{
+	char path[32];
+	int new;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	new = open(path, access | O_CLOEXEC);
+	return new < 0 ? tshare_fail(-errno, "%s: %s", path, strerror(errno)) : new;
+}
+
+static int new_memfd(void)
+{
+	int fd;
+
+	fd = memfd_create("tshare", MFD_CLOEXEC | MFD_NOEXEC_SEAL | MFD_ALLOW_SEALING);
+	if (fd < 0 && errno == EINVAL)	/* before Linux 6.3 */
+		fd = memfd_create("tshare", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd < 0 ? tshare_fail(-errno, "region: memfd: %s", strerror(errno)) : fd;
+}
+
+static int create_unnamed(const struct backend_request *request, const struct shm_header *header)
+{
+	int fd, err;
+
+	fd = new_memfd();
+	if (fd < 0)
+		return fd;
+	err = fill_file(fd, header, request);
+	if (!err)
+		err = set_mode(fd, request->mode);
+	if (!err && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		err = tshare_fail(-errno, "region: sealing: %s", strerror(errno));
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* How long a name can be in removal by somebody else before it is taken to be stuck. */
+#define BUSY_TRIES 1000
+
+static int fail_taken(enum name_state state, const char *name)
+{
+	if (state == NAME_STUCK || state == NAME_BUSY)
+		return tshare_fail(-EEXIST,
+				   "name: '%s' was left by a process that is gone, and only its user can remove it",
+				   name);
+	return tshare_fail_name(-EEXIST, name);
+}
+
+/* Gives an open file without a name the one it shall have, unless that is taken. */
+static int link_file(const struct shm_session *session, int fd, const char *file, const char *name)
+{
+	const struct timespec pause = { .tv_nsec = 1000 * 1000 };
+	enum name_state state = NAME_GONE;
+	char path[32];
+	int tries;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	for (tries = 0; tries < BUSY_TRIES; tries++) {
+		if (!linkat(AT_FDCWD, path, session->dir, file, AT_SYMLINK_FOLLOW))
+			return 0;
+		if (errno != EEXIST)
+			return tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
+		state = reap(session->dir, file);
+		if (state == NAME_TAKEN || state == NAME_STUCK)
+			break;
+		if (state == NAME_BUSY)
+			nanosleep(&pause, NULL);
+	}
+	return fail_taken(state, name);
+}
+
+/* Names a file for as long as the session lives, whose @fd stays open for that. */
+static int link_for_session(struct shm_session *session, int fd, const char *file, const char *text)
+{
+	struct shm_name *name;
+	int err;
+
+	name = malloc(sizeof(*name));
+	if (!name)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	name->fd = fd;
+	stpcpy(name->file, file);
+	if (take_lock(fd, LIFE))
+		err = link_file(session, fd, file, text);
+	else
+		err = tshare_fail(-errno, "%s: lock: %s", directory(), strerror(errno));
+	if (err) {
+		free(name);
+		return err;
+	}
+	pthread_mutex_lock(&session->lock);
+	TAILQ_INSERT_TAIL(&session->names, name, entry);
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+/* Names @fd, and gives a descriptor of its file that can be handed out. */
+static int publish(struct shm_session *session, int fd, const char *file,
+		   const struct backend_request *request)
+{
+	int public, err;
+
+	if (request->flags & TSHARE_PERSIST) {
+		err = set_mode(fd, request->mode);
+		if (!err)
+			err = link_file(session, fd, file, request->name);
+		return err ? err : fd;
+	}
+	public = reopen(fd, O_RDWR);
+	if (public < 0)
+		return public;
+	err = set_mode(fd, request->mode);
+	if (!err)
+		err = link_for_session(session, fd, file, request->name);
+	if (err) {
+		close(public);
+		return err;
+	}
+	return public;
+}
+
+static int create_named(struct shm_session *session, const struct backend_request *request,
+			const struct shm_header *header)
+{
+	char file[FILE_NAME_LEN];
+	enum name_state state;
+	int fd, ret;
+
+	file_name(file, request->name);
+	forget_some_names(session);
+	/* Not decisive, but saves the allocation where the name is taken anyway. */
+	state = reap(session->dir, file);
+	if (state == NAME_TAKEN || state == NAME_STUCK)
+		return fail_taken(state, request->name);
+
+	fd = openat(session->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, OWNER_ACCESS);
+	if (fd < 0)
+		return tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
+	ret = fill_file(fd, header, request);
+	if (!ret)
+		ret = publish(session, fd, file, request);
+	if (ret < 0)
+		close(fd);
+	return ret;
+}
+
+static int shm_create(void *opened, const struct backend_request *request,
+		      struct backend_region *region)
+{
+	struct shm_session *session = opened;
+	struct shm_header header;
+	int fd, err;
+
+	err = refuse_unsupported(request);
+	if (err)
+		return err;
+	if (request->size > memory_available())
+		return fail_no_room(request);
+	err = make_header(session, request, &header);
+	if (err)
+		return err;
+	fd = *request->name ? create_named(session, request, &header) :
+			      create_unnamed(request, &header);
+	if (fd < 0)
+		return fd;
+	region->fd = fd;
+	region->id = header.id;
+	region->size = header.size;
+	region->map_offset = header.data_offset;
+	return 0;
+}
+
+/* Finding */
+
+static int adopt_named(struct shm_session *session, int fd, const char *file, const char *name,
+		       bool readonly, struct backend_region *region)
+{
+	struct shm_head head;
+	size_t length;
+
+	if (read_head(fd, &head, &length))
+		return damaged("it doesn't begin like a region");
+	if (!is_alive(fd, &head.header)) {
+		reap(session->dir, file);
+		return tshare_fail_name(-ENOENT, name);
+	}
+	if (strncmp(head.header.name, name, sizeof(head.header.name)))
+		return damaged("it has another name");
+	if (!owner_may(fd, &head.header, readonly ? 0400 : 0600))
+		return tshare_fail_name(-EACCES, name);
+	return adopt_file(fd, &head, length, region);
+}
+
+static int shm_lookup(void *opened, const char *name, bool readonly, struct backend_region *region)
+{
+	struct shm_session *session = opened;
+	char file[FILE_NAME_LEN];
+	int fd, err;
+
+	file_name(file, name);
+	fd = open_file(session->dir, file, readonly ? O_RDONLY : O_RDWR);
+	if (fd == -EPROTO)
+		return fd;
+	if (fd < 0)
+		return tshare_fail_name(fd, name);
+	err = adopt_named(session, fd, file, name, readonly, region);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	region->readonly = readonly;
+	return 0;
+}
+
+/* A descriptor of what @fd is, read-only if that is asked for and allowed. */
+static int duplicate(int fd, bool readonly)
+{
+	int new = -1;
+
+	if (readonly)
+		new = reopen(fd, O_RDONLY);
+	if (new < 0)
+		new = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return new < 0 ? tshare_fail(-errno, "fd: %d: %s", fd, strerror(errno)) : new;
+}
+
+static int shm_import(void *opened, int fd, bool readonly, struct backend_region *region)
+{
+	int access = fcntl(fd, F_GETFL);
+	struct shm_head head;
+	size_t length;
+	int new, err;
+
+	(void)opened;	/* a file tells it all */
+	if (access < 0)
+		return tshare_fail(-errno, "fd: %d is not open", fd);
+	if (read_head(fd, &head, &length))
+		return tshare_fail(-EINVAL, "fd: %d is not a region's", fd);
+	access &= O_ACCMODE;
+	new = duplicate(fd, readonly && access != O_RDONLY);
+	if (new < 0)
+		return new;
+	err = adopt_file(new, &head, length, region);
+	if (err) {
+		close(new);
+		return err;
+	}
+	region->readonly = (fcntl(new, F_GETFL) & O_ACCMODE) == O_RDONLY;
+	return 0;
+}
+
+static int shm_unlink_name(void *opened, const char *name)
+{
+	struct shm_session *session = opened;
+	char file[FILE_NAME_LEN];
+	struct stat st;
+
+	file_name(file, name);
+	if (reap(session->dir, file) == NAME_GONE ||
+	    fstatat(session->dir, file, &st, AT_SYMLINK_NOFOLLOW))
+		return tshare_fail_name(-ENOENT, name);
+	/* As in a directory with the sticky bit, for one that has none. */
+	if (geteuid() && geteuid() != st.st_uid)
+		return tshare_fail_name(-EPERM, name);
+	if (unlinkat(session->dir, file, 0))
+		return tshare_fail_name(-errno, name);
+	forget_name(session, file);
+	return 0;
+}
+
+/* Telling */
+
+/* The file's mode holds; it is shown as the region's unless they differ in what counts. */
+static uint32_t shown_mode(const struct shm_header *header, mode_t file_mode)
+{
+	if (((header->mode & 0666) | OWNER_ACCESS) == (file_mode & 0666))
+		return header->mode;
+	return file_mode & 0777;
+}
+
+/* -EINVAL or -EPROTO if it is no region. */
+static int describe_file(int fd, struct tshare_region_info *info)
+{
+	struct shm_head head;
+	struct stat st;
+	size_t length;
+	int err;
+
+	err = read_head(fd, &head, &length);
+	if (!err)
+		err = check_header(&head.header, fd);
+	if (err)
+		return err;
+	if (fstat(fd, &st))
+		return -errno;
+	*info = (struct tshare_region_info){
+		.id = head.header.id,
+		.size = head.header.size,
+		.uid = st.st_uid,
+		.gid = st.st_gid,
+		.mode = shown_mode(&head.header, st.st_mode),
+		.node = TSHARE_ANY_NODE,
+		.flags = head.header.flags & SHM_PERSIST ? TSHARE_PERSIST : 0,
+		.tensor_count = head.header.desc_count,
+	};
+	if (st.st_nlink && is_alive(fd, &head.header))
+		memcpy(info->name, head.header.name, sizeof(info->name));
+	return 0;
+}
+
+static int shm_info(void *opened, int fd, struct tshare_region_info *info)
+{
+	int err;
+
+	(void)opened;
+	err = describe_file(fd, info);
+	if (err == -EINVAL)
+		return damaged("it doesn't begin like a region");
+	if (err)
+		return err;
+	if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+		info->flags |= TSHARE_READONLY;
+	return 0;
+}
+
+/* Whether the file's owner, if that is who asks, has the access by the region's mode. */
+static bool mode_allows(const struct tshare_region_info *info, uint32_t access)
+{
+	return !geteuid() || info->uid != geteuid() || info->mode & access;
+}
+
+/* Describes one file of the directory; false if it is no living region that may be read. */
+static bool describe_entry(const struct shm_session *session, const char *file, int fd,
+			   struct tshare_region_info *info)
+{
+	char expected[FILE_NAME_LEN];
+
+	if (describe_file(fd, info))
+		return false;
+	if (!info->name[0]) {
+		reap(session->dir, file);
+		return false;
+	}
+	file_name(expected, info->name);
+	if (strcmp(expected, file) || !mode_allows(info, 0400))
+		return false;
+	if (faccessat(session->dir, file, W_OK, AT_EACCESS) || !mode_allows(info, 0200))
+		info->flags |= TSHARE_READONLY;
+	return true;
+}
+
+static int list_directory(const struct shm_session *session, DIR *stream,
+			  int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+{
+	struct tshare_region_info info;
+	struct dirent *entry;
+	bool found;
+	int fd, ret;
+
+	while ((entry = readdir(stream))) {
+		if (strncmp(entry->d_name, FILE_PREFIX, sizeof(FILE_PREFIX) - 1))
+			continue;
+		fd = open_file(session->dir, entry->d_name, O_RDONLY);
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+			return tshare_fail(fd, "%s: %s", directory(), strerror(-fd));
+		if (fd < 0)
+			continue;
+		found = describe_entry(session, entry->d_name, fd, &info);
+		close(fd);
+		ret = found ? fn(&info, data) : 0;
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int shm_list(void *opened, int (*fn)(const struct tshare_region_info *info, void *data),
+		    void *data)
+{
+	const struct shm_session *session = opened;
+	DIR *stream;
+	int fd, ret;
+
+	fd = openat(session->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	if (!stream) {
+		ret = tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return ret;
+	}
+	ret = list_directory(session, stream, fn, data);
+	closedir(stream);
+	return ret;
+}
+
+const struct backend_ops tshare_backend_shm = {
+	.name = "shm",
+	.open = shm_open_session,
+	.close = shm_close,
+	.limits = shm_limits,
+	.create = shm_create,
+	.lookup = shm_lookup,
+	.import = shm_import,
+	.unlink = shm_unlink_name,
+	.list = shm_list,
+	.info = shm_info,
+};

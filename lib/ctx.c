@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+/* Contexts: a session with one of the backends. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctx.h"
+#include "error.h"
+#include "export.h"
+#include "log.h"
+#include "names.h"
+#include "refcount.h"
+
+const struct backend_ops *const tshare_backends[] = {
+	&tshare_backend_kmod,
+	&tshare_backend_shm,
+	NULL,
+};
+
+static int open_session(struct tshare_ctx *ctx, const struct backend_ops *backend)
+{
+	struct tshare_limits limits;
+	void *session;
+	int err;
+
+	err = backend->open(&session);
+	if (err)
+		return err;
+	err = backend->limits(session, &limits);
+	if (err) {
+		backend->close(session);
+		return err;
+	}
+	ctx->backend = backend;
+	ctx->session = session;
+	ctx->page_size = limits.page_size;
+	ctx->huge_page_size = limits.huge_page_size;
+	return 0;
+}
+
+static int open_named_session(struct tshare_ctx *ctx, const char *name, const char *source)
+{
+	size_t i;
+
+	for (i = 0; tshare_backends[i]; i++)
+		if (!strcmp(tshare_backends[i]->name, name))
+			return open_session(ctx, tshare_backends[i]);
+	return tshare_fail(-EINVAL, "%s: '%s' is neither \"kmod\" nor \"shm\"", source, name);
+}
+
+/* What stands against the better backends is logged; the last one's error is the caller's. */
+static int open_best_session(struct tshare_ctx *ctx)
+{
+	int err = -ENODEV;
+	size_t i;
+
+	for (i = 0; tshare_backends[i]; i++) {
+		err = open_session(ctx, tshare_backends[i]);
+		if (!err) {
+			tshare_error_clear();
+			return 0;
+		}
+		tshare_log(ctx, err == -ENODEV ? LOG_INFO : LOG_NOTICE, "%s is not used: %s",
+			   tshare_backends[i]->name, tshare_last_error());
+	}
+	return err;
+}
+
+static int open_any_session(struct tshare_ctx *ctx, const char *backend)
+{
+	const char *forced = getenv("TSHARE_BACKEND");
+
+	if (backend)
+		return open_named_session(ctx, backend, "backend");
+	if (forced && *forced)
+		return open_named_session(ctx, forced, "TSHARE_BACKEND");
+	return open_best_session(ctx);
+}
+
+TSHARE_EXPORT
+int tshare_ctx_new_backend(const char *backend, struct tshare_ctx **ctx)
+{
+	struct tshare_ctx *new;
+	int err;
+
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return tshare_fail(-ENOMEM, "ctx: out of memory");
+	atomic_init(&new->refs, 1);
+	tshare_log_init(new);
+
+	err = open_any_session(new, backend);
+	if (err) {
+		tshare_log_release(new);
+		free(new);
+		return err;
+	}
+	*ctx = new;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_ctx_new(struct tshare_ctx **ctx)
+{
+	return tshare_ctx_new_backend(NULL, ctx);
+}
+
+TSHARE_EXPORT
+struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx)
+{
+	refcount_get(&ctx->refs);
+	return ctx;
+}
+
+TSHARE_EXPORT
+struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx)
+{
+	if (!ctx || !refcount_put(&ctx->refs))
+		return NULL;
+	ctx->backend->close(ctx->session);
+	tshare_log_release(ctx);
+	free(ctx);
+	return NULL;
+}
+
+TSHARE_EXPORT
+const char *tshare_ctx_backend(const struct tshare_ctx *ctx)
+{
+	return ctx->backend->name;
+}
+
+TSHARE_EXPORT
+int tshare_ctx_limits(struct tshare_ctx *ctx, struct tshare_limits *limits)
+{
+	return ctx->backend->limits(ctx->session, limits);
+}
+
+TSHARE_EXPORT
+int tshare_unlink(struct tshare_ctx *ctx, const char *name)
+{
+	char checked[TSHARE_NAME_LEN];
+	int err;
+
+	err = tshare_name_copy(checked, name);
+	if (err)
+		return err;
+	return ctx->backend->unlink(ctx->session, checked);
+}
+
+TSHARE_EXPORT
+int tshare_list(struct tshare_ctx *ctx,
+		int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+{
+	return ctx->backend->list(ctx->session, fn, data);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSHARE_CTX_H
+#define TSHARE_CTX_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "backend.h"
+
+struct tshare_ctx {
+	atomic_uint refs;
+	const struct backend_ops *backend;
+	void *session;
+	uint32_t page_size;
+	uint32_t huge_page_size;
+
+	pthread_mutex_t log_lock;	/* log_fn and log_data change together */
+	tshare_log_fn log_fn;
+	void *log_data;
+	int log_priority;		/* the least urgent that goes to standard error */
+};
+
+/* The session of @ctx with @backend, or NULL if it has none with that one. */
+static inline void *ctx_session(const struct tshare_ctx *ctx, const struct backend_ops *backend)
+{
+	return ctx->backend == backend ? ctx->session : NULL;
+}
+
+/* All backends, best first; NULL ends the list. */
+extern const struct backend_ops *const tshare_backends[];
+
+#endif /* TSHARE_CTX_H */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The text behind tshare_last_error(). */
+#ifndef TSHARE_ERROR_H
+#define TSHARE_ERROR_H
+
+/*
+ * Stores the thread's error text, "argument: reason", and returns @err, so that
+ * a failure is one statement: return tshare_fail(-EINVAL, "size: ...").
+ */
+__attribute__((cold, format(printf, 2, 3)))
+int tshare_fail(int err, const char *format, ...);
+
+/* Puts a prefix in front of the text that is there, and returns @err. */
+__attribute__((cold, format(printf, 2, 3)))
+int tshare_fail_within(int err, const char *format, ...);
+
+/* As tshare_fail(), with one text for what can be wrong with a region's name on any backend. */
+__attribute__((cold))
+int tshare_fail_name(int err, const char *name);
+
+/* Forgets a failure that the caller didn't see, such as that of a backend that was only tried. */
+void tshare_error_clear(void);
+
+#endif /* TSHARE_ERROR_H */

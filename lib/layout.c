@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+/* From what a caller wants in a region to the descriptors that go with it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "desc.h"
+#include "error.h"
+#include "layout.h"
+
+/* Bytes that a tensor takes before and from its element [0, 0, ...]. */
+struct extent {
+	uint64_t below;
+	uint64_t above;
+};
+
+static int too_large(void)
+{
+	return tshare_fail(-EINVAL, "shape: more bytes than can be counted");
+}
+
+static int describe_type(const struct tshare_spec *spec, struct tshare_desc *desc)
+{
+	if (!spec->dtype.bits || !spec->dtype.lanes)
+		return tshare_fail(-EINVAL, "dtype: %u bits and %u lanes", spec->dtype.bits,
+				   spec->dtype.lanes);
+	desc->dtype_code = spec->dtype.code;
+	desc->dtype_bits = spec->dtype.bits;
+	desc->dtype_lanes = spec->dtype.lanes;
+	return 0;
+}
+
+static int describe_shape(const struct tshare_spec *spec, struct tshare_desc *desc)
+{
+	int32_t i;
+
+	if (spec->ndim < 0 || spec->ndim > TSHARE_NDIM_LIMIT)
+		return tshare_fail(-EINVAL, "ndim: %" PRId32 " is not 0 to %d", spec->ndim,
+				   TSHARE_NDIM_LIMIT);
+	if (spec->ndim && !spec->shape)
+		return tshare_fail(-EINVAL, "shape: is NULL");
+	for (i = 0; i < spec->ndim; i++) {
+		if (spec->shape[i] < 0)
+			return tshare_fail(-EINVAL, "shape[%" PRId32 "]: %" PRId64 " is negative",
+					   i, spec->shape[i]);
+		desc->shape[i] = spec->shape[i];
+	}
+	desc->ndim = spec->ndim;
+	return 0;
+}
+
+/* Dimensions of zero count as one, so that the strides of an empty tensor are the usual ones. */
+static int describe_strides(const struct tshare_spec *spec, struct tshare_desc *desc)
+{
+	int64_t stride = 1;
+	int32_t i;
+
+	for (i = spec->ndim; i-- > 0;) {
+		desc->strides[i] = spec->strides ? spec->strides[i] : stride;
+		if (!spec->strides && desc->shape[i] &&
+		    __builtin_mul_overflow(stride, desc->shape[i], &stride))
+			return too_large();
+	}
+	return 0;
+}
+
+static int describe_name(const struct tshare_spec *spec, struct tshare_desc *desc)
+{
+	size_t length;
+
+	if (!spec->name)
+		return 0;
+	length = strnlen(spec->name, TSHARE_NAME_LEN);
+	if (length == TSHARE_NAME_LEN)
+		return tshare_fail(-ENAMETOOLONG, "name: longer than %d bytes", TSHARE_NAME_MAX);
+	memcpy(desc->name, spec->name, length);
+	return 0;
+}
+
+/* Extents in elements first, relative to element [0, 0, ...], then in whole bytes. */
+static int measure(const struct tshare_desc *desc, struct extent *extent)
+{
+	uint64_t element_bits = (uint64_t)desc->dtype_bits * desc->dtype_lanes;
+	uint64_t before = 0, behind = 1, span, stride;
+	uint32_t i;
+
+	*extent = (struct extent){ 0, 0 };
+	for (i = 0; i < desc->ndim; i++)
+		if (!desc->shape[i])
+			return 0;
+	for (i = 0; i < desc->ndim; i++) {
+		stride = desc->strides[i];
+		if (desc->strides[i] < 0)
+			stride = -stride;
+		if (__builtin_mul_overflow(desc->shape[i] - 1, stride, &span) ||
+		    (desc->strides[i] < 0 ? __builtin_add_overflow(before, span, &before) :
+					    __builtin_add_overflow(behind, span, &behind)))
+			return too_large();
+	}
+	if (__builtin_mul_overflow(before, element_bits, &before) ||
+	    __builtin_mul_overflow(behind, element_bits, &behind))
+		return too_large();
+	extent->below = before / 8 + !!(before % 8);
+	extent->above = behind / 8 + !!(behind % 8);
+	return 0;
+}
+
+/* Puts the tensor at or behind @cursor if its place is free to choose, and moves @cursor there. */
+static int place(const struct tshare_spec *spec, struct tshare_desc *desc, uint64_t *cursor)
+{
+	const uint64_t mask = TSHARE_TENSOR_ALIGNMENT - 1;
+	struct extent extent;
+	uint64_t start;
+	int err;
+
+	err = measure(desc, &extent);
+	if (err)
+		return err;
+	if (spec->byte_offset != TSHARE_OFFSET_AUTO) {
+		start = spec->byte_offset;
+	} else if (__builtin_add_overflow(*cursor, extent.below, &start) ||
+		   __builtin_add_overflow(start, mask, &start)) {
+		return too_large();
+	} else {
+		start &= ~mask;
+	}
+	desc->byte_offset = start;
+	if (__builtin_add_overflow(start, extent.above, cursor))
+		return tshare_fail(-ERANGE, "byte_offset: beyond any region");
+	return 0;
+}
+
+static int describe(const struct tshare_spec *spec, struct tshare_desc *desc, uint64_t *cursor)
+{
+	int err;
+
+	err = describe_type(spec, desc);
+	if (!err)
+		err = describe_shape(spec, desc);
+	if (!err)
+		err = describe_strides(spec, desc);
+	if (!err)
+		err = describe_name(spec, desc);
+	if (!err)
+		err = place(spec, desc, cursor);
+	return err;
+}
+
+int tshare_layout(const struct tshare_spec *specs, size_t count, struct tshare_desc *descs,
+		  uint64_t *size)
+{
+	uint64_t cursor = 0, end = 0;
+	size_t i;
+	int err;
+
+	for (i = 0; i < count; i++) {
+		err = describe(&specs[i], &descs[i], &cursor);
+		if (err)
+			return count > 1 ? tshare_fail_within(err, "specs[%zu].", i) : err;
+		if (cursor > end)
+			end = cursor;
+	}
+	*size = end;
+	return 0;
+}
+
+int tshare_layout_check(const struct tshare_desc *descs, size_t count, uint64_t size,
+			const char *array)
+{
+	const char *why;
+	size_t i;
+	int err;
+
+	for (i = 0; i < count; i++) {
+		err = tshare_desc_check(&descs[i], size, &why);
+		if (err && count > 1)
+			return tshare_fail(err, "%s[%zu].%s", array, i, why);
+		if (err)
+			return tshare_fail(err, "%s", why);
+	}
+	return 0;
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+/* Regions: memory of a backend, mapped into the process. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "ctx.h"
+#include "error.h"
+#include "export.h"
+#include "layout.h"
+#include "log.h"
+#include "names.h"
+#include "refcount.h"
+#include "region.h"
+
+#define CREATE_FLAGS (TSHARE_PERSIST | TSHARE_DMA32 | TSHARE_CONTIGUOUS)
+
+/* Mapping */
+
+/*
+ * An address where @size bytes can be mapped with MAP_FIXED, aligned to
+ * @alignment: the kernel is asked for more, and gets back what lies around.
+ */
+static char *reserve_aligned(size_t size, size_t alignment)
+{
+	char *start, *aligned;
+	size_t before;
+
+	start = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		     -1, 0);
+	if (start == MAP_FAILED)
+		return MAP_FAILED;
+	before = -(uintptr_t)start & (alignment - 1);
+	aligned = start + before;
+	if (before)
+		munmap(start, before);
+	munmap(aligned + size, alignment - before);
+	return aligned;
+}
+
+/*
+ * Maps a region, and aligns the address if it is large enough for huge pages:
+ * neither dma-bufs nor shared memory do so by themselves.
+ */
+static int map_region(struct tshare_region *region)
+{
+	const struct backend_region *handle = &region->handle;
+	size_t alignment = region->ctx->huge_page_size;
+	int prot = region->readonly ? PROT_READ : PROT_READ | PROT_WRITE;
+	int flags = MAP_SHARED;
+	void *address = NULL, *data;
+	int err;
+
+	if (handle->size > SIZE_MAX / 2)
+		return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", handle->size);
+	if (alignment > region->ctx->page_size && handle->size >= alignment) {
+		address = reserve_aligned(handle->size, alignment);
+		if (address == MAP_FAILED)
+			return tshare_fail(-ENOMEM, "size: no address for %" PRIu64 " bytes",
+					   handle->size);
+		flags |= MAP_FIXED;
+	}
+	data = mmap(address, handle->size, prot, flags, handle->fd, handle->map_offset);
+	if (data == MAP_FAILED) {
+		err = -errno;
+		if (address)
+			munmap(address, handle->size);
+		return tshare_fail(err, "size: mmap of %" PRIu64 " bytes: %s", handle->size,
+				   strerror(-err));
+	}
+	region->data = data;
+	return 0;
+}
+
+static void unmap_region(struct tshare_region *region)
+{
+	if (region->data)
+		munmap(region->data, region->handle.size);
+}
+
+/* Lifetime */
+
+static struct tshare_region *region_new(struct tshare_ctx *ctx)
+{
+	struct tshare_region *region;
+
+	region = calloc(1, sizeof(*region));
+	if (!region) {
+		tshare_fail(-ENOMEM, "region: out of memory");
+		return NULL;
+	}
+	atomic_init(&region->refs, 1);
+	region->ctx = tshare_ctx_ref(ctx);
+	region->backend = ctx->backend;
+	region->handle.fd = -1;
+	return region;
+}
+
+TSHARE_EXPORT
+struct tshare_region *tshare_region_ref(struct tshare_region *region)
+{
+	refcount_get(&region->refs);
+	return region;
+}
+
+TSHARE_EXPORT
+struct tshare_region *tshare_region_unref(struct tshare_region *region)
+{
+	if (!region || !refcount_put(&region->refs))
+		return NULL;
+	unmap_region(region);
+	if (region->handle.fd >= 0)
+		close(region->handle.fd);
+	free(region->handle.descs);
+	free(atomic_load_explicit(&region->index, memory_order_relaxed));
+	tshare_ctx_unref(region->ctx);
+	free(region);
+	return NULL;
+}
+
+/* Creation */
+
+static bool all_zero(const char *bytes, size_t count)
+{
+	while (count && !*bytes) {
+		bytes++;
+		count--;
+	}
+	return !count;
+}
+
+/* Takes options that are shorter or longer than ours, as older and newer callers have them. */
+static int read_options(const struct tshare_options *options, bool named,
+			struct backend_request *request)
+{
+	struct tshare_options known = TSHARE_OPTIONS_INIT;
+
+	if (options && options->size > sizeof(known) &&
+	    !all_zero((const char *)options + sizeof(known), options->size - sizeof(known)))
+		return tshare_fail(-EINVAL, "options: something this library doesn't know");
+	if (options && options->size < sizeof(known))
+		return tshare_fail(-EINVAL, "options.size: %zu bytes", options->size);
+	if (options)
+		known = *options;
+	if (known.flags & ~CREATE_FLAGS)
+		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
+				   known.flags);
+	if ((known.flags & TSHARE_PERSIST) && !named)
+		return tshare_fail(-EINVAL, "options.flags: TSHARE_PERSIST needs a name");
+	if (known.mode & ~0777U)
+		return tshare_fail(-EINVAL, "options.mode: %#" PRIo32 " is beyond 0777",
+				   known.mode);
+	if (known.node < TSHARE_ANY_NODE)
+		return tshare_fail(-EINVAL, "options.node: %" PRId32 " is negative", known.node);
+	request->flags = known.flags;
+	request->mode = known.mode;
+	request->node = known.node;
+	return 0;
+}
+
+/* Whole pages for @wanted bytes, or for what the tensors @needed. */
+static int choose_size(const struct tshare_ctx *ctx, uint64_t wanted, uint64_t needed,
+		       size_t tensors, uint64_t *size)
+{
+	uint64_t mask = ctx->page_size - 1;
+
+	if (!wanted && !tensors)
+		return tshare_fail(-EINVAL, "size: 0 bytes and no tensors");
+	if (!wanted)
+		wanted = needed ? needed : 1;
+	if (wanted > UINT64_MAX - mask)
+		return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", wanted);
+	*size = (wanted + mask) & ~mask;
+	return 0;
+}
+
+/* Refuses equal names, and keeps what that took for lookups. */
+static int index_tensors(struct tshare_region *region)
+{
+	const struct backend_region *handle = &region->handle;
+	uint32_t *index;
+
+	index = tshare_index_new(handle->descs, handle->desc_count);
+	if (!index)
+		return tshare_fail(-ENOMEM, "specs: out of memory");
+	atomic_store_explicit(&region->index, index, memory_order_relaxed);
+	return tshare_index_check_unique(index, handle->descs, handle->desc_count);
+}
+
+static int describe_tensors(struct tshare_region *region, const struct tshare_spec *specs,
+			    size_t count, uint64_t size)
+{
+	struct backend_region *handle = &region->handle;
+	uint64_t needed = 0;
+	int err;
+
+	if (count > TSHARE_TENSOR_LIMIT)
+		return tshare_fail(-EINVAL, "count: %zu tensors are more than %d", count,
+				   TSHARE_TENSOR_LIMIT);
+	if (count && !specs)
+		return tshare_fail(-EINVAL, "specs: is NULL");
+	if (count) {
+		handle->descs = calloc(count, sizeof(*handle->descs));
+		if (!handle->descs)
+			return tshare_fail(-ENOMEM, "specs: out of memory");
+		handle->desc_count = count;
+		err = tshare_layout(specs, count, handle->descs, &needed);
+		if (err)
+			return err;
+	}
+	err = choose_size(region->ctx, size, needed, count, &handle->size);
+	if (!err)
+		err = tshare_layout_check(handle->descs, count, handle->size, "specs");
+	if (!err)
+		err = index_tensors(region);
+	return err;
+}
+
+static int create_region(struct tshare_region *region, struct backend_request *request)
+{
+	struct backend_region *handle = &region->handle;
+	struct tshare_ctx *ctx = region->ctx;
+	int err;
+
+	request->name = handle->name;
+	request->size = handle->size;
+	request->descs = handle->descs;
+	request->desc_count = handle->desc_count;
+	err = region->backend->create(ctx->session, request, handle);
+	if (err)
+		return err;
+	err = map_region(region);
+	if (err && *handle->name)
+		region->backend->unlink(ctx->session, handle->name);
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
+			 const struct tshare_spec *specs, size_t count,
+			 const struct tshare_options *options, struct tshare_region **region)
+{
+	struct backend_request request = { 0 };
+	struct tshare_region *new;
+	int err;
+
+	err = read_options(options, name, &request);
+	if (err)
+		return err;
+	new = region_new(ctx);
+	if (!new)
+		return -ENOMEM;
+	err = name ? tshare_name_copy(new->handle.name, name) : 0;
+	if (!err)
+		err = describe_tensors(new, specs, count, size);
+	if (!err)
+		err = create_region(new, &request);
+	if (err) {
+		tshare_region_unref(new);
+		return err;
+	}
+	tshare_log(ctx, LOG_DEBUG, "%s: created '%s', %" PRIu64 " bytes", ctx->backend->name,
+		   new->handle.name, new->handle.size);
+	*region = new;
+	return 0;
+}
+
+/* Finding */
+
+static int check_open_flags(uint32_t flags)
+{
+	if (flags & ~TSHARE_READONLY)
+		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
+	return 0;
+}
+
+/* Maps what a backend has found, and hands the region out. */
+static int finish_open(struct tshare_region *new, uint32_t flags, struct tshare_region **region)
+{
+	int err;
+
+	new->readonly = new->handle.readonly || (flags & TSHARE_READONLY);
+	err = map_region(new);
+	if (err) {
+		tshare_region_unref(new);
+		return err;
+	}
+	*region = new;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
+		       struct tshare_region **region)
+{
+	char checked[TSHARE_NAME_LEN];
+	struct tshare_region *new;
+	int err;
+
+	err = check_open_flags(flags);
+	if (!err)
+		err = tshare_name_copy(checked, name);
+	if (err)
+		return err;
+	new = region_new(ctx);
+	if (!new)
+		return -ENOMEM;
+	err = ctx->backend->lookup(ctx->session, checked, flags & TSHARE_READONLY, &new->handle);
+	if (err) {
+		tshare_region_unref(new);
+		return err;
+	}
+	return finish_open(new, flags, region);
+}
+
+/* Asks the context's backend first, then the others. */
+static int import_anywhere(struct tshare_region *region, int fd, bool readonly)
+{
+	const struct backend_ops *own = region->ctx->backend;
+	size_t i;
+	int err;
+
+	err = own->import(region->ctx->session, fd, readonly, &region->handle);
+	for (i = 0; err == -EINVAL && tshare_backends[i]; i++) {
+		if (tshare_backends[i] == own)
+			continue;
+		region->backend = tshare_backends[i];
+		err = region->backend->import(NULL, fd, readonly, &region->handle);
+		/* Whose backend isn't there can't be a region of it. */
+		if (err == -ENODEV || err == -EACCES)
+			err = -EINVAL;
+	}
+	if (err == -EINVAL)
+		return tshare_fail(err, "fd: %d is not a region's", fd);
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
+			 struct tshare_region **region)
+{
+	struct tshare_region *new;
+	int err;
+
+	err = check_open_flags(flags);
+	if (err)
+		return err;
+	new = region_new(ctx);
+	if (!new)
+		return -ENOMEM;
+	err = import_anywhere(new, fd, flags & TSHARE_READONLY);
+	if (err) {
+		tshare_region_unref(new);
+		return err;
+	}
+	return finish_open(new, flags, region);
+}
+
+/* What is known of a region */
+
+TSHARE_EXPORT
+int tshare_region_fd(const struct tshare_region *region)
+{
+	return region->handle.fd;
+}
+
+TSHARE_EXPORT
+void *tshare_region_data(const struct tshare_region *region)
+{
+	return region->data;
+}
+
+TSHARE_EXPORT
+uint64_t tshare_region_size(const struct tshare_region *region)
+{
+	return region->handle.size;
+}
+
+TSHARE_EXPORT
+const char *tshare_region_name(const struct tshare_region *region)
+{
+	return region->handle.name;
+}
+
+TSHARE_EXPORT
+uint64_t tshare_region_id(const struct tshare_region *region)
+{
+	return region->handle.id;
+}
+
+TSHARE_EXPORT
+bool tshare_region_readonly(const struct tshare_region *region)
+{
+	return region->readonly;
+}
+
+TSHARE_EXPORT
+const char *tshare_region_backend(const struct tshare_region *region)
+{
+	return region->backend->name;
+}
+
+TSHARE_EXPORT
+size_t tshare_region_tensor_count(const struct tshare_region *region)
+{
+	return region->handle.desc_count;
+}
+
+TSHARE_EXPORT
+int tshare_region_get_info(struct tshare_region *region, struct tshare_region_info *info)
+{
+	void *session = ctx_session(region->ctx, region->backend);
+
+	return region->backend->info(session, region->handle.fd, info);
+}
