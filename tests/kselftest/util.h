@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the programs share. They see the kernel's ABI alone, never the library.
+ *
+ * Functions that ask the kernel for something return a descriptor or 0, or a
+ * negative errno.
+ */
+#ifndef TSHARE_KSELFTEST_UTIL_H
+#define TSHARE_KSELFTEST_UTIL_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
+#include <linux/tshare.h>
+
+#include <kselftest_harness.h>
+
+/* Emulated, with all sanitizers on, a test may take its time. */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT 180
+
+#define DEVICE "/dev/tshare"
+#define KIB 1024ULL
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define PAGE 4096ULL
+
+/* Nobody in particular. */
+#define USER_A 64101
+#define USER_B 64102
+#define USER_C 64103
+
+static void __attribute__((constructor)) gate(void)
+{
+	if (geteuid())
+		ksft_exit_skip("must be root\n");
+	if (access(DEVICE, R_OK | W_OK))
+		ksft_exit_skip("no %s: %m\n", DEVICE);
+}
+
+static inline int xioctl(int fd, unsigned long cmd, void *arg)
+{
+	int ret = ioctl(fd, cmd, arg);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static inline int open_device(void)
+{
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static inline struct tshare_create create_args(__u64 size, const char *name)
+{
+	struct tshare_create args = {
+		.size = size,
+		.mode = 0600,
+		.node = TSHARE_NODE_ANY,
+	};
+
+	if (name)
+		snprintf(args.name, sizeof(args.name), "%s", name);
+	return args;
+}
+
+static inline int do_create(int dev, struct tshare_create *args)
+{
+	int err = xioctl(dev, TSHARE_IOCTL_CREATE, args);
+
+	return err ? err : args->fd;
+}
+
+/* A region of @size bytes that only its owner may open, @name may be NULL. */
+static inline int create(int dev, __u64 size, const char *name)
+{
+	struct tshare_create args = create_args(size, name);
+
+	return do_create(dev, &args);
+}
+
+static inline int create_mode(int dev, __u64 size, const char *name, __u32 mode)
+{
+	struct tshare_create args = create_args(size, name);
+
+	args.mode = mode;
+	return do_create(dev, &args);
+}
+
+static inline int create_persistent(int dev, __u64 size, const char *name)
+{
+	struct tshare_create args = create_args(size, name);
+
+	args.flags = TSHARE_CREATE_PERSIST;
+	return do_create(dev, &args);
+}
+
+static inline int open_name(int dev, const char *name, __u32 flags)
+{
+	struct tshare_open args = { .flags = flags };
+	int err;
+
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	err = xioctl(dev, TSHARE_IOCTL_OPEN, &args);
+	return err ? err : args.fd;
+}
+
+static inline int open_id(int dev, __u64 id, __u32 flags)
+{
+	struct tshare_open args = { .flags = flags, .id = id };
+	int err = xioctl(dev, TSHARE_IOCTL_OPEN, &args);
+
+	return err ? err : args.fd;
+}
+
+static inline int unlink_name(int dev, const char *name)
+{
+	struct tshare_unlink args = {};
+
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	return xioctl(dev, TSHARE_IOCTL_UNLINK, &args);
+}
+
+static inline int unlink_id(int dev, __u64 id)
+{
+	struct tshare_unlink args = { .id = id };
+
+	return xioctl(dev, TSHARE_IOCTL_UNLINK, &args);
+}
+
+static inline int get_info(int dev, int fd, struct tshare_info *info)
+{
+	*info = (struct tshare_info){ .fd = fd };
+	return xioctl(dev, TSHARE_IOCTL_INFO, info);
+}
+
+static inline __u64 id_of(int dev, int fd)
+{
+	struct tshare_info info;
+
+	return get_info(dev, fd, &info) ? 0 : info.id;
+}
+
+/* Entries stored, at most @count. */
+static inline int do_list(int dev, __u32 flags, struct tshare_list_entry *entries, __u32 count)
+{
+	struct tshare_list args = {
+		.entries = (uintptr_t)entries,
+		.count = count,
+		.entry_size = sizeof(*entries),
+		.flags = flags,
+	};
+	int err = xioctl(dev, TSHARE_IOCTL_LIST, &args);
+
+	return err ? err : (int)args.count;
+}
+
+/* Is @id listed? A negative errno if there is no list. */
+static inline int listed(int dev, __u32 flags, __u64 id)
+{
+	struct tshare_list_entry entries[16];
+	struct tshare_list args = {
+		.entries = (uintptr_t)entries,
+		.entry_size = sizeof(entries[0]),
+		.flags = flags,
+	};
+	__u32 i;
+	int err;
+
+	do {
+		args.count = ARRAY_SIZE(entries);
+		err = xioctl(dev, TSHARE_IOCTL_LIST, &args);
+		if (err)
+			return err;
+		for (i = 0; i < args.count; i++)
+			if (entries[i].id == id)
+				return 1;
+	} while (args.count == ARRAY_SIZE(entries));
+	return 0;
+}
+
+static inline void *map(int fd, size_t size, int prot)
+{
+	return mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+}
+
+#define RW (PROT_READ | PROT_WRITE)
+
+/* Maps all of @fd at a multiple of 2 MiB, where the kernel can use large entries. */
+static inline void *map_aligned(int fd, size_t size, int prot)
+{
+	const size_t align = 2 * MIB;
+	char *area, *start;
+
+	area = mmap(NULL, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
+	if (area == MAP_FAILED)
+		return area;
+	start = (char *)(((uintptr_t)area + align - 1) & ~(align - 1));
+	return mmap(start, size, prot, MAP_SHARED | MAP_FIXED, fd, 0);
+}
+
+/* @size bytes of memory that end where nothing is mapped. */
+static inline void *guarded(size_t size)
+{
+	size_t whole = (size + PAGE - 1) & ~(PAGE - 1);
+	char *area = mmap(NULL, whole + PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (area == MAP_FAILED || munmap(area + whole, PAGE))
+		abort();
+	return area + whole - size;
+}
+
+/* Words which depend on @seed and their place. */
+static inline __u64 pattern(__u64 seed, size_t i)
+{
+	return (seed + i) * 0x9e3779b97f4a7c15ULL;
+}
+
+static inline void fill(void *mem, size_t size, __u64 seed)
+{
+	__u64 *words = mem;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*words); i++)
+		words[i] = pattern(seed, i);
+}
+
+static inline bool filled(const void *mem, size_t size, __u64 seed)
+{
+	const __u64 *words = mem;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*words); i++)
+		if (words[i] != pattern(seed, i))
+			return false;
+	return true;
+}
+
+static inline bool zeroed(const void *mem, size_t size)
+{
+	const __u64 *words = mem;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*words); i++)
+		if (words[i])
+			return false;
+	return true;
+}
+
+/* What the module counts: what of its own is alive. */
+struct counters {
+	long regions, exports, names, bytes;
+	int fds;
+};
+
+static inline long read_number(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	long value = -1;
+
+	if (file) {
+		if (fscanf(file, "%ld", &value) != 1)
+			value = -1;
+		fclose(file);
+	}
+	return value;
+}
+
+static inline int open_fds(void)
+{
+	int fd, count = 0;
+
+	for (fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+#define SYSFS "/sys/class/misc/tshare/"
+
+static inline struct counters count_all(void)
+{
+	return (struct counters){
+		.regions = read_number(SYSFS "regions"),
+		.exports = read_number(SYSFS "exports"),
+		.names = read_number(SYSFS "names"),
+		.bytes = read_number(SYSFS "bytes"),
+		.fds = open_fds(),
+	};
+}
+
+/* Nothing was left behind, nor is missing, since @before. */
+#define EXPECT_SAME_COUNTERS(before) do { \
+	struct counters __before = (before), __now = count_all(); \
+	EXPECT_EQ(__before.regions, __now.regions); \
+	EXPECT_EQ(__before.exports, __now.exports); \
+	EXPECT_EQ(__before.names, __now.names); \
+	EXPECT_EQ(__before.bytes, __now.bytes); \
+	EXPECT_EQ(__before.fds, __now.fds); \
+} while (0)
+
+/* Waits up to a second for what another process may still be letting go. */
+static inline bool counters_return_to(struct counters before)
+{
+	int tries;
+
+	for (tries = 0; tries < 100; tries++) {
+		struct counters now = count_all();
+
+		if (now.regions == before.regions && now.exports == before.exports &&
+		    now.names == before.names && now.bytes == before.bytes)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+/*
+ * Acts as another user, in no group but its own and @group, until root() takes
+ * it back. Capabilities go and come with it.
+ */
+static inline bool act_as(uid_t uid, gid_t gid, gid_t group)
+{
+	return !setgroups(1, &group) && !setresgid(-1, gid, -1) && !setresuid(-1, uid, -1);
+}
+
+static inline bool act_as_user(uid_t uid)
+{
+	return act_as(uid, uid, uid);
+}
+
+static inline bool act_as_root(void)
+{
+	return !setresuid(-1, 0, -1) && !setresgid(-1, 0, -1) && !setgroups(0, NULL);
+}
+
+/* Becomes another user for good. */
+static inline bool become(uid_t uid)
+{
+	return !setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
+}
+
+/* Makes @on the only effective capabilities, or takes those in @off from them. */
+static inline bool change_capabilities(bool only, __u64 on, __u64 off)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	int i;
+
+	if (syscall(SYS_capget, &header, data))
+		return false;
+	for (i = 0; i < 2; i++) {
+		if (only)
+			data[i].effective = on >> (32 * i);
+		data[i].effective &= ~(__u32)(off >> (32 * i));
+	}
+	return !syscall(SYS_capset, &header, data);
+}
+
+static inline bool drop_capability(int cap)
+{
+	return change_capabilities(false, 0, 1ULL << cap);
+}
+
+static inline bool keep_only_capability(int cap)
+{
+	return change_capabilities(true, 1ULL << cap, 0);
+}
+
+/* Exit status of a child that runs @fn, or a negative signal number. */
+static inline int in_child(int (*fn)(void *arg), void *arg)
+{
+	pid_t pid;
+	int status;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		_exit(fn(arg));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static inline bool write_file(const char *path, const char *format, ...)
+{
+	char text[64];
+	va_list args;
+	int fd, len;
+	bool done;
+
+	va_start(args, format);
+	len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	done = write(fd, text, len) == len;
+	close(fd);
+	return done;
+}
+
+#endif /* TSHARE_KSELFTEST_UTIL_H */
