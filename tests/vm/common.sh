@@ -9,6 +9,9 @@ CALLERS_PATH=$PATH
 PATH=$PATH:/usr/sbin:/sbin
 # shellcheck disable=SC2034
 ROOT=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
+# A failure inside $(...) is a failure, too.
+shopt -s inherit_errexit
+
 TSHARE_CACHE=${XDG_CACHE_HOME:-${HOME:?}/.cache}/tshare
 
 die() {
@@ -44,7 +47,7 @@ mirror() {
 	# shellcheck disable=SC2016 # apt's own variables
 	apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' \
 		'Created-By: Packages' |
-		awk -v release="$1" '$1 == release && $2 == "main" { print $3; exit }'
+		awk -v release="$1" '$1 == release && $2 == "main" && !seen++ { print $3 }'
 }
 
 # The kernels are those of bookworm, also where the machine itself is newer.
