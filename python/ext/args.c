@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/* Arguments from Python; each error names the argument. */
+#include "ext.h"
+
+#include <string.h>
+
+int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+	     const char *const *names, int positional, int total, PyObject **out)
+{
+	Py_ssize_t count = kwnames ? PyTuple_Size(kwnames) : 0;
+	Py_ssize_t i;
+	int j;
+
+	if (nargs > positional) {
+		PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments (%zd given)",
+			     function, positional, nargs);
+		return -1;
+	}
+	for (j = 0; j < total; j++)
+		out[j] = j < nargs ? args[j] : NULL;
+
+	for (i = 0; i < count; i++) {
+		PyObject *keyword = PyTuple_GetItem(kwnames, i);
+
+		for (j = 0; j < total; j++)
+			if (!PyUnicode_CompareWithASCIIString(keyword, names[j]))
+				break;
+		if (j == total) {
+			PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'",
+				     function, keyword);
+			return -1;
+		}
+		if (out[j]) {
+			PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%s'",
+				     function, names[j]);
+			return -1;
+		}
+		out[j] = args[nargs + i];
+	}
+	return 0;
+}
+
+PyObject *ts_name_arg(PyObject *obj, const char *argument)
+{
+	PyObject *bytes;
+
+	if (!PyUnicode_Check(obj)) {
+		PyErr_Format(PyExc_TypeError, "%s: must be a str, not %R", argument, Py_TYPE(obj));
+		return NULL;
+	}
+	bytes = PyUnicode_EncodeFSDefault(obj);
+	if (bytes && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
+		PyErr_Format(PyExc_ValueError, "%s: has a null character", argument);
+		Py_CLEAR(bytes);
+	}
+	return bytes;
+}
+
+int ts_bool_arg(PyObject *obj, bool *value)
+{
+	int truth = obj ? PyObject_IsTrue(obj) : 0;
+
+	if (truth < 0)
+		return -1;
+	*value = truth;
+	return 0;
+}
+
+int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, int64_t *value)
+{
+	PyObject *number;
+	long long result;
+	int overflow;
+
+	if (!PyIndex_Check(obj)) {
+		PyErr_Format(PyExc_TypeError, "%s: must be an int, not %R", argument, Py_TYPE(obj));
+		return -1;
+	}
+	number = PyNumber_Index(obj);
+	if (!number)
+		return -1;
+	result = PyLong_AsLongLongAndOverflow(number, &overflow);
+	Py_DECREF(number);
+	if (result == -1 && PyErr_Occurred())
+		return -1;
+	if (overflow || result < low || result > high) {
+		PyErr_Format(PyExc_ValueError, "%s: %S is not between %lld and %lld", argument, obj,
+			     (long long)low, (long long)high);
+		return -1;
+	}
+	*value = result;
+	return 0;
+}
+
+int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim)
+{
+	PyObject *items;
+	Py_ssize_t count, i;
+	int err = 0;
+
+	if (PyIndex_Check(obj)) {
+		*ndim = 1;
+		return ts_int_arg(obj, argument, INT64_MIN, INT64_MAX, dims);
+	}
+	if (!PySequence_Check(obj) || PyUnicode_Check(obj) || PyBytes_Check(obj)) {
+		PyErr_Format(PyExc_TypeError, "%s: must be an int or a sequence of ints, not %R",
+			     argument, Py_TYPE(obj));
+		return -1;
+	}
+	items = PySequence_Tuple(obj);
+	if (!items)
+		return -1;
+	count = PyTuple_Size(items);
+	if (count > TSHARE_NDIM_LIMIT) {
+		PyErr_Format(PyExc_ValueError, "%s: %zd dimensions, more than %d", argument, count,
+			     TSHARE_NDIM_LIMIT);
+		err = -1;
+	}
+	for (i = 0; !err && i < count; i++)
+		err = ts_int_arg(PyTuple_GetItem(items, i), argument, INT64_MIN, INT64_MAX,
+				 &dims[i]);
+	Py_DECREF(items);
+	*ndim = count;
+	return err;
+}
+
+int ts_options_arg(PyObject *const *args, struct tshare_options *options)
+{
+	static const uint32_t flags[] = { 0, TSHARE_PERSIST, 0, TSHARE_DMA32, TSHARE_CONTIGUOUS };
+	int64_t number;
+	bool set;
+	int i;
+
+	if (!ts_none(args[0])) {
+		if (ts_int_arg(args[0], "mode", 0, 0777, &number) < 0)
+			return -1;
+		options->mode = number;
+	}
+	if (!ts_none(args[2])) {
+		if (ts_int_arg(args[2], "node", 0, INT32_MAX, &number) < 0)
+			return -1;
+		options->node = number;
+	}
+	for (i = 0; i < TS_OPTION_COUNT; i++) {
+		if (!flags[i])
+			continue;
+		if (ts_bool_arg(args[i], &set) < 0)
+			return -1;
+		if (set)
+			options->flags |= flags[i];
+	}
+	return 0;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+/* The library's errors as Python's. */
+#include "ext.h"
+
+#include <errno.h>
+#include <string.h>
+
+PyObject *ts_text(const char *text)
+{
+	return PyUnicode_DecodeFSDefault(text);
+}
+
+PyObject *ts_raise(int err, PyObject *filename)
+{
+	const char *reason = tshare_last_error();
+	PyObject *text, *error;
+
+	text = ts_text(*reason ? reason : strerror(-err));
+	if (!text)
+		return NULL;
+
+	switch (-err) {
+	case EINVAL:
+	case ENAMETOOLONG:
+	case ERANGE:
+		PyErr_SetObject(PyExc_ValueError, text);
+		break;
+	default:
+		/* OSError picks its subclass by errno: FileNotFoundError and so on. */
+		error = PyObject_CallFunction(PyExc_OSError, filename ? "iOO" : "iO", -err, text,
+					      filename);
+		if (error) {
+			PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+			Py_DECREF(error);
+		}
+	}
+	Py_DECREF(text);
+	return NULL;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the extension share.
+ *
+ * The module lives once in a process: its types, its session and its constants
+ * are plain globals, made by the module's exec function and guarded by the GIL.
+ */
+#ifndef TSHARE_EXT_H
+#define TSHARE_EXT_H
+
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tshare.h"
+#include "tshare-dlpack.h"
+
+_Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "a shape is passed on as it is");
+
+/* Objects */
+
+struct ts_tensor {
+	PyObject_HEAD
+	struct tshare_tensor *handle;	/* NULL when closed, unless pinned */
+	bool closed;
+	bool pinned;			/* the address was handed out: keep handle until dealloc */
+	Py_ssize_t exports;		/* live buffers */
+	Py_ssize_t *byte_strides;	/* see ts_tensor_byte_strides() */
+	PyObject *shape;		/* tuple, made when first asked for */
+	PyObject *weakrefs;
+};
+
+struct ts_region {
+	PyObject_HEAD
+	struct tshare_region *handle;	/* NULL when closed */
+	PyObject *weakrefs;
+};
+
+extern PyTypeObject *ts_tensor_type;
+extern PyTypeObject *ts_region_type;
+
+/* Each adds its type or types to the module: 0, or -1 with an error set. */
+int ts_tensor_init(PyObject *module);
+int ts_region_init(PyObject *module);
+int ts_info_init(PyObject *module);
+int ts_dlpack_init(PyObject *module);
+
+/* Wrap a handle and take over the caller's reference to it, on failure too. */
+PyObject *ts_tensor_wrap(struct tshare_tensor *handle);
+PyObject *ts_region_wrap(struct tshare_region *handle);
+
+/* The handle, borrowed; NULL with ValueError set if the object is closed. */
+struct tshare_tensor *ts_tensor_handle(PyObject *self);
+struct tshare_region *ts_region_handle(PyObject *self);
+
+/* The only tensor of a region, whose reference is taken over. */
+PyObject *ts_tensor_sole(struct tshare_region *region);
+
+/*
+ * Bytes from one index to the next along each dimension, owned by the object.
+ * Only for elements of whole bytes. NULL with an error set if out of memory.
+ */
+const Py_ssize_t *ts_tensor_byte_strides(PyObject *self);
+/* New reference to the shape as a tuple. */
+PyObject *ts_tensor_shape(PyObject *self);
+
+/* Errors */
+
+/*
+ * Sets what a failed call of the library amounts to: ValueError for an argument
+ * out of its domain, else the OSError of that errno. @filename may be NULL.
+ * Returns NULL.
+ */
+PyObject *ts_raise(int err, PyObject *filename);
+/* Text of the library in which names may be any bytes. */
+PyObject *ts_text(const char *text);
+
+/* Session */
+
+/* The process's context, borrowed; opened when first used. NULL with an error set. */
+struct tshare_ctx *ts_session(void);
+
+/* Arguments */
+
+/*
+ * Sorts a vectorcall's arguments into @out by @names, of which the first
+ * @positional may be given by position. Those that weren't given are NULL.
+ * 0, or -1 with TypeError set.
+ */
+int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+	     const char *const *names, int positional, int total, PyObject **out);
+/* Missing or None. */
+static inline bool ts_none(PyObject *obj)
+{
+	return !obj || obj == Py_None;
+}
+/* The bytes of a name, a new reference, without NUL among them. */
+PyObject *ts_name_arg(PyObject *obj, const char *argument);
+int ts_bool_arg(PyObject *obj, bool *value);
+int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, int64_t *value);
+/* An int or a sequence of ints, at most TSHARE_NDIM_LIMIT of them. */
+int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
+int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
+
+/* mode, persist, node, dma32 and contiguous, in that order. */
+#define TS_OPTION_NAMES "mode", "persist", "node", "dma32", "contiguous"
+#define TS_OPTION_COUNT 5
+int ts_options_arg(PyObject *const *args, struct tshare_options *options);
+
+/* Types of elements */
+
+struct ts_format {
+	struct tshare_dtype dtype;
+	const char *format;	/* as in the struct module */
+	const char *typestr;	/* as in the array interface */
+};
+
+/* NULL for a type that neither knows. */
+const struct ts_format *ts_format(struct tshare_dtype dtype);
+/* New reference to the name. */
+PyObject *ts_dtype_name(struct tshare_dtype dtype);
+/* Bytes of an element; 0 if it isn't a whole number of them. */
+static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
+{
+	uint32_t bits = (uint32_t)dtype.bits * dtype.lanes;
+
+	return bits % 8 ? 0 : bits / 8;
+}
+/* Copies elements into C order; strides count elements of @itemsize bytes. */
+void ts_copy_elements(char *to, const char *from, int32_t ndim, const int64_t *shape,
+		      const int64_t *strides, size_t itemsize);
+
+/* Protocols of a tensor, and what the module offers */
+
+int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void ts_tensor_releasebuffer(PyObject *self, Py_buffer *view);
+PyObject *ts_tensor_array_interface(PyObject *self, void *closure);
+PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			  PyObject *kwnames);
+PyObject *ts_raw_interface(PyObject *module, PyObject *tensor);
+PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			   PyObject *kwnames);
+PyObject *ts_tensor_dlpack_device(PyObject *self, PyObject *unused);
+PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames);
+PyObject *ts_info_new(const struct tshare_region_info *info);
+PyObject *ts_list(PyObject *module, PyObject *unused);
+PyObject *ts_limits(PyObject *module, PyObject *unused);
+
+#define TS_FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
+
+#endif /* TSHARE_EXT_H */

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+/* The records tshare.RegionInfo and tshare.Limits. */
+#include "ext.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static PyTypeObject *info_type;
+static PyTypeObject *limits_type;
+
+static PyStructSequence_Field info_fields[] = {
+	{ "name", "name, or None" },
+	{ "size", "bytes, a multiple of the page size" },
+	{ "mode", "permission bits" },
+	{ "uid", "owner" },
+	{ "gid", "group" },
+	{ "id", "unique among the backend's regions alive" },
+	{ "persist", "whether the name stays until it is unlinked" },
+	{ "tensor_count", "number of tensors" },
+	{ "readonly", "whether the caller may not write" },
+	{ "node", "NUMA node, or None if the backend doesn't say" },
+	{ "dma32", "made to have physical addresses below 4 GiB" },
+	{ "contiguous", "made to be physically contiguous" },
+	{ "segments", "physically contiguous segments; 0 if the backend doesn't say" },
+	{ "phys_addr", "physical address, for CAP_SYS_RAWIO on kmod; else 0" },
+	{ NULL, NULL },
+};
+
+static PyStructSequence_Desc info_desc = {
+	.name = "tshare.RegionInfo",
+	.doc = "What the backend knows of a region.",
+	.fields = info_fields,
+	.n_in_sequence = sizeof(info_fields) / sizeof(info_fields[0]) - 1,
+};
+
+static PyStructSequence_Field limits_fields[] = {
+	{ "abi_version", "version of the module's ABI; 0 on shm" },
+	{ "page_size", "bytes; sizes of regions are multiples of it" },
+	{ "huge_page_size", "bytes of the largest page that regions are mapped with" },
+	{ "bytes_limit", "bytes that all regions together may have" },
+	{ "bytes_used", "bytes that all regions together have" },
+	{ "region_bytes_max", "bytes that one region of this process may have now" },
+	{ "contiguous", "whether regions are physically contiguous" },
+	{ "dmabuf", "whether a region's descriptor is a dma-buf" },
+	{ NULL, NULL },
+};
+
+static PyStructSequence_Desc limits_desc = {
+	.name = "tshare.Limits",
+	.doc = "What the backend is and allows.",
+	.fields = limits_fields,
+	.n_in_sequence = sizeof(limits_fields) / sizeof(limits_fields[0]) - 1,
+};
+
+/* A record of @count new references, which it takes over; NULL if one of them is NULL. */
+static PyObject *record(PyTypeObject *type, PyObject **values, int count)
+{
+	PyObject *self = PyStructSequence_New(type);
+	bool failed = !self;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		failed |= !values[i];
+		if (self)
+			PyStructSequence_SetItem(self, i, values[i]);
+		else
+			Py_XDECREF(values[i]);
+	}
+	if (failed)
+		Py_CLEAR(self);
+	return self;
+}
+
+static PyObject *none_if(bool condition, PyObject *value)
+{
+	if (!condition || !value)
+		return value;
+	Py_DECREF(value);
+	Py_RETURN_NONE;
+}
+
+PyObject *ts_info_new(const struct tshare_region_info *info)
+{
+	PyObject *values[] = {
+		none_if(!*info->name, ts_text(info->name)),
+		PyLong_FromUnsignedLongLong(info->size),
+		PyLong_FromLong(info->mode),
+		PyLong_FromUnsignedLong(info->uid),
+		PyLong_FromUnsignedLong(info->gid),
+		PyLong_FromUnsignedLongLong(info->id),
+		PyBool_FromLong(info->flags & TSHARE_PERSIST),
+		PyLong_FromUnsignedLong(info->tensor_count),
+		PyBool_FromLong(info->flags & TSHARE_READONLY),
+		none_if(info->node < 0, PyLong_FromLong(info->node)),
+		PyBool_FromLong(info->flags & TSHARE_DMA32),
+		PyBool_FromLong(info->flags & TSHARE_CONTIGUOUS),
+		PyLong_FromUnsignedLong(info->segments),
+		PyLong_FromUnsignedLongLong(info->phys_addr),
+	};
+
+	return record(info_type, values, sizeof(values) / sizeof(values[0]));
+}
+
+PyObject *ts_limits(PyObject *module, PyObject *unused)
+{
+	struct tshare_ctx *ctx = ts_session();
+	struct tshare_limits limits;
+	int err;
+
+	(void)module;
+	(void)unused;
+	if (!ctx)
+		return NULL;
+	err = tshare_ctx_limits(ctx, &limits);
+	if (err < 0)
+		return ts_raise(err, NULL);
+
+	PyObject *values[] = {
+		PyLong_FromUnsignedLong(limits.abi_version),
+		PyLong_FromUnsignedLong(limits.page_size),
+		PyLong_FromUnsignedLong(limits.huge_page_size),
+		PyLong_FromUnsignedLongLong(limits.bytes_limit),
+		PyLong_FromUnsignedLongLong(limits.bytes_used),
+		PyLong_FromUnsignedLongLong(limits.region_bytes_max),
+		PyBool_FromLong(limits.contiguous),
+		PyBool_FromLong(limits.dmabuf),
+	};
+
+	return record(limits_type, values, sizeof(values) / sizeof(values[0]));
+}
+
+struct infos {
+	struct tshare_region_info *items;
+	size_t count;
+	size_t room;
+};
+
+/* Called without the GIL. */
+static int gather(const struct tshare_region_info *info, void *data)
+{
+	struct infos *infos = data;
+
+	if (infos->count == infos->room) {
+		size_t room = infos->room ? 2 * infos->room : 16;
+		void *items = realloc(infos->items, room * sizeof(*info));
+
+		if (!items)
+			return -ENOMEM;
+		infos->items = items;
+		infos->room = room;
+	}
+	infos->items[infos->count++] = *info;
+	return 0;
+}
+
+PyObject *ts_list(PyObject *module, PyObject *unused)
+{
+	struct tshare_ctx *ctx = ts_session();
+	struct infos infos = { NULL, 0, 0 };
+	PyObject *list = NULL;
+	size_t i;
+	int err;
+
+	(void)module;
+	(void)unused;
+	if (!ctx)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	err = tshare_list(ctx, gather, &infos);
+	Py_END_ALLOW_THREADS
+	if (err == -ENOMEM)
+		PyErr_NoMemory();
+	else if (err < 0)
+		ts_raise(err, NULL);
+	else
+		list = PyList_New(infos.count);
+	for (i = 0; list && i < infos.count; i++) {
+		PyObject *item = ts_info_new(&infos.items[i]);
+
+		if (!item || PyList_SetItem(list, i, item) < 0)
+			Py_CLEAR(list);
+	}
+	free(infos.items);
+	return list;
+}
+
+int ts_info_init(PyObject *module)
+{
+	info_type = PyStructSequence_NewType(&info_desc);
+	limits_type = PyStructSequence_NewType(&limits_desc);
+	if (!info_type || !limits_type || PyModule_AddType(module, info_type) < 0)
+		return -1;
+	return PyModule_AddType(module, limits_type);
+}

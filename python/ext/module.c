@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+/* The module tshare._tshare: functions, and what there is at import. */
+#include "ext.h"
+
+static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames)
+{
+	static const char *const names[] = { "name", "shape", "dtype", TS_OPTION_NAMES };
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_dtype dtype = TSHARE_UINT8;
+	PyObject *given[3 + TS_OPTION_COUNT], *bytes = NULL, *self = NULL;
+	int64_t shape[TSHARE_NDIM_LIMIT];
+	struct tshare_tensor *handle;
+	struct tshare_ctx *ctx;
+	int32_t ndim;
+	int err;
+
+	(void)module;
+	if (ts_parse("create", args, nargs, kwnames, names, 3, 3 + TS_OPTION_COUNT, given) < 0)
+		return NULL;
+	if (!given[1]) {
+		PyErr_SetString(PyExc_TypeError, "create() needs the argument 'shape'");
+		return NULL;
+	}
+	if (ts_dims_arg(given[1], "shape", shape, &ndim) < 0)
+		return NULL;
+	if (!ts_none(given[2]) && ts_dtype_arg(given[2], &dtype) < 0)
+		return NULL;
+	if (ts_options_arg(given + 3, &options) < 0)
+		return NULL;
+	if (!ts_none(given[0])) {
+		bytes = ts_name_arg(given[0], "name");
+		if (!bytes)
+			return NULL;
+	}
+	ctx = ts_session();
+	if (ctx) {
+		Py_BEGIN_ALLOW_THREADS
+		err = tshare_tensor_create(ctx, bytes ? PyBytes_AsString(bytes) : NULL, dtype, ndim,
+					   shape, &options, &handle);
+		Py_END_ALLOW_THREADS
+		self = err < 0 ? ts_raise(err, bytes ? given[0] : NULL) : ts_tensor_wrap(handle);
+	}
+	Py_XDECREF(bytes);
+	return self;
+}
+
+/* The tensor of a region that is a str or, with @by_fd, a descriptor. */
+static PyObject *sole_tensor(const char *function, PyObject *const *args, Py_ssize_t nargs,
+			     PyObject *kwnames, bool by_fd)
+{
+	const char *const names[] = { by_fd ? "fd" : "name", "readonly" };
+	struct tshare_region *region;
+	struct tshare_ctx *ctx;
+	PyObject *given[2], *bytes = NULL;
+	bool readonly;
+	int fd = -1;
+	int err;
+
+	if (ts_parse(function, args, nargs, kwnames, names, 1, 2, given) < 0 ||
+	    ts_bool_arg(given[1], &readonly) < 0)
+		return NULL;
+	if (!given[0])
+		given[0] = Py_None;
+	if (by_fd)
+		fd = PyObject_AsFileDescriptor(given[0]);
+	else
+		bytes = ts_name_arg(given[0], "name");
+	if (fd < 0 && !bytes)
+		return NULL;
+
+	ctx = ts_session();
+	if (!ctx) {
+		Py_XDECREF(bytes);
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	if (by_fd)
+		err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
+	else
+		err = tshare_region_open(ctx, PyBytes_AsString(bytes),
+					 readonly ? TSHARE_READONLY : 0, &region);
+	Py_END_ALLOW_THREADS
+	Py_XDECREF(bytes);
+	return err < 0 ? ts_raise(err, by_fd ? NULL : given[0]) : ts_tensor_sole(region);
+}
+
+static PyObject *module_open(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+			     PyObject *kwnames)
+{
+	(void)module;
+	return sole_tensor("open", args, nargs, kwnames, false);
+}
+
+static PyObject *module_from_fd(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+				PyObject *kwnames)
+{
+	(void)module;
+	return sole_tensor("from_fd", args, nargs, kwnames, true);
+}
+
+static PyObject *module_unlink(PyObject *module, PyObject *name)
+{
+	PyObject *bytes = ts_name_arg(name, "name");
+	struct tshare_ctx *ctx;
+	int err;
+
+	(void)module;
+	if (!bytes)
+		return NULL;
+	ctx = ts_session();
+	if (!ctx) {
+		Py_DECREF(bytes);
+		return NULL;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	err = tshare_unlink(ctx, PyBytes_AsString(bytes));
+	Py_END_ALLOW_THREADS
+	Py_DECREF(bytes);
+	if (err < 0)
+		return ts_raise(err, name);
+	Py_RETURN_NONE;
+}
+
+static PyObject *module_backend(PyObject *module, PyObject *unused)
+{
+	struct tshare_ctx *ctx = ts_session();
+
+	(void)module;
+	(void)unused;
+	return ctx ? PyUnicode_FromString(tshare_ctx_backend(ctx)) : NULL;
+}
+
+static PyMethodDef methods[] = {
+	{ "create", TS_FASTCALL(module_create), METH_FASTCALL | METH_KEYWORDS,
+	  "create(name=None, shape=..., dtype='uint8', *, mode=0o600, persist=False, node=None, "
+	  "dma32=False, contiguous=False)\n--\n\n"
+	  "Make a region that holds one tensor, zeroed, and return that.\n\n"
+	  "name is None for a tensor that is shared by its descriptor alone. dtype is a name such\n"
+	  "as \"float32\", a type of NumPy, PyTorch or ml_dtypes, or one of float, int, bool and\n"
+	  "complex. The name goes when this process ends, unless persist." },
+	{ "open", TS_FASTCALL(module_open), METH_FASTCALL | METH_KEYWORDS,
+	  "open(name, *, readonly=False)\n--\n\n"
+	  "The tensor of the region of that name, which holds one.\n\n"
+	  "Opened read-only, its memory can't be written from here, whatever one tries." },
+	{ "from_fd", TS_FASTCALL(module_from_fd), METH_FASTCALL | METH_KEYWORDS,
+	  "from_fd(fd, *, readonly=False)\n--\n\n"
+	  "The tensor behind another process's descriptor, which stays the caller's." },
+	{ "from_dlpack", TS_FASTCALL(ts_from_dlpack), METH_FASTCALL | METH_KEYWORDS,
+	  "from_dlpack(x, *, device=None, copy=None)\n--\n\n"
+	  "Copy another library's tensor into a new region without a name.\n\n"
+	  "A tshare.Tensor is returned as it is, unless copy is True." },
+	{ "unlink", module_unlink, METH_O,
+	  "unlink(name, /)\n--\n\nRemove a region's name; the memory stays for its users." },
+	{ "list", ts_list, METH_NOARGS,
+	  "list()\n--\n\nThe named regions that this process may read, as RegionInfo." },
+	{ "limits", ts_limits, METH_NOARGS,
+	  "limits()\n--\n\nWhat the backend is and allows, as Limits." },
+	{ "backend", module_backend, METH_NOARGS,
+	  "backend()\n--\n\nWhich backend is used: \"kmod\" or \"shm\"." },
+	{ "raw_interface", ts_raw_interface, METH_O, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+static int exec(PyObject *module)
+{
+	if (ts_tensor_type) {
+		PyErr_SetString(PyExc_ImportError,
+				"tshare can be imported only once in a process");
+		return -1;
+	}
+	if (ts_tensor_init(module) < 0 || ts_region_init(module) < 0 || ts_info_init(module) < 0)
+		return -1;
+	return ts_dlpack_init(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+	{ Py_mod_exec, exec },
+	{ 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "tshare._tshare",
+	.m_methods = methods,
+	.m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__tshare(void);
+
+PyMODINIT_FUNC PyInit__tshare(void)
+{
+	return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT
+/*
+ * tshare.Tensor
+ *
+ * A Tensor holds a reference to the library's tensor. Buffers count as exports
+ * and keep it open, as with mmap; DLPack exports hold references of their own.
+ * Consumers of the array interface were given a bare address, and hold the
+ * Tensor: once asked for it, the memory stays mapped until the Tensor is
+ * deallocated, closed or not.
+ */
+#include "ext.h"
+
+#include <structmember.h>
+
+PyTypeObject *ts_tensor_type;
+
+PyObject *ts_tensor_wrap(struct tshare_tensor *handle)
+{
+	struct ts_tensor *self = PyObject_New(struct ts_tensor, ts_tensor_type);
+
+	if (!self) {
+		tshare_tensor_unref(handle);
+		return NULL;
+	}
+	self->handle = handle;
+	self->closed = false;
+	self->pinned = false;
+	self->exports = 0;
+	self->byte_strides = NULL;
+	self->shape = NULL;
+	self->weakrefs = NULL;
+	return (PyObject *)self;
+}
+
+PyObject *ts_tensor_sole(struct tshare_region *region)
+{
+	size_t count = tshare_region_tensor_count(region);
+	struct tshare_tensor *handle;
+	PyObject *self = NULL;
+	int err;
+
+	if (count != 1) {
+		PyErr_Format(PyExc_ValueError,
+			     "the region holds %zu tensors, not one: see tshare.Region", count);
+	} else {
+		err = tshare_region_tensor(region, 0, &handle);
+		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
+	}
+	tshare_region_unref(region);
+	return self;
+}
+
+struct tshare_tensor *ts_tensor_handle(PyObject *self)
+{
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+
+	if (tensor->closed) {
+		PyErr_SetString(PyExc_ValueError, "tensor is closed");
+		return NULL;
+	}
+	return tensor->handle;
+}
+
+static void tensor_dealloc(PyObject *self)
+{
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+	PyTypeObject *type = Py_TYPE(self);
+
+	if (tensor->weakrefs)
+		PyObject_ClearWeakRefs(self);
+	tshare_tensor_unref(tensor->handle);
+	PyMem_Free(tensor->byte_strides);
+	Py_XDECREF(tensor->shape);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+static PyObject *int_tuple(const int64_t *values, int32_t count)
+{
+	PyObject *tuple = PyTuple_New(count);
+	int32_t i;
+
+	for (i = 0; tuple && i < count; i++) {
+		PyObject *item = PyLong_FromLongLong(values[i]);
+
+		if (!item || PyTuple_SetItem(tuple, i, item) < 0)
+			Py_CLEAR(tuple);
+	}
+	return tuple;
+}
+
+PyObject *ts_tensor_shape(PyObject *self)
+{
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+
+	if (!tensor->shape)
+		tensor->shape = int_tuple(tshare_tensor_shape(tensor->handle),
+					  tshare_tensor_ndim(tensor->handle));
+	Py_XINCREF(tensor->shape);
+	return tensor->shape;
+}
+
+const Py_ssize_t *ts_tensor_byte_strides(PyObject *self)
+{
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+	const int64_t *strides = tshare_tensor_strides(tensor->handle);
+	int32_t ndim = tshare_tensor_ndim(tensor->handle);
+	Py_ssize_t itemsize = ts_itemsize(tshare_tensor_dtype(tensor->handle));
+	int32_t i;
+
+	if (tensor->byte_strides)
+		return tensor->byte_strides;
+	tensor->byte_strides = PyMem_Malloc((ndim + 1) * sizeof(Py_ssize_t));
+	if (!tensor->byte_strides) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	for (i = 0; i < ndim; i++)
+		/* Strides of an empty tensor are never followed, and may be anything. */
+		if (__builtin_mul_overflow(strides[i], itemsize, &tensor->byte_strides[i]))
+			tensor->byte_strides[i] = itemsize;
+	return tensor->byte_strides;
+}
+
+/* Attributes */
+
+static PyObject *get_shape(PyObject *self, void *closure)
+{
+	(void)closure;
+	return ts_tensor_handle(self) ? ts_tensor_shape(self) : NULL;
+}
+
+static PyObject *get_strides(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	const Py_ssize_t *strides;
+
+	(void)closure;
+	if (!handle)
+		return NULL;
+	if (!ts_itemsize(tshare_tensor_dtype(handle)))
+		Py_RETURN_NONE;
+	strides = ts_tensor_byte_strides(self);
+	return strides ? int_tuple(strides, tshare_tensor_ndim(handle)) : NULL;
+}
+
+static PyObject *get_dtype(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	(void)closure;
+	return handle ? ts_dtype_name(tshare_tensor_dtype(handle)) : NULL;
+}
+
+static PyObject *get_ndim(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	(void)closure;
+	return handle ? PyLong_FromLong(tshare_tensor_ndim(handle)) : NULL;
+}
+
+static PyObject *get_itemsize(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	struct tshare_dtype dtype;
+
+	(void)closure;
+	if (!handle)
+		return NULL;
+	dtype = tshare_tensor_dtype(handle);
+	return PyLong_FromLong(((uint32_t)dtype.bits * dtype.lanes + 7) / 8);
+}
+
+static PyObject *get_nbytes(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	(void)closure;
+	return handle ? PyLong_FromUnsignedLongLong(tshare_tensor_nbytes(handle)) : NULL;
+}
+
+static PyObject *get_readonly(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	(void)closure;
+	return handle ? PyBool_FromLong(tshare_tensor_readonly(handle)) : NULL;
+}
+
+static PyObject *get_name(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	const char *name;
+
+	(void)closure;
+	if (!handle)
+		return NULL;
+	name = tshare_tensor_name(handle);
+	if (!*name)
+		name = tshare_region_name(tshare_tensor_region(handle));
+	if (!*name)
+		Py_RETURN_NONE;
+	return ts_text(name);
+}
+
+/* The name in the region alone, by which a Region finds it. For pickling. */
+static PyObject *get_key(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	(void)closure;
+	return handle ? ts_text(tshare_tensor_name(handle)) : NULL;
+}
+
+static PyObject *get_device(PyObject *self, void *closure)
+{
+	(void)closure;
+	return ts_tensor_handle(self) ? PyUnicode_FromString("cpu") : NULL;
+}
+
+static PyObject *get_region(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	(void)closure;
+	return handle ? ts_region_wrap(tshare_region_ref(tshare_tensor_region(handle))) : NULL;
+}
+
+static PyObject *get_closed(PyObject *self, void *closure)
+{
+	(void)closure;
+	return PyBool_FromLong(((struct ts_tensor *)self)->closed);
+}
+
+static PyGetSetDef tensor_getset[] = {
+	{ "shape", get_shape, NULL, "Elements along each dimension.", NULL },
+	{ "strides", get_strides, NULL,
+	  "Bytes from one index to the next along each dimension, as in NumPy;\n"
+	  "None where an element is not a whole number of bytes.", NULL },
+	{ "dtype", get_dtype, NULL, "Name of the type of the elements, such as \"uint8\".", NULL },
+	{ "ndim", get_ndim, NULL, "Number of dimensions.", NULL },
+	{ "itemsize", get_itemsize, NULL, "Bytes of an element, rounded up.", NULL },
+	{ "nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL },
+	{ "readonly", get_readonly, NULL, "Whether this process may not write the memory.", NULL },
+	{ "name", get_name, NULL,
+	  "Its name in its region or, if it has none there, the region's; None if it has neither.",
+	  NULL },
+	{ "device", get_device, NULL, "Where the memory is: \"cpu\".", NULL },
+	{ "region", get_region, NULL, "The tshare.Region that it lies in.", NULL },
+	{ "closed", get_closed, NULL, "Whether close() was called.", NULL },
+	{ "_key", get_key, NULL, NULL, NULL },
+	{ "__array_interface__", ts_tensor_array_interface, NULL,
+	  "NumPy's array interface, version 3.", NULL },
+	{ NULL, NULL, NULL, NULL, NULL },
+};
+
+/* Methods */
+
+static PyObject *tensor_close(PyObject *self, PyObject *unused)
+{
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+	struct tshare_tensor *handle = tensor->handle;
+
+	(void)unused;
+	if (tensor->exports) {
+		PyErr_SetString(PyExc_BufferError, "cannot close a tensor that has live views");
+		return NULL;
+	}
+	tensor->closed = true;
+	if (!tensor->pinned) {
+		tensor->handle = NULL;
+		Py_BEGIN_ALLOW_THREADS
+		tshare_tensor_unref(handle);
+		Py_END_ALLOW_THREADS
+	}
+	Py_RETURN_NONE;
+}
+
+static PyObject *tensor_fileno(PyObject *self, PyObject *unused)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	(void)unused;
+	return handle ? PyLong_FromLong(tshare_region_fd(tshare_tensor_region(handle))) : NULL;
+}
+
+static PyObject *tensor_unlink(PyObject *self, PyObject *unused)
+{
+	PyObject *region, *result;
+
+	(void)unused;
+	region = get_region(self, NULL);
+	if (!region)
+		return NULL;
+	result = PyObject_CallMethod(region, "unlink", NULL);
+	Py_DECREF(region);
+	return result;
+}
+
+static PyObject *tensor_enter(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	if (!ts_tensor_handle(self))
+		return NULL;
+	Py_INCREF(self);
+	return self;
+}
+
+static PyObject *tensor_exit(PyObject *self, PyObject *args)
+{
+	(void)args;
+	return tensor_close(self, NULL);
+}
+
+static PyObject *tensor_reduce(PyObject *self, PyObject *protocol)
+{
+	(void)self;
+	(void)protocol;
+	PyErr_SetString(PyExc_TypeError,
+			"a tshare.Tensor is pickled only by multiprocessing, since it travels only "
+			"between processes of one machine");
+	return NULL;
+}
+
+static PyMethodDef tensor_methods[] = {
+	{ "close", tensor_close, METH_NOARGS,
+	  "close($self, /)\n--\n\n"
+	  "Let go of the memory, which stays until its last user is gone.\n\n"
+	  "BufferError while a memoryview or NumPy array of it lives." },
+	{ "fileno", tensor_fileno, METH_NOARGS,
+	  "fileno($self, /)\n--\n\n"
+	  "The file descriptor that another process can import; owned by the region." },
+	{ "unlink", tensor_unlink, METH_NOARGS,
+	  "unlink($self, /)\n--\n\nRemove the region's name; the memory stays for its users." },
+	{ "__enter__", tensor_enter, METH_NOARGS, NULL },
+	{ "__exit__", tensor_exit, METH_VARARGS, NULL },
+	{ "__reduce_ex__", tensor_reduce, METH_O, NULL },
+	{ "__array__", TS_FASTCALL(ts_tensor_array), METH_FASTCALL | METH_KEYWORDS,
+	  "__array__($self, dtype=None, copy=None)\n--\n\n"
+	  "A NumPy array of it; of types that NumPy lacks, by means of ml_dtypes." },
+	{ "__dlpack__", TS_FASTCALL(ts_tensor_dlpack), METH_FASTCALL | METH_KEYWORDS,
+	  "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+	  "Export as a DLPack capsule." },
+	{ "__dlpack_device__", ts_tensor_dlpack_device, METH_NOARGS,
+	  "__dlpack_device__($self, /)\n--\n\nDLPack's device type and device id." },
+	{ NULL, NULL, 0, NULL },
+};
+
+static Py_ssize_t tensor_length(PyObject *self)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	if (!handle)
+		return -1;
+	if (!tshare_tensor_ndim(handle)) {
+		PyErr_SetString(PyExc_TypeError, "len() of a tensor without dimensions");
+		return -1;
+	}
+	return tshare_tensor_shape(handle)[0];
+}
+
+static PyObject *tensor_repr(PyObject *self)
+{
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+	PyObject *name = NULL, *shape = NULL, *dtype = NULL, *repr = NULL;
+
+	if (tensor->closed)
+		return PyUnicode_FromString("<tshare.Tensor closed>");
+	name = get_name(self, NULL);
+	shape = ts_tensor_shape(self);
+	dtype = get_dtype(self, NULL);
+	if (name && shape && dtype)
+		repr = PyUnicode_FromFormat("<tshare.Tensor name=%R shape=%R dtype=%S%s>", name,
+					    shape, dtype,
+					    tshare_tensor_readonly(tensor->handle) ? " readonly" : "");
+	Py_XDECREF(name);
+	Py_XDECREF(shape);
+	Py_XDECREF(dtype);
+	return repr;
+}
+
+static PyMemberDef tensor_members[] = {
+	{ "__weaklistoffset__", T_PYSSIZET, offsetof(struct ts_tensor, weakrefs), READONLY, NULL },
+	{ NULL, 0, 0, 0, NULL },
+};
+
+static PyType_Slot tensor_slots[] = {
+	{ Py_tp_doc, "A tensor in shared memory; from tshare.create(), open() and so on." },
+	{ Py_tp_dealloc, tensor_dealloc },
+	{ Py_tp_repr, tensor_repr },
+	{ Py_tp_getset, tensor_getset },
+	{ Py_tp_methods, tensor_methods },
+	{ Py_tp_members, tensor_members },
+	{ Py_mp_length, tensor_length },
+	{ Py_bf_getbuffer, ts_tensor_getbuffer },
+	{ Py_bf_releasebuffer, ts_tensor_releasebuffer },
+	{ 0, NULL },
+};
+
+static PyType_Spec tensor_spec = {
+	.name = "tshare.Tensor",
+	.basicsize = sizeof(struct ts_tensor),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.slots = tensor_slots,
+};
+
+int ts_tensor_init(PyObject *module)
+{
+	ts_tensor_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &tensor_spec, NULL);
+	return ts_tensor_type ? PyModule_AddType(module, ts_tensor_type) : -1;
+}
