@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""What the tests share: other processes, optional libraries, DLPack's structures."""
+
+import ctypes
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def need(module):
+    """Import a library that a test is about.
+
+    Where it is missing the tests fail, since they would prove nothing; unless
+    TSHARE_TEST_OPTIONAL=1 says that it may be.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        if os.environ.get("TSHARE_TEST_OPTIONAL") == "1":
+            pytest.skip(f"{module} is not installed", allow_module_level=True)
+        raise
+
+
+def version(module):
+    return tuple(int(part) for part in module.__version__.split("+")[0].split(".")[:2])
+
+
+def spawn(code, *args, **options):
+    """Start another Python that runs code; its arguments are sys.argv[1:]."""
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def run(code, *args, **options):
+    """Run another Python to its end and return what it printed."""
+    process = spawn(code, *args, **options)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output.strip()
+
+
+class Device(ctypes.Structure):
+    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
+
+
+class DataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class Legacy(ctypes.Structure):
+    pass
+
+
+LegacyDeleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(Legacy))
+Legacy._fields_ = [
+    ("dl_tensor", DLTensor),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", LegacyDeleter),
+]
+
+
+class Versioned(ctypes.Structure):
+    pass
+
+
+VersionedDeleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(Versioned))
+Versioned._fields_ = [
+    ("major", ctypes.c_uint32),
+    ("minor", ctypes.c_uint32),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", VersionedDeleter),
+    ("flags", ctypes.c_uint64),
+    ("dl_tensor", DLTensor),
+]
+
+READ_ONLY = 1
+IS_COPIED = 2
+
+_api = ctypes.pythonapi
+_api.PyCapsule_GetName.restype = ctypes.c_char_p
+_api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_New.restype = ctypes.py_object
+_api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+def capsule_name(capsule):
+    return _api.PyCapsule_GetName(capsule)
+
+
+def versioned(capsule):
+    pointer = _api.PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+    return Versioned.from_address(pointer)
+
+
+def legacy(capsule):
+    return Legacy.from_address(_api.PyCapsule_GetPointer(capsule, b"dltensor"))
+
+
+_consumed = [b"used_dltensor", b"used_dltensor_versioned"]
+
+
+def consume(capsule):
+    """Rename a capsule as a consumer does, and return what it holds."""
+    old = capsule_name(capsule)
+    managed = versioned(capsule) if old.endswith(b"_versioned") else legacy(capsule)
+    _api.PyCapsule_SetName(capsule, _consumed[old.endswith(b"_versioned")])
+    return managed
+
+
+def new_capsule(managed, name):
+    return _api.PyCapsule_New(ctypes.addressof(managed), name, None)
+
+
+def address(tensor):
+    return tensor.__array_interface__["data"][0]
+
+
+def mapped(tensor_address):
+    """Whether the address lies in a mapping of this process."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            low, high = (int(bound, 16) for bound in line.split()[0].split("-"))
+            if low <= tensor_address < high:
+                return True
+    return False
