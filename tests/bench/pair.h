@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Times two ways of doing the same thing in turn, A B A B ..., so that both
+ * meet the same noise, and prints one row: medians in seconds, their ratio.
+ */
+#ifndef TSHARE_BENCH_PAIR_H
+#define TSHARE_BENCH_PAIR_H
+
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static inline double pair_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+static inline int pair_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static inline double pair_median(double *times, int rounds)
+{
+	qsort(times, rounds, sizeof(*times), pair_compare);
+	return times[rounds / 2];
+}
+
+/**
+ * pair_run() - compare two ways and print the row
+ * @row: what is measured
+ * @other: what it is measured against
+ * @ours: does it once; returns the seconds that count
+ * @theirs: likewise
+ * @rounds: how often each; a tenth as many go before, uncounted
+ * @aim: the ratio aimed at
+ */
+static inline void pair_run(const char *row, const char *other, double (*ours)(void),
+			    double (*theirs)(void), int rounds, double aim)
+{
+	double *a = calloc(rounds, sizeof(*a)), *b = calloc(rounds, sizeof(*b));
+	double ma, mb;
+
+	if (!a || !b)
+		err(1, "calloc");
+	for (int i = 0; i < rounds / 10; i++) {
+		ours();
+		theirs();
+	}
+	for (int i = 0; i < rounds; i++) {
+		a[i] = ours();
+		b[i] = theirs();
+	}
+	ma = pair_median(a, rounds);
+	mb = pair_median(b, rounds);
+	printf("%s\t%s\t%.9f\t%.9f\t%.3f\t%.2f\n", row, other, ma, mb, ma / mb, aim);
+	fflush(stdout);
+	free(a);
+	free(b);
+}
+
+#endif /* TSHARE_BENCH_PAIR_H */
