@@ -44,7 +44,6 @@ static unsigned long pages_used;
 
 static unsigned long limit_pages(ulong mib, unsigned long otherwise)
 {
-	mib = READ_ONCE(mib);
 	return mib && mib < ULONG_MAX >> (20 - PAGE_SHIFT) ? mib << (20 - PAGE_SHIFT) : otherwise;
 }
 
