@@ -86,8 +86,8 @@ struct shm_header {
 	char name[TSHARE_NAME_LEN];
 };
 
-/* One pread() usually gets all there is to know: room for the header and a few descriptors. */
-#define HEAD_DESCS 4
+/* One pread() gets all there is to know of a region that holds one tensor, as most do. */
+#define HEAD_DESCS 1
 
 struct shm_head {
 	struct shm_header header;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Regions: memory of a backend, mapped into the process. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,10 +23,17 @@
 /* Mapping */
 
 /*
+ * Below here the next aligned mapping is tried: where the last one begins, or
+ * ended that was unmapped since. A good guess saves the system calls that an
+ * aligned address takes otherwise.
+ */
+static atomic_uintptr_t aligned_edge;
+
+/*
  * An address where @size bytes can be mapped with MAP_FIXED, aligned to
  * @alignment: the kernel is asked for more, and gets back what lies around.
  */
-static char *reserve_aligned(size_t size, size_t alignment)
+static void *reserve_aligned(size_t size, size_t alignment)
 {
 	char *start, *aligned;
 	size_t before;
@@ -42,6 +50,47 @@ static char *reserve_aligned(size_t size, size_t alignment)
 	return aligned;
 }
 
+static void *map_at_edge(const struct backend_region *handle, size_t alignment, int prot)
+{
+	uintptr_t edge = atomic_load_explicit(&aligned_edge, memory_order_relaxed);
+	void *hint, *data;
+
+	if (edge <= handle->size)
+		return MAP_FAILED;
+	hint = (void *)((edge - handle->size) & ~(uintptr_t)(alignment - 1));
+	data = mmap(hint, handle->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, handle->fd,
+		    handle->map_offset);
+	/* A kernel before Linux 4.17 takes the address for a mere wish. */
+	if (data != MAP_FAILED && data != hint) {
+		munmap(data, handle->size);
+		return MAP_FAILED;
+	}
+	return data;
+}
+
+static void *map_aligned(const struct backend_region *handle, size_t alignment, int prot)
+{
+	void *data, *reserved;
+	int err;
+
+	data = map_at_edge(handle, alignment, prot);
+	if (data == MAP_FAILED) {
+		reserved = reserve_aligned(handle->size, alignment);
+		if (reserved == MAP_FAILED)
+			return MAP_FAILED;
+		data = mmap(reserved, handle->size, prot, MAP_SHARED | MAP_FIXED, handle->fd,
+			    handle->map_offset);
+		if (data == MAP_FAILED) {
+			err = errno;
+			munmap(reserved, handle->size);
+			errno = err;
+			return MAP_FAILED;
+		}
+	}
+	atomic_store_explicit(&aligned_edge, (uintptr_t)data, memory_order_relaxed);
+	return data;
+}
+
 /*
  * Maps a region, and aligns the address if it is large enough for huge pages:
  * neither dma-bufs nor shared memory do so by themselves.
@@ -51,35 +100,32 @@ static int map_region(struct tshare_region *region)
 	const struct backend_region *handle = &region->handle;
 	size_t alignment = region->ctx->huge_page_size;
 	int prot = region->readonly ? PROT_READ : PROT_READ | PROT_WRITE;
-	int flags = MAP_SHARED;
-	void *address = NULL, *data;
-	int err;
+	void *data;
 
 	if (handle->size > SIZE_MAX / 2)
 		return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", handle->size);
-	if (alignment > region->ctx->page_size && handle->size >= alignment) {
-		address = reserve_aligned(handle->size, alignment);
-		if (address == MAP_FAILED)
-			return tshare_fail(-ENOMEM, "size: no address for %" PRIu64 " bytes",
-					   handle->size);
-		flags |= MAP_FIXED;
-	}
-	data = mmap(address, handle->size, prot, flags, handle->fd, handle->map_offset);
-	if (data == MAP_FAILED) {
-		err = -errno;
-		if (address)
-			munmap(address, handle->size);
-		return tshare_fail(err, "size: mmap of %" PRIu64 " bytes: %s", handle->size,
-				   strerror(-err));
-	}
+	if (alignment > region->ctx->page_size && handle->size >= alignment)
+		data = map_aligned(handle, alignment, prot);
+	else
+		data = mmap(NULL, handle->size, prot, MAP_SHARED, handle->fd, handle->map_offset);
+	if (data == MAP_FAILED)
+		return tshare_fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", handle->size,
+				   strerror(errno));
 	region->data = data;
 	return 0;
 }
 
 static void unmap_region(struct tshare_region *region)
 {
-	if (region->data)
-		munmap(region->data, region->handle.size);
+	const size_t alignment = region->ctx->huge_page_size;
+	uintptr_t end = (uintptr_t)region->data + region->handle.size;
+
+	if (!region->data)
+		return;
+	munmap(region->data, region->handle.size);
+	if (region->handle.size >= alignment)
+		atomic_store_explicit(&aligned_edge, (end + alignment - 1) & ~(alignment - 1),
+				      memory_order_relaxed);
 }
 
 /* Lifetime */
