@@ -10,7 +10,7 @@ KDIR   ?= /lib/modules/$(shell uname -r)/build
 # Modules are signed, and found by modprobe, per kernel.
 MODDIR ?= /lib/modules/$(shell cat $(KDIR)/include/config/kernel.release 2>/dev/null)/updates
 
-.PHONY: help all demo check bench lint modules lib install uninstall clean
+.PHONY: help all demo check bench lint modules lib install clean
 
 help:
 	@echo 'make demo      one tensor in three programs: here, then on /dev/tshare in a virtual machine'
@@ -24,9 +24,17 @@ help:
 
 all: lib
 
-lib:
+lib: $(BUILD)/c/build.ninja
+	@ninja -C $(BUILD)/c --quiet
+
+$(BUILD)/c/build.ninja:
 	@tests/setup build
-	@tests/build c >/dev/null
+	@$(MESON) setup --buildtype=debugoptimized --prefix='$(PREFIX)' $(BUILD)/c >/dev/null
+
+# The development profile: what reads or writes where it must not, ends the program.
+$(BUILD)/asan/build.ninja:
+	@tests/setup build
+	@$(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined $(BUILD)/asan >/dev/null
 
 demo:
 	@tests/setup build vm demo
@@ -50,7 +58,8 @@ modules:
 	@tests/vm/module --kdir '$(KDIR)'
 
 install: lib modules
-	DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)/c --no-rebuild
+	$(MESON) configure $(BUILD)/c --prefix='$(PREFIX)'
+	DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)/c
 	install -D -m 644 "$$(tests/vm/module --kdir '$(KDIR)')" '$(DESTDIR)$(MODDIR)/tshare.ko'
 	install -D -m 644 kmod/60-tshare.rules '$(DESTDIR)/usr/lib/udev/rules.d/60-tshare.rules'
 	install -D -m 644 kmod/tshare.sysusers '$(DESTDIR)/usr/lib/sysusers.d/tshare.conf'
