@@ -98,7 +98,8 @@ int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndi
 	Py_ssize_t count, i;
 	int err = 0;
 
-	if (PyIndex_Check(obj)) {
+	/* An array of ints is both. */
+	if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
 		*ndim = 1;
 		return ts_int_arg(obj, argument, INT64_MIN, INT64_MAX, dims);
 	}

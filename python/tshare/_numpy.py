@@ -29,7 +29,8 @@ def _view(tensor: Tensor) -> Any:
     except ImportError:
         raise TypeError(f"NumPy has no {name}, and ml_dtypes is not installed") from None
     dtype = getattr(ml_dtypes, name, None)
-    if dtype is None or np.dtype(dtype).itemsize != tensor.itemsize:
+    # Packed elements have no strides, and are a byte each in ml_dtypes.
+    if dtype is None or tensor.strides is None:
         raise TypeError(f"NumPy and ml_dtypes have no {name}")
     return np.asarray(_Raw(tensor)).view(dtype)
 

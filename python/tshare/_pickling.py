@@ -8,9 +8,8 @@ descriptors. Any other pickling is refused: bytes in a file can't hold memory.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
-
 from multiprocessing import reduction
+from typing import TYPE_CHECKING, Any
 
 from ._tshare import Region, Tensor
 

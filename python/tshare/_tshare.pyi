@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 import builtins
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
-from types import CapsuleType, TracebackType
+from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeVar, final, overload
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, CapsuleType
 
 _T = TypeVar("_T")
 _Shape = SupportsIndex | Sequence[SupportsIndex]

@@ -6,6 +6,8 @@ import gc
 import threading
 
 import pytest
+
+import tshare
 from support import (
     IS_COPIED,
     READ_ONLY,
@@ -22,8 +24,6 @@ from support import (
     run,
     versioned,
 )
-
-import tshare
 
 CODES = {
     "bool": (6, 8, 1),

@@ -7,9 +7,9 @@ import threading
 import weakref
 
 import pytest
-from support import address, mapped
 
 import tshare
+from support import address, mapped
 
 
 @pytest.fixture
