@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What the verbs of the command tshare have in common. */
+#ifndef TSHARE_CLI_H
+#define TSHARE_CLI_H
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <tshare.h>
+
+/* Exit statuses, as in tshare(1). */
+#define EXIT_OK      0
+#define EXIT_FAILED  1
+#define EXIT_USAGE   2
+
+struct verb {
+	const char *name;
+	const char *arguments;
+	const char *summary;
+	const char *options;	/* lines of --help, beyond --help itself */
+	int (*run)(const struct verb *verb, int argc, char **argv);
+};
+
+extern const struct verb verb_info, verb_create, verb_list, verb_show, verb_unlink, verb_exec,
+	verb_load, verb_unload;
+
+/* Says what is wrong with the command line, and returns EXIT_USAGE. */
+__attribute__((format(printf, 2, 3)))
+int usage_error(const struct verb *verb, const char *format, ...);
+
+/* Says what failed, and returns EXIT_FAILED. */
+__attribute__((format(printf, 1, 2)))
+int failure(const char *format, ...);
+
+/* Prints --help and returns EXIT_OK. */
+int help(const struct verb *verb);
+
+/* Prints bytes of unknown origin so that a terminal doesn't act on them. */
+void print_name(const char *name);
+
+/* The session of a verb; NULL after saying what failed. */
+struct tshare_ctx *open_session(void);
+
+/*
+ * Command line of the verbs that only tell something: --json and --help. False
+ * if the verb ends with *@status.
+ */
+bool parse_reporting(const struct verb *verb, int argc, char **argv, bool *json, int *status);
+
+#endif /* TSHARE_CLI_H */

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+/* tshare exec: a region for as long as a command runs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "layout.h"
+
+/* As shells and env(1) have them. */
+#define EXIT_NOT_RUN   126
+#define EXIT_NOT_FOUND 127
+#define EXIT_SIGNAL    128
+
+static volatile sig_atomic_t child;
+
+static void forward(int signal)
+{
+	if (child > 0)
+		kill(child, signal);
+}
+
+/*
+ * A terminal's signals reach the command by themselves, and are its to answer;
+ * those to this process alone are passed on. Either way this process stays
+ * until the command ends, since the region goes with it.
+ */
+static void set_signals(void (*terminal)(int), void (*others)(int))
+{
+	signal(SIGINT, terminal);
+	signal(SIGQUIT, terminal);
+	signal(SIGTERM, others);
+	signal(SIGHUP, others);
+}
+
+static int run_command(struct tshare_region *region, char **command)
+{
+	int fd = tshare_region_fd(region);
+	char number[16];
+
+	set_signals(SIG_DFL, SIG_DFL);
+	snprintf(number, sizeof(number), "%d", fd);
+	if (fcntl(fd, F_SETFD, 0) || setenv("TSHARE_FD", number, 1) ||
+	    setenv("TSHARE_NAME", tshare_region_name(region), 1)) {
+		failure("%s", strerror(errno));
+		return EXIT_NOT_RUN;
+	}
+	execvp(command[0], command);
+	failure("%s: %s", command[0], strerror(errno));
+	return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return failure("%s", strerror(errno));
+	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int fork_and_wait(struct tshare_region *region, char **command)
+{
+	sigset_t all, before;
+	pid_t pid;
+
+	/* A signal that comes before the child is known waits until it is. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	pid = fork();
+	if (!pid) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		_exit(run_command(region, command));
+	}
+	child = pid;
+	set_signals(SIG_IGN, forward);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid < 0 ? failure("fork: %s", strerror(errno)) : wait_for(pid);
+}
+
+static int execute(struct layout *layout, char **command)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *ctx;
+	int status;
+
+	ctx = open_session();
+	if (!ctx)
+		return EXIT_FAILED;
+	region = layout_create(layout, ctx);
+	tshare_ctx_unref(ctx);
+	if (!region)
+		return EXIT_FAILED;
+	status = fork_and_wait(region, command);
+	tshare_region_unref(region);
+	return status;
+}
+
+static int parse_and_execute(const struct verb *verb, int argc, char **argv, struct layout *layout)
+{
+	static const struct option options[] = {
+		LAYOUT_OPTIONS,
+		{ "name", required_argument, NULL, 'N' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int option, status;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == 'h')
+			return help(verb);
+		if (option == 'N') {
+			layout->name = optarg;
+			continue;
+		}
+		status = layout_option(layout, verb, option, optarg);
+		if (status)
+			return status;
+	}
+	/* SHAPE and DTYPE, which stand before "--", are now behind it with the command. */
+	argv += optind;
+	argc -= optind;
+	if (layout_needs_shape(layout)) {
+		if (argc < 2)
+			return usage_error(verb, "SHAPE DTYPE, --size or --tensor");
+		status = layout_shape(layout, verb, argv[0], argv[1]);
+		if (status)
+			return status;
+		argv += 2;
+		argc -= 2;
+	}
+	if (!argc)
+		return usage_error(verb, "no COMMAND");
+	return execute(layout, argv);
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	struct layout layout;
+	int status;
+
+	layout_init(&layout);
+	status = parse_and_execute(verb, argc, argv, &layout);
+	layout_release(&layout);
+	return status;
+}
+
+const struct verb verb_exec = {
+	.name = "exec",
+	.arguments = "[OPTION...] [SHAPE DTYPE] -- COMMAND [ARGUMENT...]",
+	.summary = "run a command with a region that lives as long as it",
+	.options = LAYOUT_HELP
+		   "  --name NAME            the region's name\n"
+		   "The command finds the region by $TSHARE_FD and $TSHARE_NAME.\n",
+	.run = run,
+};

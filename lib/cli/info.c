@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+/* tshare info: what there is to work with, and why not more. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "json.h"
+#include "module.h"
+#include "report.h"
+
+#define DEVICE "/dev/tshare"
+
+static const char *const backends[] = { "kmod", "shm" };
+
+#define N_BACKENDS (sizeof(backends) / sizeof(backends[0]))
+
+struct backend_report {
+	const char *name;
+	bool usable;
+	bool used;	/* what tshare_ctx_new() takes */
+	char reason[256];	/* why it isn't usable */
+	struct tshare_limits limits;
+};
+
+struct report {
+	struct utsname kernel;
+	struct stat device;
+	bool has_device;
+	char error[256];	/* why no backend is used */
+	struct backend_report backends[N_BACKENDS];
+};
+
+static void examine_backend(struct backend_report *report, const char *name, const char *used)
+{
+	struct tshare_ctx *ctx;
+
+	report->name = name;
+	report->used = used && !strcmp(used, name);
+	if (!tshare_ctx_new_backend(name, &ctx)) {
+		report->usable = !tshare_ctx_limits(ctx, &report->limits);
+		tshare_ctx_unref(ctx);
+	}
+	if (!report->usable)
+		snprintf(report->reason, sizeof(report->reason), "%s", tshare_last_error());
+}
+
+static void examine(struct report *report)
+{
+	const char *used = NULL;
+	struct tshare_ctx *ctx;
+	size_t i;
+
+	memset(report, 0, sizeof(*report));
+	uname(&report->kernel);
+	report->has_device = !stat(DEVICE, &report->device);
+	if (!tshare_ctx_new(&ctx)) {
+		used = tshare_ctx_backend(ctx);
+		tshare_ctx_unref(ctx);
+	} else {
+		snprintf(report->error, sizeof(report->error), "%s", tshare_last_error());
+	}
+	for (i = 0; i < N_BACKENDS; i++)
+		examine_backend(&report->backends[i], backends[i], used);
+}
+
+static void backend_json(const struct backend_report *report)
+{
+	const struct tshare_limits *limits = &report->limits;
+
+	json_open(report->name, '{');
+	json_bool("usable", report->usable);
+	json_bool("used", report->used);
+	if (report->usable) {
+		json_uint("abi_version", limits->abi_version);
+		json_uint("page_size", limits->page_size);
+		json_uint("huge_page_size", limits->huge_page_size);
+		json_uint("bytes_limit", limits->bytes_limit);
+		json_uint("bytes_used", limits->bytes_used);
+		json_uint("region_bytes_max", limits->region_bytes_max);
+		json_bool("contiguous", limits->contiguous);
+		json_bool("dmabuf", limits->dmabuf);
+	} else {
+		json_string("reason", report->reason);
+	}
+	json_close('}');
+}
+
+static void print_json(const struct report *report)
+{
+	char version[16], mode[8];
+	size_t i;
+
+	snprintf(version, sizeof(version), "%d.%d", TSHARE_VERSION_MAJOR, TSHARE_VERSION_MINOR);
+	json_open(NULL, '{');
+	json_string("version", version);
+	json_string("kernel", report->kernel.release);
+	json_string("module", module_state());
+	if (report->has_device) {
+		snprintf(mode, sizeof(mode), "%04o", report->device.st_mode & 07777);
+		json_open("device", '{');
+		json_string("path", DEVICE);
+		json_string("mode", mode);
+		json_uint("uid", report->device.st_uid);
+		json_uint("gid", report->device.st_gid);
+		json_close('}');
+	} else {
+		json_null("device");
+	}
+	json_open("backends", '{');
+	for (i = 0; i < N_BACKENDS; i++)
+		backend_json(&report->backends[i]);
+	json_close('}');
+	json_close('}');
+}
+
+static void print_bytes(const char *label, uint64_t bytes)
+{
+	if (bytes == UINT64_MAX)
+		printf("  %-14s none\n", label);
+	else
+		printf("  %-14s %" PRIu64 " bytes\n", label, bytes);
+}
+
+static void backend_text(const struct backend_report *report)
+{
+	const struct tshare_limits *limits = &report->limits;
+
+	if (!report->usable) {
+		printf("%-10s not usable: %s\n", report->name, report->reason);
+		return;
+	}
+	printf("%-10s %s\n", report->name, report->used ? "used" : "usable, but not used");
+	if (limits->abi_version)
+		printf("  %-14s %" PRIu32 "\n", "ABI version", limits->abi_version);
+	printf("  %-14s %" PRIu32 " bytes, up to %" PRIu32 "\n", "pages", limits->page_size,
+	       limits->huge_page_size);
+	print_bytes("limit", limits->bytes_limit);
+	print_bytes("in use", limits->bytes_used);
+	print_bytes("largest region", limits->region_bytes_max);
+	printf("  %-14s %s\n", "contiguous", limits->contiguous ? "yes" : "no");
+	printf("  %-14s %s\n", "dma-buf", limits->dmabuf ? "yes" : "no");
+}
+
+static void print_text(const struct report *report)
+{
+	char user[REPORT_USER_LEN];
+	size_t i;
+
+	printf("tshare     %d.%d\nkernel     %s\nmodule     %s\n", TSHARE_VERSION_MAJOR,
+	       TSHARE_VERSION_MINOR, report->kernel.release, module_state());
+	if (report->has_device) {
+		report_user(report->device.st_uid, user);
+		printf("device     " DEVICE ", owner %s, group %u, mode %04o\n", user,
+		       report->device.st_gid, report->device.st_mode & 07777);
+	} else {
+		printf("device     " DEVICE " is not there\n");
+	}
+	for (i = 0; i < N_BACKENDS; i++)
+		backend_text(&report->backends[i]);
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	struct report report;
+	int status;
+	bool json;
+
+	if (!parse_reporting(verb, argc, argv, &json, &status))
+		return status;
+	if (optind < argc)
+		return usage_error(verb, "unexpected '%s'", argv[optind]);
+	examine(&report);
+	if (json)
+		print_json(&report);
+	else
+		print_text(&report);
+	return report.error[0] ? failure("%s", report.error) : EXIT_OK;
+}
+
+const struct verb verb_info = {
+	.name = "info",
+	.arguments = "[--json]",
+	.summary = "tell about the module, the backends and their limits",
+	.options = "      --json             as a JSON object\n",
+	.run = run,
+};

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout.h"
+
+void layout_init(struct layout *layout)
+{
+	*layout = (struct layout){ .options = TSHARE_OPTIONS_INIT };
+}
+
+void layout_release(struct layout *layout)
+{
+	free(layout->tensors);
+}
+
+/* A whole number that isn't negative, and what follows it. */
+static bool parse_number(const char *text, int base, uint64_t *number, char **end)
+{
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*number = strtoull(text, end, base);
+	return !errno;
+}
+
+static bool parse_size(const char *text, uint64_t *size)
+{
+	static const char suffixes[] = "KMGT";
+	const char *suffix;
+	char *end;
+
+	if (!parse_number(text, 10, size, &end) || !*size)
+		return false;
+	if (!*end)
+		return true;
+	suffix = strchr(suffixes, toupper((unsigned char)*end));
+	return suffix && !end[1] &&
+	       !__builtin_mul_overflow(*size, 1ULL << (10 * (suffix - suffixes + 1)), size);
+}
+
+static bool parse_shape(const char *text, struct layout_tensor *tensor)
+{
+	uint64_t dimension;
+	char *end;
+
+	tensor->spec.ndim = 0;
+	if (!strcmp(text, "scalar"))
+		return true;
+	for (;;) {
+		if (tensor->spec.ndim == TSHARE_NDIM_LIMIT ||
+		    !parse_number(text, 10, &dimension, &end) || dimension > INT64_MAX)
+			return false;
+		tensor->shape[tensor->spec.ndim++] = dimension;
+		if (!*end)
+			return true;
+		if (*end != 'x')
+			return false;
+		text = end + 1;
+	}
+}
+
+static int add_tensor(struct layout *layout, const struct verb *verb, const char *shape,
+		      const char *dtype, struct layout_tensor **added)
+{
+	struct layout_tensor *tensors, *tensor;
+
+	tensors = realloc(layout->tensors, (layout->count + 1) * sizeof(*tensors));
+	if (!tensors)
+		return failure("out of memory");
+	layout->tensors = tensors;
+	tensor = &tensors[layout->count];
+	*tensor = (struct layout_tensor){ .spec.byte_offset = TSHARE_OFFSET_AUTO };
+	if (!parse_shape(shape, tensor))
+		return usage_error(verb, "'%s' is not a shape", shape);
+	if (tshare_dtype_parse(dtype, &tensor->spec.dtype))
+		return usage_error(verb, "%s", tshare_last_error());
+	layout->count++;
+	*added = tensor;
+	return EXIT_OK;
+}
+
+int layout_shape(struct layout *layout, const struct verb *verb, const char *shape,
+		 const char *dtype)
+{
+	struct layout_tensor *unused;
+
+	return add_tensor(layout, verb, shape, dtype, &unused);
+}
+
+/* NAME:SHAPE:DTYPE, where only NAME can have a colon. */
+static int add_named_tensor(struct layout *layout, const struct verb *verb, const char *value)
+{
+	char *text = strdup(value), *shape, *dtype;
+	struct layout_tensor *tensor;
+	int status;
+
+	if (!text)
+		return failure("out of memory");
+	dtype = strrchr(text, ':');
+	if (dtype)
+		*dtype++ = '\0';
+	shape = strrchr(text, ':');
+	if (shape)
+		*shape++ = '\0';
+	if (!shape || strlen(text) > TSHARE_NAME_MAX) {
+		status = usage_error(verb, "'%s' is not NAME:SHAPE:DTYPE", value);
+	} else {
+		status = add_tensor(layout, verb, shape, dtype, &tensor);
+		if (status == EXIT_OK)
+			strcpy(tensor->name, text);
+	}
+	free(text);
+	return status;
+}
+
+int layout_option(struct layout *layout, const struct verb *verb, int option, const char *value)
+{
+	uint64_t number;
+	char *end;
+
+	switch (option) {
+	case 't':
+		return add_named_tensor(layout, verb, value);
+	case 's':
+		if (!parse_size(value, &layout->size))
+			return usage_error(verb, "'%s' is not a size", value);
+		break;
+	case 'm':
+		if (!parse_number(value, 8, &number, &end) || *end || number > 0777)
+			return usage_error(verb, "'%s' is not a mode", value);
+		layout->options.mode = number;
+		break;
+	case 'n':
+		if (!parse_number(value, 10, &number, &end) || *end || number > INT32_MAX)
+			return usage_error(verb, "'%s' is not a NUMA node", value);
+		layout->options.node = number;
+		break;
+	case 'd':
+		layout->options.flags |= TSHARE_DMA32;
+		break;
+	case 'c':
+		layout->options.flags |= TSHARE_CONTIGUOUS;
+		break;
+	default:	/* getopt has said it */
+		return EXIT_USAGE;
+	}
+	return EXIT_OK;
+}
+
+bool layout_needs_shape(const struct layout *layout)
+{
+	return !layout->size && !layout->count;
+}
+
+struct tshare_region *layout_create(struct layout *layout, struct tshare_ctx *ctx)
+{
+	struct tshare_spec *specs;
+	struct tshare_region *region;
+	size_t i;
+	int err;
+
+	specs = calloc(layout->count + 1, sizeof(*specs));
+	if (!specs) {
+		failure("out of memory");
+		return NULL;
+	}
+	for (i = 0; i < layout->count; i++) {
+		specs[i] = layout->tensors[i].spec;
+		specs[i].shape = layout->tensors[i].shape;
+		specs[i].name = layout->tensors[i].name;
+	}
+	err = tshare_region_create(ctx, layout->name, layout->size, specs, layout->count,
+				   &layout->options, &region);
+	free(specs);
+	if (!err)
+		return region;
+	failure("%s", tshare_last_error());
+	return NULL;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+/* tshare load */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "module.h"
+
+/* The arguments with blanks between them; NULL when out of memory. */
+static char *join(int count, char **words)
+{
+	size_t size = 1;
+	char *joined;
+	int i;
+
+	for (i = 0; i < count; i++)
+		size += strlen(words[i]) + 1;
+	joined = calloc(1, size);
+	for (i = 0; joined && i < count; i++) {
+		if (i)
+			strcat(joined, " ");
+		strcat(joined, words[i]);
+	}
+	return joined;
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	char *parameters;
+	int option, status, i;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
+		return option == 'h' ? help(verb) : EXIT_USAGE;
+	for (i = optind; i < argc; i++)
+		if (!strchr(argv[i], '='))
+			return usage_error(verb, "'%s' is not PARAMETER=VALUE", argv[i]);
+	parameters = join(argc - optind, argv + optind);
+	if (!parameters)
+		return failure("out of memory");
+	status = module_load(parameters);
+	free(parameters);
+	return status;
+}
+
+const struct verb verb_load = {
+	.name = "load",
+	.arguments = "[PARAMETER=VALUE...]",
+	.summary = "load the kernel module and what it needs",
+	.options = "",
+	.run = run,
+};

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include <pwd.h>
+#include <string.h>
+
+#include "json.h"
+#include "report.h"
+
+static const struct {
+	uint32_t flag;
+	const char *name;
+} flag_names[] = {
+	{ TSHARE_PERSIST, "persist" },
+	{ TSHARE_DMA32, "dma32" },
+	{ TSHARE_CONTIGUOUS, "contiguous" },
+	{ TSHARE_READONLY, "readonly" },
+};
+
+#define N_FLAGS (sizeof(flag_names) / sizeof(flag_names[0]))
+
+void report_region_json(const struct tshare_region_info *info)
+{
+	char mode[8];
+	size_t i;
+
+	snprintf(mode, sizeof(mode), "%04o", info->mode);
+	json_string("name", info->name);
+	json_uint("id", info->id);
+	json_uint("size", info->size);
+	json_uint("tensor_count", info->tensor_count);
+	json_uint("uid", info->uid);
+	json_uint("gid", info->gid);
+	json_string("mode", mode);
+	if (info->node == TSHARE_ANY_NODE)
+		json_null("node");
+	else
+		json_int("node", info->node);
+	for (i = 0; i < N_FLAGS; i++)
+		json_bool(flag_names[i].name, info->flags & flag_names[i].flag);
+}
+
+void report_flags(uint32_t flags, char text[REPORT_FLAGS_LEN])
+{
+	size_t i;
+
+	text[0] = '\0';
+	for (i = 0; i < N_FLAGS; i++) {
+		if (!(flags & flag_names[i].flag))
+			continue;
+		if (text[0])
+			strcat(text, ",");
+		strcat(text, flag_names[i].name);
+	}
+	if (!text[0])
+		strcpy(text, "-");
+}
+
+void report_user(uid_t uid, char text[REPORT_USER_LEN])
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(text, REPORT_USER_LEN, "%s", user->pw_name);
+	else
+		snprintf(text, REPORT_USER_LEN, "%u", uid);
+}

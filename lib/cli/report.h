@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What list and show say of a region, and how. */
+#ifndef TSHARE_CLI_REPORT_H
+#define TSHARE_CLI_REPORT_H
+
+#include "cli.h"
+
+/* The members of a region's object. */
+void report_region_json(const struct tshare_region_info *info);
+
+/* "persist,readonly" or "-" */
+#define REPORT_FLAGS_LEN 64
+void report_flags(uint32_t flags, char text[REPORT_FLAGS_LEN]);
+
+/* The name of a user, or the number of one without. */
+#define REPORT_USER_LEN 64
+void report_user(uid_t uid, char text[REPORT_USER_LEN]);
+
+#endif /* TSHARE_CLI_REPORT_H */

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/* tshare unlink */
+#include "cli.h"
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct tshare_ctx *ctx;
+	int option, status = EXIT_OK;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
+		return option == 'h' ? help(verb) : EXIT_USAGE;
+	if (optind == argc)
+		return usage_error(verb, "no NAME");
+	ctx = open_session();
+	if (!ctx)
+		return EXIT_FAILED;
+	for (; optind < argc; optind++)
+		if (tshare_unlink(ctx, argv[optind]))
+			status = failure("%s", tshare_last_error());
+	tshare_ctx_unref(ctx);
+	return status;
+}
+
+const struct verb verb_unlink = {
+	.name = "unlink",
+	.arguments = "NAME...",
+	.summary = "remove names; the memory stays for those who use it",
+	.options = "",
+	.run = run,
+};
