@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who may do what: modes, capabilities, read-only descriptors, lists. */
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "util.h"

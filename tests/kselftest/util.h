@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -349,10 +350,11 @@ static inline bool act_as_root(void)
 	return !setresuid(-1, 0, -1) && !setresgid(-1, 0, -1) && !setgroups(0, NULL);
 }
 
-/* Becomes another user for good. */
+/* Becomes another user for good, one to whom its own /proc/self still belongs. */
 static inline bool become(uid_t uid)
 {
-	return !setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
+	return !setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid) &&
+	       !prctl(PR_SET_DUMPABLE, 1);
 }
 
 /* Makes @on the only effective capabilities, or takes those in @off from them. */

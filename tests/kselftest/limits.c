@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Descriptors, locked memory, and the module's own limits. */
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+
+#include "util.h"
+
+#define PARAMETERS "/sys/module/tshare/parameters/"
+
+enum parameter { MAX_MIB, USER_MAX_MIB, NS_MAX_MIB, PARAMETER_COUNT };
+
+static const char *const parameters[] = {
+	[MAX_MIB] = PARAMETERS "max_mib",
+	[USER_MAX_MIB] = PARAMETERS "user_max_mib",
+	[NS_MAX_MIB] = PARAMETERS "ns_max_mib",
+};
+
+static bool set_limit(int resource, __u64 limit)
+{
+	struct rlimit rlimit = { .rlim_cur = limit, .rlim_max = limit };
+
+	return !setrlimit(resource, &rlimit);
+}
+
+static bool set_parameter(int fd, const char *value)
+{
+	return pwrite(fd, value, strlen(value), 0) == (ssize_t)strlen(value);
+}
+
+static __u64 region_bytes_max(int dev)
+{
+	struct tshare_query query = {};
+
+	return xioctl(dev, TSHARE_IOCTL_QUERY, &query) ? 0 : query.region_bytes_max;
+}
+
+FIXTURE(limits)
+{
+	int dev;
+	/* Opened as root, for a test to restore them as whoever it has become. */
+	int parameters[PARAMETER_COUNT];
+	struct counters before;
+};
+
+FIXTURE_SETUP(limits)
+{
+	int i;
+
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	for (i = 0; i < PARAMETER_COUNT; i++) {
+		self->parameters[i] = open(parameters[i], O_WRONLY | O_CLOEXEC);
+		ASSERT_LE(0, self->parameters[i]);
+	}
+	self->before = count_all();
+}
+
+FIXTURE_TEARDOWN(limits)
+{
+	int i;
+
+	for (i = 0; i < PARAMETER_COUNT; i++)
+		EXPECT_TRUE(set_parameter(self->parameters[i], "0"));
+	close(self->dev);
+}
+
+TEST_F(limits, no_descriptor_left_is_emfile)
+{
+	struct tshare_create args = create_args(PAGE, "new");
+	struct counters before;
+
+	ASSERT_LE(0, create(self->dev, PAGE, "there"));
+	before = count_all();
+	ASSERT_TRUE(set_limit(RLIMIT_NOFILE, before.fds));
+	EXPECT_EQ(-EMFILE, do_create(self->dev, &args));
+	args = create_args(PAGE, "new");
+	args.flags = TSHARE_CREATE_PERSIST;
+	EXPECT_EQ(-EMFILE, do_create(self->dev, &args));
+	EXPECT_EQ(-EMFILE, open_name(self->dev, "there", 0));
+	ASSERT_TRUE(set_limit(RLIMIT_NOFILE, 1024));
+	EXPECT_SAME_COUNTERS(before);
+	EXPECT_EQ(-ENOENT, unlink_name(self->dev, "new"));
+}
+
+TEST_F(limits, locked_memory_is_limited)
+{
+	int first;
+
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 4 * MIB));
+	ASSERT_TRUE(become(USER_A));
+	EXPECT_EQ(4 * MIB, region_bytes_max(self->dev));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 4 * MIB + 1, NULL));
+	EXPECT_SAME_COUNTERS(self->before);
+	first = create(self->dev, 3 * MIB, NULL);
+	ASSERT_LE(0, first);
+	EXPECT_EQ(1 * MIB, region_bytes_max(self->dev));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 2 * MIB, NULL));
+	EXPECT_LE(0, create(self->dev, 1 * MIB, NULL));
+	EXPECT_EQ(0, region_bytes_max(self->dev));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
+	close(first);
+	EXPECT_EQ(3 * MIB, region_bytes_max(self->dev));
+	EXPECT_LE(0, create(self->dev, 3 * MIB, NULL));
+}
+
+TEST_F(limits, locked_memory_is_counted_until_the_last_user_is_gone)
+{
+	int fd, second;
+	char *mem;
+
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 4 * MIB));
+	ASSERT_TRUE(become(USER_A));
+	fd = create(self->dev, 4 * MIB, "counted");
+	ASSERT_LE(0, fd);
+	second = open_name(self->dev, "counted", 0);
+	mem = map(fd, 4 * MIB, RW);
+	ASSERT_NE(MAP_FAILED, mem);
+	close(fd);
+	EXPECT_EQ(0, region_bytes_max(self->dev));
+	munmap(mem, 4 * MIB);
+	EXPECT_EQ(0, region_bytes_max(self->dev));
+	close(second);
+	EXPECT_EQ(0, region_bytes_max(self->dev));
+	ASSERT_EQ(0, unlink_name(self->dev, "counted"));
+	EXPECT_EQ(4 * MIB, region_bytes_max(self->dev));
+}
+
+TEST_F(limits, locked_memory_is_its_creators_wherever_it_ends)
+{
+	int fd;
+
+	ASSERT_EQ(0, prctl(PR_SET_KEEPCAPS, 1));
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 4 * MIB));
+	ASSERT_TRUE(become(USER_A));
+	fd = create(self->dev, 4 * MIB, NULL);
+	ASSERT_LE(0, fd);
+	ASSERT_TRUE(keep_only_capability(CAP_SETUID));
+	ASSERT_EQ(0, setresuid(USER_B, USER_B, USER_A));
+	EXPECT_EQ(4 * MIB, region_bytes_max(self->dev));
+	close(fd);
+	ASSERT_EQ(0, setresuid(USER_A, USER_A, USER_A));
+	EXPECT_EQ(4 * MIB, region_bytes_max(self->dev));
+}
+
+TEST_F(limits, cap_ipc_lock_exempts_from_locked_memory)
+{
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 0));
+	ASSERT_EQ(0, prctl(PR_SET_KEEPCAPS, 1));
+	ASSERT_TRUE(become(USER_A));
+	EXPECT_EQ(-EDQUOT, create(self->dev, PAGE, NULL));
+	ASSERT_TRUE(keep_only_capability(CAP_IPC_LOCK));
+	EXPECT_LE(0, create(self->dev, 4 * MIB, NULL));
+}
+
+TEST_F(limits, opening_costs_nothing)
+{
+	ASSERT_LE(0, create_mode(self->dev, 4 * MIB, "free", 0644));
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 0));
+	ASSERT_TRUE(become(USER_A));
+	EXPECT_LE(0, open_name(self->dev, "free", 0));
+}
+
+TEST_F(limits, module_is_limited)
+{
+	struct tshare_query query = {};
+	int fd;
+
+	ASSERT_TRUE(set_parameter(self->parameters[MAX_MIB], "8"));
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_QUERY, &query));
+	EXPECT_EQ(8 * MIB, query.bytes_limit);
+	EXPECT_EQ(8 * MIB, query.region_bytes_max);
+	EXPECT_EQ(-EDQUOT, create(self->dev, 8 * MIB + 1, NULL));
+	EXPECT_SAME_COUNTERS(self->before);
+	fd = create(self->dev, 8 * MIB, NULL);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
+	close(fd);
+	EXPECT_LE(0, create(self->dev, 8 * MIB, NULL));
+}
+
+TEST_F(limits, module_limit_lowered_below_use_takes_nothing_away)
+{
+	struct tshare_query query = {};
+	int fd = create(self->dev, 8 * MIB, NULL);
+	char *mem = map(fd, 8 * MIB, RW);
+
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_TRUE(set_parameter(self->parameters[MAX_MIB], "4"));
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_QUERY, &query));
+	EXPECT_EQ(0, query.region_bytes_max);
+	EXPECT_EQ(8 * MIB, query.bytes_used);
+	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
+	fill(mem, 8 * MIB, 1);
+	EXPECT_TRUE(filled(mem, 8 * MIB, 1));
+}
+
+TEST_F(limits, module_limit_is_half_of_the_memory_by_default)
+{
+	struct tshare_query query = {};
+	struct sysinfo memory;
+
+	ASSERT_EQ(0, sysinfo(&memory));
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_QUERY, &query));
+	EXPECT_LE(memory.totalram * memory.mem_unit / 2 - PAGE, query.bytes_limit);
+	EXPECT_GE(memory.totalram * memory.mem_unit / 2, query.bytes_limit);
+	EXPECT_EQ(-EDQUOT, create(self->dev, query.region_bytes_max + 1, NULL));
+	EXPECT_SAME_COUNTERS(self->before);
+}
+
+TEST_F(limits, absurd_module_limits_are_none)
+{
+	ASSERT_TRUE(set_parameter(self->parameters[MAX_MIB], "18446744073709551615"));
+	ASSERT_TRUE(set_parameter(self->parameters[USER_MAX_MIB], "17592186044416"));
+	EXPECT_LE(0, create(self->dev, 4 * MIB, NULL));
+}
+
+TEST_F(limits, users_are_limited_each)
+{
+	ASSERT_TRUE(set_parameter(self->parameters[USER_MAX_MIB], "4"));
+	ASSERT_LE(0, create(self->dev, 3 * MIB, NULL));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 2 * MIB, NULL));
+	EXPECT_EQ(1 * MIB, region_bytes_max(self->dev));
+	/* The real user counts, as for locked memory. */
+	ASSERT_EQ(0, setresuid(USER_A, -1, -1));
+	EXPECT_EQ(4 * MIB, region_bytes_max(self->dev));
+	EXPECT_LE(0, create(self->dev, 4 * MIB, NULL));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
+	ASSERT_EQ(0, setresuid(0, -1, -1));
+}
+
+TEST_F(limits, namespaces_are_limited_each)
+{
+	int inner;
+
+	ASSERT_TRUE(set_parameter(self->parameters[NS_MAX_MIB], "4"));
+	ASSERT_LE(0, create(self->dev, 4 * MIB, NULL));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	inner = open_device();
+	ASSERT_LE(0, inner);
+	EXPECT_EQ(4 * MIB, region_bytes_max(inner));
+	EXPECT_LE(0, create(inner, 4 * MIB, NULL));
+	EXPECT_EQ(-EDQUOT, create(inner, 1, NULL));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
+}
+
+TEST_F(limits, refused_regions_leave_no_charge)
+{
+	__u64 before;
+	int i;
+
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 4 * MIB));
+	ASSERT_TRUE(set_parameter(self->parameters[USER_MAX_MIB], "2"));
+	ASSERT_TRUE(become(USER_A));
+	before = region_bytes_max(self->dev);
+	EXPECT_EQ(2 * MIB, before);
+	for (i = 0; i < 10; i++)
+		EXPECT_EQ(-EDQUOT, create(self->dev, 3 * MIB, NULL));
+	EXPECT_EQ(before, region_bytes_max(self->dev));
+	EXPECT_LE(0, create(self->dev, 2 * MIB, NULL));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How long names live, and in which namespace. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+
+#include "util.h"
+
+FIXTURE(names)
+{
+	int dev;
+};
+
+FIXTURE_SETUP(names)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+}
+
+FIXTURE_TEARDOWN(names)
+{
+	close(self->dev);
+}
+
+TEST_F(names, go_with_the_open_file)
+{
+	int dev = open_device(), fd;
+
+	ASSERT_LE(0, dev);
+	fd = create(dev, PAGE, "bound");
+	ASSERT_LE(0, fd);
+	EXPECT_LE(0, open_name(self->dev, "bound", 0));
+	close(dev);
+	EXPECT_EQ(-ENOENT, open_name(self->dev, "bound", 0));
+}
+
+TEST_F(names, that_went_are_not_shown_by_info)
+{
+	int dev = open_device(), fd;
+	struct tshare_info info;
+
+	ASSERT_LE(0, dev);
+	fd = create(dev, PAGE, "bound");
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, get_info(self->dev, fd, &info));
+	EXPECT_STREQ("bound", info.name);
+	close(dev);
+	ASSERT_EQ(0, get_info(self->dev, fd, &info));
+	EXPECT_STREQ("", info.name);
+	EXPECT_TRUE(zeroed(info.name, sizeof(info.name)));
+}
+
+TEST_F(names, that_went_leave_an_id_to_open_by)
+{
+	int dev = open_device(), fd;
+	__u64 id;
+
+	ASSERT_LE(0, dev);
+	fd = create(dev, PAGE, "bound");
+	id = id_of(dev, fd);
+	ASSERT_NE(0, id);
+	close(dev);
+	EXPECT_LE(0, open_id(self->dev, id, 0));
+	EXPECT_EQ(1, listed(self->dev, 0, id));
+	EXPECT_EQ(-ENOENT, unlink_id(self->dev, id));
+}
+
+TEST_F(names, keep_the_memory_without_any_descriptor)
+{
+	int fd = create(self->dev, PAGE, "kept");
+	char *mem = map(fd, PAGE, RW);
+
+	ASSERT_NE(MAP_FAILED, mem);
+	fill(mem, PAGE, 1);
+	munmap(mem, PAGE);
+	close(fd);
+	fd = open_name(self->dev, "kept", 0);
+	ASSERT_LE(0, fd);
+	mem = map(fd, PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, mem);
+	EXPECT_TRUE(filled(mem, PAGE, 1));
+}
+
+TEST_F(names, stay_while_a_duplicate_of_the_file_is_open)
+{
+	int dev = open_device(), copy = dup(dev);
+
+	ASSERT_LE(0, copy);
+	ASSERT_LE(0, create(dev, PAGE, "bound"));
+	close(dev);
+	EXPECT_LE(0, open_name(self->dev, "bound", 0));
+	close(copy);
+	EXPECT_EQ(-ENOENT, open_name(self->dev, "bound", 0));
+}
+
+static int wait_for_end(void *arg)
+{
+	char byte;
+
+	return read(*(int *)arg, &byte, 1);
+}
+
+TEST_F(names, stay_while_a_forked_child_has_the_file)
+{
+	int dev = open_device(), pipes[2];
+	pid_t child;
+
+	ASSERT_LE(0, dev);
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_LE(0, create(dev, PAGE, "bound"));
+	child = fork();
+	if (!child) {
+		close(pipes[1]);
+		_exit(wait_for_end(&pipes[0]));
+	}
+	close(dev);
+	EXPECT_LE(0, open_name(self->dev, "bound", 0));
+	close(pipes[1]);
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+	EXPECT_EQ(-ENOENT, open_name(self->dev, "bound", 0));
+}
+
+/* A child that makes "mortal" of @size with @flags and waits to be killed. */
+static pid_t start_maker(size_t size, __u32 flags)
+{
+	struct tshare_create args = create_args(size, "mortal");
+	int pipes[2];
+	char byte;
+	pid_t pid;
+
+	args.flags = flags;
+	if (pipe(pipes))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		int fd = do_create(open_device(), &args);
+		char *mem = map(fd, size, RW);
+
+		if (fd < 0 || mem == MAP_FAILED)
+			_exit(1);
+		memset(mem, 1, size);
+		if (write(pipes[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(pipes[1]);
+	if (read(pipes[0], &byte, 1) != 1)
+		pid = -1;
+	close(pipes[0]);
+	return pid;
+}
+
+TEST_F(names, go_at_once_when_their_maker_is_killed)
+{
+	struct counters before = count_all();
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		pid_t maker = start_maker(4 * MIB, 0);
+
+		ASSERT_LT(0, maker);
+		ASSERT_LE(0, close(open_name(self->dev, "mortal", 0)));
+		ASSERT_EQ(0, kill(maker, SIGKILL));
+		ASSERT_EQ(maker, waitpid(maker, NULL, 0));
+		EXPECT_EQ(-ENOENT, open_name(self->dev, "mortal", 0));
+		EXPECT_SAME_COUNTERS(before);
+	}
+}
+
+TEST_F(names, that_persist_survive_their_maker)
+{
+	pid_t maker = start_maker(PAGE, TSHARE_CREATE_PERSIST);
+	char *mem;
+	int fd;
+
+	ASSERT_LT(0, maker);
+	ASSERT_EQ(0, kill(maker, SIGKILL));
+	ASSERT_EQ(maker, waitpid(maker, NULL, 0));
+	fd = open_name(self->dev, "mortal", 0);
+	ASSERT_LE(0, fd);
+	mem = map(fd, PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, mem);
+	EXPECT_EQ(1, mem[PAGE - 1]);
+	EXPECT_EQ(0, unlink_name(self->dev, "mortal"));
+	EXPECT_EQ(-ENOENT, open_name(self->dev, "mortal", 0));
+}
+
+TEST_F(names, that_persist_hold_no_open_file)
+{
+	struct counters before = count_all();
+	int dev = open_device();
+
+	ASSERT_LE(0, dev);
+	ASSERT_EQ(0, close(create_persistent(dev, PAGE, "persistent")));
+	close(dev);
+	EXPECT_EQ(0, unlink_name(self->dev, "persistent"));
+	EXPECT_SAME_COUNTERS(before);
+}
+
+TEST_F(names, are_free_after_unlink_while_the_region_lives)
+{
+	int first = create(self->dev, PAGE, "reused"), second;
+	char *old = map(first, PAGE, RW), *new;
+	struct tshare_info info;
+
+	ASSERT_NE(MAP_FAILED, old);
+	fill(old, PAGE, 1);
+	ASSERT_EQ(0, unlink_name(self->dev, "reused"));
+	second = create(self->dev, PAGE, "reused");
+	ASSERT_LE(0, second);
+	new = map(second, PAGE, RW);
+	ASSERT_NE(MAP_FAILED, new);
+	EXPECT_TRUE(zeroed(new, PAGE));
+	EXPECT_TRUE(filled(old, PAGE, 1));
+	EXPECT_EQ(id_of(self->dev, second), id_of(self->dev, open_name(self->dev, "reused", 0)));
+	ASSERT_EQ(0, get_info(self->dev, first, &info));
+	EXPECT_STREQ("", info.name);
+}
+
+TEST_F(names, of_others_stay_when_a_former_owner_closes)
+{
+	int dev = open_device();
+
+	ASSERT_LE(0, dev);
+	ASSERT_LE(0, create(dev, PAGE, "reused"));
+	ASSERT_EQ(0, unlink_name(self->dev, "reused"));
+	ASSERT_LE(0, create(self->dev, PAGE, "reused"));
+	close(dev);
+	EXPECT_LE(0, open_name(self->dev, "reused", 0));
+}
+
+TEST_F(names, unlinked_twice_are_enoent)
+{
+	ASSERT_LE(0, create(self->dev, PAGE, "once"));
+	EXPECT_EQ(0, unlink_name(self->dev, "once"));
+	EXPECT_EQ(-ENOENT, unlink_name(self->dev, "once"));
+	EXPECT_EQ(-ENOENT, unlink_name(self->dev, "never"));
+}
+
+TEST_F(names, are_told_apart_byte_by_byte)
+{
+	static const char *const names[] = { "a", "A", "aa", "ab", "b", "a ", "\xff", "\x7f" };
+	__u64 ids[ARRAY_SIZE(names)];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		ids[i] = id_of(self->dev, create(self->dev, PAGE, names[i]));
+		ASSERT_NE(0, ids[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		EXPECT_EQ(ids[i], id_of(self->dev, open_name(self->dev, names[i], 0)));
+}
+
+TEST_F(names, many_are_found_and_forgotten)
+{
+	int dev = open_device(), i;
+	struct counters before = count_all();
+	char name[16];
+
+	ASSERT_LE(0, dev);
+	for (i = 0; i < 500; i++) {
+		sprintf(name, "%d", i * 7919 % 500);
+		ASSERT_EQ(0, close(create(dev, PAGE, name)));
+	}
+	EXPECT_EQ(before.names + 500, read_number(SYSFS "names"));
+	for (i = 0; i < 500; i++) {
+		sprintf(name, "%d", i);
+		ASSERT_EQ(0, close(open_name(self->dev, name, 0)));
+	}
+	for (i = 0; i < 500; i += 2) {
+		sprintf(name, "%d", i);
+		ASSERT_EQ(0, unlink_name(self->dev, name));
+		ASSERT_EQ(-ENOENT, open_name(self->dev, name, 0));
+	}
+	close(dev);
+	before.fds--;
+	EXPECT_SAME_COUNTERS(before);
+}
+
+/* Waits for a byte, tries to make "contested", tells how that went. */
+static int contend(int start, int results)
+{
+	char byte;
+	int fd;
+
+	if (read(start, &byte, 1) < 0)
+		return 1;
+	fd = create(open_device(), 2 * MIB, "contested");
+	if (write(results, &fd, sizeof(fd)) != sizeof(fd))
+		return 1;
+	pause();
+	return 0;
+}
+
+TEST_F(names, contested_are_had_by_exactly_one)
+{
+	int round, i, start[2], results[2], result;
+	pid_t pids[4];
+
+	for (round = 0; round < 10; round++) {
+		int winners = 0;
+
+		ASSERT_EQ(0, pipe(start));
+		ASSERT_EQ(0, pipe(results));
+		for (i = 0; i < 4; i++) {
+			pids[i] = fork();
+			if (!pids[i]) {
+				close(start[1]);
+				_exit(contend(start[0], results[1]));
+			}
+		}
+		close(start[1]);
+		for (i = 0; i < 4; i++) {
+			ASSERT_EQ(sizeof(result), read(results[0], &result, sizeof(result)));
+			winners += result >= 0;
+			if (result < 0)
+				EXPECT_EQ(-EEXIST, result);
+		}
+		EXPECT_EQ(1, winners);
+		for (i = 0; i < 4; i++) {
+			kill(pids[i], SIGKILL);
+			waitpid(pids[i], NULL, 0);
+		}
+		close(start[0]);
+		close(results[0]);
+		close(results[1]);
+	}
+}
+
+/* Execs this program to map descriptor 9 as mapper() does. */
+static int exec_mapper(void *arg)
+{
+	int fd = *(int *)arg;
+
+	if (fd != 9) {
+		/* dup2() would clear FD_CLOEXEC, which is what is tested. */
+		if (fcntl(fd, F_GETFD) & FD_CLOEXEC ? dup3(fd, 9, O_CLOEXEC) < 0 : dup2(fd, 9) < 0)
+			return 99;
+		close(fd);
+	}
+	execl("/proc/self/exe", "mapper", NULL);
+	return 98;
+}
+
+/* In the program as started by exec_mapper(): can descriptor 9 be mapped? */
+static int mapper(void)
+{
+	char *mem = map(9, PAGE, PROT_READ);
+
+	if (mem == MAP_FAILED)
+		return errno == EBADF ? 1 : 2;
+	return filled(mem, PAGE, 5) ? 0 : 3;
+}
+
+TEST_F(names, descriptors_are_closed_by_exec_unless_asked)
+{
+	struct tshare_create create_kept = create_args(PAGE, "kept");
+	struct tshare_create create_closed = create_args(PAGE, "closed");
+	int fds[4], i;
+	char *mem;
+
+	create_kept.flags = TSHARE_CREATE_NO_CLOEXEC;
+	fds[0] = do_create(self->dev, &create_kept);
+	fds[1] = open_name(self->dev, "kept", TSHARE_OPEN_NO_CLOEXEC);
+	fds[2] = do_create(self->dev, &create_closed);
+	fds[3] = open_name(self->dev, "closed", 0);
+	for (i = 0; i < 4; i++) {
+		ASSERT_LE(0, fds[i]);
+		EXPECT_EQ(i < 2 ? 0 : FD_CLOEXEC, fcntl(fds[i], F_GETFD));
+	}
+	mem = map(fds[0], PAGE, RW);
+	ASSERT_NE(MAP_FAILED, mem);
+	fill(mem, PAGE, 5);
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(i < 2 ? 0 : 1, in_child(exec_mapper, &fds[i]));
+}
+
+/* The memory that another program, which shares no more than a name, sees. */
+static int opener(const char *name)
+{
+	int fd = open_name(open_device(), name, TSHARE_OPEN_WRITE);
+	char *mem = map(fd, PAGE, RW);
+
+	if (fd < 0 || mem == MAP_FAILED)
+		return 1;
+	if (!filled(mem, PAGE, 6))
+		return 2;
+	fill(mem, PAGE, 7);
+	return 0;
+}
+
+static int exec_opener(void *name)
+{
+	execl("/proc/self/exe", "opener", name, NULL);
+	return 98;
+}
+
+TEST_F(names, reach_another_program)
+{
+	int fd = create(self->dev, PAGE, "meeting");
+	char *mem = map(fd, PAGE, RW);
+
+	ASSERT_NE(MAP_FAILED, mem);
+	fill(mem, PAGE, 6);
+	EXPECT_EQ(0, in_child(exec_opener, "meeting"));
+	EXPECT_TRUE(filled(mem, PAGE, 7));
+}
+
+/* Two IPC namespaces: the first one's device, and then the process's own. */
+FIXTURE(namespaces)
+{
+	int outer;
+	int inner;
+	struct counters before;
+};
+
+FIXTURE_SETUP(namespaces)
+{
+	self->before = count_all();
+	self->outer = open_device();
+	ASSERT_LE(0, self->outer);
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	self->inner = open_device();
+	ASSERT_LE(0, self->inner);
+}
+
+FIXTURE_TEARDOWN(namespaces)
+{
+	close(self->inner);
+	close(self->outer);
+}
+
+TEST_F(namespaces, each_has_its_own_names)
+{
+	int outer = create(self->outer, PAGE, "same");
+	int inner = create(self->inner, PAGE, "same");
+
+	ASSERT_LE(0, outer);
+	ASSERT_LE(0, inner);
+	EXPECT_EQ(id_of(self->outer, outer), id_of(self->outer, open_name(self->outer, "same", 0)));
+	EXPECT_EQ(id_of(self->inner, inner), id_of(self->inner, open_name(self->inner, "same", 0)));
+	EXPECT_NE(id_of(self->outer, outer), id_of(self->inner, inner));
+	EXPECT_EQ(0, unlink_name(self->inner, "same"));
+	EXPECT_LE(0, open_name(self->outer, "same", 0));
+}
+
+TEST_F(namespaces, do_not_see_one_anothers_names)
+{
+	ASSERT_LE(0, create(self->outer, PAGE, "outer"));
+	ASSERT_LE(0, create(self->inner, PAGE, "inner"));
+	EXPECT_EQ(-ENOENT, open_name(self->inner, "outer", 0));
+	EXPECT_EQ(-ENOENT, open_name(self->outer, "inner", 0));
+	EXPECT_EQ(-ENOENT, unlink_name(self->outer, "inner"));
+}
+
+TEST_F(namespaces, do_not_list_one_anothers_regions)
+{
+	__u64 inner = id_of(self->inner, create(self->inner, PAGE, NULL));
+
+	ASSERT_NE(0, inner);
+	EXPECT_EQ(1, listed(self->inner, 0, inner));
+	EXPECT_EQ(0, listed(self->outer, 0, inner));
+	EXPECT_EQ(1, listed(self->outer, TSHARE_LIST_ALL, inner));
+}
+
+TEST_F(namespaces, ids_cross_with_cap_sys_admin_only)
+{
+	__u64 inner = id_of(self->inner, create(self->inner, PAGE, "inner"));
+
+	ASSERT_NE(0, inner);
+	EXPECT_LE(0, open_id(self->outer, inner, TSHARE_OPEN_WRITE));
+	ASSERT_TRUE(drop_capability(CAP_SYS_ADMIN));
+	EXPECT_EQ(-ENOENT, open_id(self->outer, inner, 0));
+	EXPECT_EQ(-ENOENT, unlink_id(self->outer, inner));
+	EXPECT_LE(0, open_id(self->inner, inner, 0));
+	ASSERT_TRUE(act_as_user(USER_A));
+	EXPECT_EQ(-ENOENT, open_id(self->outer, inner, 0));
+	ASSERT_TRUE(act_as_root());
+	EXPECT_EQ(0, unlink_id(self->outer, inner));
+}
+
+TEST_F(namespaces, info_works_from_another_one)
+{
+	int fd = create(self->inner, PAGE, "inner");
+	struct tshare_info info;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, get_info(self->outer, fd, &info));
+	EXPECT_STREQ("inner", info.name);
+}
+
+TEST_F(namespaces, files_keep_the_one_they_were_opened_in)
+{
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	ASSERT_LE(0, create(self->inner, PAGE, "kept"));
+	EXPECT_LE(0, open_name(self->inner, "kept", 0));
+	EXPECT_EQ(-ENOENT, open_name(open_device(), "kept", 0));
+}
+
+static int persist_in_a_namespace_of_its_own(void *arg)
+{
+	__u64 *id = arg;
+	int dev, fd;
+
+	if (unshare(CLONE_NEWIPC))
+		return 1;
+	dev = open_device();
+	fd = create_persistent(dev, PAGE, "orphan");
+	*id = id_of(dev, fd);
+	return !*id;
+}
+
+TEST_F(namespaces, persistent_names_of_dead_ones_can_be_removed)
+{
+	__u64 *id = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct counters before = count_all();
+
+	ASSERT_NE(MAP_FAILED, id);
+	ASSERT_EQ(0, in_child(persist_in_a_namespace_of_its_own, id));
+	EXPECT_EQ(before.regions + 1, read_number(SYSFS "regions"));
+	EXPECT_EQ(0, listed(self->outer, 0, *id));
+	EXPECT_EQ(1, listed(self->outer, TSHARE_LIST_ALL, *id));
+	EXPECT_EQ(0, unlink_id(self->outer, *id));
+	EXPECT_EQ(0, listed(self->outer, TSHARE_LIST_ALL, *id));
+	EXPECT_SAME_COUNTERS(before);
+}
+
+TEST_F(namespaces, device_needs_proc_in_other_ones)
+{
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC | CLONE_NEWNS));
+	ASSERT_EQ(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	ASSERT_EQ(0, mount("none", "/proc", "tmpfs", 0, NULL));
+	EXPECT_EQ(-ENOENT, open_device());
+}
+
+TEST_F(namespaces, device_is_not_fooled_by_a_fake_proc)
+{
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC | CLONE_NEWNS));
+	ASSERT_EQ(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	ASSERT_EQ(0, mount("none", "/proc", "tmpfs", 0, NULL));
+	ASSERT_EQ(0, mkdir("/proc/self", 0755));
+	ASSERT_EQ(0, mkdir("/proc/self/ns", 0755));
+	ASSERT_LE(0, open("/proc/self/ns/ipc", O_CREAT | O_RDWR, 0644));
+	EXPECT_EQ(-ENOENT, open_device());
+}
+
+/* In a user namespace where @uid outside is root. */
+static bool enter_user_namespace(uid_t uid)
+{
+	return !unshare(CLONE_NEWUSER) && write_file("/proc/self/setgroups", "deny") &&
+	       write_file("/proc/self/uid_map", "0 %u 1", uid) &&
+	       write_file("/proc/self/gid_map", "0 %u 1", uid);
+}
+
+TEST_F(namespaces, owners_are_shown_as_the_caller_knows_them)
+{
+	int fd, other = create(self->inner, PAGE, NULL);
+	struct tshare_info info;
+
+	ASSERT_TRUE(act_as_user(USER_A));
+	fd = create(self->inner, PAGE, NULL);
+	ASSERT_TRUE(act_as_root());
+	ASSERT_LE(0, fd);
+	ASSERT_LE(0, other);
+	ASSERT_TRUE(become(USER_A));
+	if (!enter_user_namespace(USER_A))
+		SKIP(return, "no user namespaces for users: %s", strerror(errno));
+	ASSERT_EQ(0, get_info(self->inner, fd, &info));
+	EXPECT_EQ(0, info.uid);
+	EXPECT_EQ(0, info.gid);
+	ASSERT_EQ(0, get_info(self->inner, other, &info));
+	EXPECT_EQ(65534, info.uid);
+	EXPECT_EQ(65534, info.gid);
+}
+
+TEST_F(namespaces, root_of_a_user_namespace_has_no_power_outside)
+{
+	__u64 id = id_of(self->inner, create(self->inner, PAGE, "inner"));
+	struct tshare_list_entry entry;
+
+	ASSERT_NE(0, id);
+	ASSERT_TRUE(become(USER_A));
+	if (!enter_user_namespace(USER_A))
+		SKIP(return, "no user namespaces for users: %s", strerror(errno));
+	EXPECT_EQ(-EACCES, open_name(self->inner, "inner", 0));
+	EXPECT_EQ(-EPERM, unlink_name(self->inner, "inner"));
+	EXPECT_EQ(-ENOENT, open_id(self->outer, id, 0));
+	EXPECT_EQ(-EPERM, do_list(self->inner, TSHARE_LIST_ALL, &entry, 1));
+}
+
+static void __attribute__((constructor(101))) act_as_another_program(int argc, char **argv)
+{
+	if (argc == 1 && !strcmp(argv[0], "mapper"))
+		_exit(mapper());
+	if (argc == 2 && !strcmp(argv[0], "opener"))
+		_exit(opener(argv[1]));
+}
+
+TEST_HARNESS_MAIN
