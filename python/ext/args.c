@@ -40,20 +40,32 @@ int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyOb
 	return 0;
 }
 
-PyObject *ts_name_arg(PyObject *obj, const char *argument)
+const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep)
 {
-	PyObject *bytes;
+	const char *name;
+	Py_ssize_t size;
 
+	*keep = NULL;
 	if (!PyUnicode_Check(obj)) {
 		PyErr_Format(PyExc_TypeError, "%s: must be a str, not %R", argument, Py_TYPE(obj));
 		return NULL;
 	}
-	bytes = PyUnicode_EncodeFSDefault(obj);
-	if (bytes && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
-		PyErr_Format(PyExc_ValueError, "%s: has a null character", argument);
-		Py_CLEAR(bytes);
+	name = PyUnicode_AsUTF8AndSize(obj, &size);
+	if (!name) {
+		/* What ts_text() made of other bytes. */
+		PyErr_Clear();
+		*keep = PyUnicode_AsEncodedString(obj, "utf-8", "surrogateescape");
+		if (!*keep)
+			return NULL;
+		name = PyBytes_AsString(*keep);
+		size = PyBytes_Size(*keep);
 	}
-	return bytes;
+	if (strlen(name) != (size_t)size) {
+		PyErr_Format(PyExc_ValueError, "%s: has a null character", argument);
+		Py_CLEAR(*keep);
+		return NULL;
+	}
+	return name;
 }
 
 int ts_bool_arg(PyObject *obj, bool *value)

@@ -7,7 +7,7 @@
 
 PyObject *ts_text(const char *text)
 {
-	return PyUnicode_DecodeFSDefault(text);
+	return PyUnicode_DecodeUTF8(text, strlen(text), "surrogateescape");
 }
 
 PyObject *ts_raise(int err, PyObject *filename)

@@ -77,7 +77,7 @@ PyObject *ts_tensor_shape(PyObject *self);
  * Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
-/* Text of the library in which names may be any bytes. */
+/* Text of the library, in which names may be any bytes: UTF-8 with surrogateescape. */
 PyObject *ts_text(const char *text);
 
 /* Session */
@@ -99,8 +99,11 @@ static inline bool ts_none(PyObject *obj)
 {
 	return !obj || obj == Py_None;
 }
-/* The bytes of a name, a new reference, without NUL among them. */
-PyObject *ts_name_arg(PyObject *obj, const char *argument);
+/*
+ * The bytes of a name, UTF-8 without NUL among them. They live as long as @obj
+ * and @keep, a new reference or NULL.
+ */
+const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep);
 int ts_bool_arg(PyObject *obj, bool *value);
 int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, int64_t *value);
 /* An int or a sequence of ints, at most TSHARE_NDIM_LIMIT of them. */

@@ -8,7 +8,8 @@ static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize
 	static const char *const names[] = { "name", "shape", "dtype", TS_OPTION_NAMES };
 	struct tshare_options options = TSHARE_OPTIONS_INIT;
 	struct tshare_dtype dtype = TSHARE_UINT8;
-	PyObject *given[3 + TS_OPTION_COUNT], *bytes = NULL, *self = NULL;
+	PyObject *given[3 + TS_OPTION_COUNT], *keep = NULL, *self = NULL;
+	const char *name = NULL;
 	int64_t shape[TSHARE_NDIM_LIMIT];
 	struct tshare_tensor *handle;
 	struct tshare_ctx *ctx;
@@ -29,19 +30,18 @@ static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize
 	if (ts_options_arg(given + 3, &options) < 0)
 		return NULL;
 	if (!ts_none(given[0])) {
-		bytes = ts_name_arg(given[0], "name");
-		if (!bytes)
+		name = ts_name_arg(given[0], "name", &keep);
+		if (!name)
 			return NULL;
 	}
 	ctx = ts_session();
 	if (ctx) {
 		Py_BEGIN_ALLOW_THREADS
-		err = tshare_tensor_create(ctx, bytes ? PyBytes_AsString(bytes) : NULL, dtype, ndim,
-					   shape, &options, &handle);
+		err = tshare_tensor_create(ctx, name, dtype, ndim, shape, &options, &handle);
 		Py_END_ALLOW_THREADS
-		self = err < 0 ? ts_raise(err, bytes ? given[0] : NULL) : ts_tensor_wrap(handle);
+		self = err < 0 ? ts_raise(err, name ? given[0] : NULL) : ts_tensor_wrap(handle);
 	}
-	Py_XDECREF(bytes);
+	Py_XDECREF(keep);
 	return self;
 }
 
@@ -52,7 +52,8 @@ static PyObject *sole_tensor(const char *function, PyObject *const *args, Py_ssi
 	const char *const names[] = { by_fd ? "fd" : "name", "readonly" };
 	struct tshare_region *region;
 	struct tshare_ctx *ctx;
-	PyObject *given[2], *bytes = NULL;
+	PyObject *given[2], *keep = NULL;
+	const char *name = NULL;
 	bool readonly;
 	int fd = -1;
 	int err;
@@ -65,23 +66,22 @@ static PyObject *sole_tensor(const char *function, PyObject *const *args, Py_ssi
 	if (by_fd)
 		fd = PyObject_AsFileDescriptor(given[0]);
 	else
-		bytes = ts_name_arg(given[0], "name");
-	if (fd < 0 && !bytes)
+		name = ts_name_arg(given[0], "name", &keep);
+	if (fd < 0 && !name)
 		return NULL;
 
 	ctx = ts_session();
 	if (!ctx) {
-		Py_XDECREF(bytes);
+		Py_XDECREF(keep);
 		return NULL;
 	}
 	Py_BEGIN_ALLOW_THREADS
 	if (by_fd)
 		err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
 	else
-		err = tshare_region_open(ctx, PyBytes_AsString(bytes),
-					 readonly ? TSHARE_READONLY : 0, &region);
+		err = tshare_region_open(ctx, name, readonly ? TSHARE_READONLY : 0, &region);
 	Py_END_ALLOW_THREADS
-	Py_XDECREF(bytes);
+	Py_XDECREF(keep);
 	return err < 0 ? ts_raise(err, by_fd ? NULL : given[0]) : ts_tensor_sole(region);
 }
 
@@ -99,26 +99,27 @@ static PyObject *module_from_fd(PyObject *module, PyObject *const *args, Py_ssiz
 	return sole_tensor("from_fd", args, nargs, kwnames, true);
 }
 
-static PyObject *module_unlink(PyObject *module, PyObject *name)
+static PyObject *module_unlink(PyObject *module, PyObject *arg)
 {
-	PyObject *bytes = ts_name_arg(name, "name");
+	PyObject *keep;
+	const char *name = ts_name_arg(arg, "name", &keep);
 	struct tshare_ctx *ctx;
 	int err;
 
 	(void)module;
-	if (!bytes)
+	if (!name)
 		return NULL;
 	ctx = ts_session();
 	if (!ctx) {
-		Py_DECREF(bytes);
+		Py_XDECREF(keep);
 		return NULL;
 	}
 	Py_BEGIN_ALLOW_THREADS
-	err = tshare_unlink(ctx, PyBytes_AsString(bytes));
+	err = tshare_unlink(ctx, name);
 	Py_END_ALLOW_THREADS
-	Py_DECREF(bytes);
+	Py_XDECREF(keep);
 	if (err < 0)
-		return ts_raise(err, name);
+		return ts_raise(err, arg);
 	Py_RETURN_NONE;
 }
 

@@ -3,7 +3,6 @@
 #include "ext.h"
 
 #include <errno.h>
-#include <string.h>
 #include <structmember.h>
 
 PyTypeObject *ts_region_type;
@@ -46,7 +45,7 @@ static void region_dealloc(PyObject *self)
 
 /* What a struct tshare_spec points to. */
 struct draft {
-	PyObject *name;
+	PyObject *keep;
 	int64_t shape[TSHARE_NDIM_LIMIT];
 	int64_t strides[TSHARE_NDIM_LIMIT];
 };
@@ -93,10 +92,9 @@ static int parse_spec(PyObject *item, struct draft *draft, struct tshare_spec *s
 			     PyTuple_GetItem(item, 0));
 		return -1;
 	}
-	draft->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors");
-	if (!draft->name)
+	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &draft->keep);
+	if (!spec->name)
 		return -1;
-	spec->name = PyBytes_AsString(draft->name);
 	spec->shape = draft->shape;
 	spec->byte_offset = TSHARE_OFFSET_AUTO;
 	if (ts_dims_arg(PyTuple_GetItem(what, 0), "shape", draft->shape, &spec->ndim) < 0 ||
@@ -115,15 +113,16 @@ static int parse_spec(PyObject *item, struct draft *draft, struct tshare_spec *s
 	return 0;
 }
 
-static PyObject *create(PyObject *name, uint64_t size, PyObject *items,
+static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 			const struct tshare_options *options)
 {
 	Py_ssize_t count = items ? PyList_Size(items) : 0;
 	struct draft *drafts = PyMem_Calloc(count + 1, sizeof(*drafts));
 	struct tshare_spec *specs = PyMem_Calloc(count + 1, sizeof(*specs));
 	struct tshare_ctx *ctx = ts_session();
-	PyObject *bytes = NULL, *self = NULL;
+	PyObject *keep = NULL, *self = NULL;
 	struct tshare_region *region;
+	const char *name = NULL;
 	Py_ssize_t i;
 	int err;
 
@@ -133,9 +132,9 @@ static PyObject *create(PyObject *name, uint64_t size, PyObject *items,
 	}
 	if (!ctx)
 		goto out;
-	if (!ts_none(name)) {
-		bytes = ts_name_arg(name, "name");
-		if (!bytes)
+	if (!ts_none(arg)) {
+		name = ts_name_arg(arg, "name", &keep);
+		if (!name)
 			goto out;
 	}
 	for (i = 0; i < count; i++)
@@ -143,16 +142,15 @@ static PyObject *create(PyObject *name, uint64_t size, PyObject *items,
 			goto out;
 
 	Py_BEGIN_ALLOW_THREADS
-	err = tshare_region_create(ctx, bytes ? PyBytes_AsString(bytes) : NULL, size, specs, count,
-				   options, &region);
+	err = tshare_region_create(ctx, name, size, specs, count, options, &region);
 	Py_END_ALLOW_THREADS
-	self = err < 0 ? ts_raise(err, bytes ? name : NULL) : ts_region_wrap(region);
+	self = err < 0 ? ts_raise(err, name ? arg : NULL) : ts_region_wrap(region);
 out:
 	for (i = 0; drafts && i < count; i++)
-		Py_XDECREF(drafts[i].name);
+		Py_XDECREF(drafts[i].keep);
 	PyMem_Free(drafts);
 	PyMem_Free(specs);
-	Py_XDECREF(bytes);
+	Py_XDECREF(keep);
 	return self;
 }
 
@@ -192,7 +190,8 @@ static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t n
 	static const char *const names[] = { "name", "readonly" };
 	struct tshare_ctx *ctx;
 	struct tshare_region *region;
-	PyObject *given[2], *bytes, *self;
+	PyObject *given[2], *keep, *self;
+	const char *name;
 	bool readonly;
 	int err;
 
@@ -200,20 +199,19 @@ static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t n
 	if (ts_parse("open", args, nargs, kwnames, names, 1, 2, given) < 0 ||
 	    ts_bool_arg(given[1], &readonly) < 0)
 		return NULL;
-	bytes = ts_name_arg(given[0] ? given[0] : Py_None, "name");
-	if (!bytes)
+	name = ts_name_arg(given[0] ? given[0] : Py_None, "name", &keep);
+	if (!name)
 		return NULL;
 	ctx = ts_session();
 	if (!ctx) {
-		Py_DECREF(bytes);
+		Py_XDECREF(keep);
 		return NULL;
 	}
 	Py_BEGIN_ALLOW_THREADS
-	err = tshare_region_open(ctx, PyBytes_AsString(bytes), readonly ? TSHARE_READONLY : 0,
-				 &region);
+	err = tshare_region_open(ctx, name, readonly ? TSHARE_READONLY : 0, &region);
 	Py_END_ALLOW_THREADS
 	self = err < 0 ? ts_raise(err, given[0]) : ts_region_wrap(region);
-	Py_DECREF(bytes);
+	Py_XDECREF(keep);
 	return self;
 }
 
@@ -257,21 +255,23 @@ static int lookup(PyObject *self, PyObject *key, struct tshare_tensor **tensor)
 {
 	struct tshare_region *handle = ts_region_handle(self);
 	const char *name;
-	PyObject *bytes;
+	PyObject *keep;
 	int err;
 
 	if (!handle)
 		return -1;
 	if (!PyUnicode_Check(key))
 		return 0;
-	bytes = PyUnicode_EncodeFSDefault(key);
-	if (!bytes)
-		return -1;
-	name = PyBytes_AsString(bytes);
-	err = -ENOENT;
-	if (strlen(name) == (size_t)PyBytes_Size(bytes))
-		err = tshare_region_tensor_by_name(handle, name, tensor);
-	Py_DECREF(bytes);
+	name = ts_name_arg(key, "key", &keep);
+	if (!name) {
+		/* No name at all is no tensor's name either. */
+		if (!PyErr_ExceptionMatches(PyExc_ValueError))
+			return -1;
+		PyErr_Clear();
+		return 0;
+	}
+	err = tshare_region_tensor_by_name(handle, name, tensor);
+	Py_XDECREF(keep);
 	if (err == -ENOENT || err == -EINVAL || err == -ENAMETOOLONG)
 		return 0;
 	if (err < 0) {

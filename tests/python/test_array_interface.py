@@ -53,7 +53,7 @@ def test_type_without_typestr_has_no_interface(dtype):
     t = tshare.create(None, 2, dtype)
     assert not hasattr(t, "__array_interface__")
     with pytest.raises(AttributeError, match=dtype):
-        t.__array_interface__
+        _ = t.__array_interface__
 
 
 def test_cpu_tensor_has_no_cuda_interface():

@@ -251,3 +251,16 @@ def test_failed_create_leaves_no_name(name):
         tshare.create(name, -1)
     with pytest.raises(FileNotFoundError):
         tshare.open(name)
+
+
+def test_create_takes_names_that_are_not_utf_8(name):
+    other = name + "-\udcff"
+    with tshare.create(other, 1) as t:
+        assert t.name == other
+        assert other in {info.name for info in tshare.list()}
+        t.unlink()
+
+
+def test_create_refuses_names_that_no_bytes_are():
+    with pytest.raises(ValueError, match="surrogates"):
+        tshare.create("\ud800", 1)

@@ -39,7 +39,7 @@ def test_region_is_a_mapping_of_names_to_tensors(region):
 
 @pytest.mark.parametrize("key", ["x", "", 3, None, "w\0", "x" * 200, "\ud800"])
 def test_region_without_that_key_raises_key_error(region, key):
-    with pytest.raises((KeyError, UnicodeEncodeError)):
+    with pytest.raises(KeyError):
         region[key]
 
 
