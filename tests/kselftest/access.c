@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who may do what: modes, capabilities, read-only descriptors, lists. */
-#include <sys/socket.h>
 
 #include "util.h"
 
@@ -365,44 +364,6 @@ TEST_F(readonly, remapping_does_not_make_it_writable)
 	moved = mremap(moved, 0, PAGE, MREMAP_MAYMOVE);
 	if (moved != MAP_FAILED)
 		EXPECT_EQ(-1, mprotect(moved, PAGE, RW));
-}
-
-/* Sends @fd through @sock. */
-static bool send_fd(int sock, int fd)
-{
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	return sendmsg(sock, &msg, 0) == 1;
-}
-
-static int receive_fd(int sock)
-{
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	if (recvmsg(sock, &msg, 0) != 1 || !CMSG_FIRSTHDR(&msg))
-		return -1;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
-	return fd;
 }
 
 struct passing {
