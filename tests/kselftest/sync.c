@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a dma-buf does beyond mapping: CPU access, fences, poll, seek. */
+#include <linux/dma-buf.h>
+#include <linux/sync_file.h>
+#include <poll.h>
+
+#include "util.h"
+
+FIXTURE(sync)
+{
+	int dev;
+	int rw;
+	int ro;
+};
+
+FIXTURE_SETUP(sync)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	self->rw = create(self->dev, 3 * MIB, "synced");
+	ASSERT_LE(0, self->rw);
+	self->ro = open_name(self->dev, "synced", 0);
+	ASSERT_LE(0, self->ro);
+}
+
+FIXTURE_TEARDOWN(sync)
+{
+	close(self->ro);
+	close(self->rw);
+	close(self->dev);
+}
+
+static int sync_access(int fd, __u64 flags)
+{
+	struct dma_buf_sync args = { .flags = flags };
+
+	return xioctl(fd, DMA_BUF_IOCTL_SYNC, &args);
+}
+
+TEST_F(sync, cpu_access_begins_and_ends)
+{
+	static const __u64 ways[] = { DMA_BUF_SYNC_READ, DMA_BUF_SYNC_WRITE, DMA_BUF_SYNC_RW };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		EXPECT_EQ(0, sync_access(self->rw, ways[i] | DMA_BUF_SYNC_START));
+		EXPECT_EQ(0, sync_access(self->rw, ways[i] | DMA_BUF_SYNC_END));
+		EXPECT_EQ(0, sync_access(self->ro, ways[i] | DMA_BUF_SYNC_START));
+		EXPECT_EQ(0, sync_access(self->ro, ways[i] | DMA_BUF_SYNC_END));
+	}
+}
+
+TEST_F(sync, cpu_access_without_a_way_is_einval)
+{
+	EXPECT_EQ(-EINVAL, sync_access(self->rw, DMA_BUF_SYNC_START));
+	EXPECT_EQ(-EINVAL, sync_access(self->rw, DMA_BUF_SYNC_END));
+}
+
+TEST_F(sync, unknown_cpu_access_flags_are_einval)
+{
+	int bit;
+
+	for (bit = 0; bit < 64; bit++)
+		if (!(DMA_BUF_SYNC_VALID_FLAGS_MASK & 1ULL << bit))
+			EXPECT_EQ(-EINVAL,
+				  sync_access(self->rw, DMA_BUF_SYNC_RW | 1ULL << bit));
+}
+
+TEST_F(sync, size_is_found_by_seeking)
+{
+	EXPECT_EQ(3 * MIB, lseek(self->ro, 0, SEEK_END));
+	EXPECT_EQ(0, lseek(self->ro, 0, SEEK_SET));
+	EXPECT_EQ(-1, lseek(self->ro, PAGE, SEEK_SET));
+}
+
+TEST_F(sync, idle_region_is_ready)
+{
+	struct pollfd polled = { .fd = self->ro, .events = POLLIN | POLLOUT };
+
+	EXPECT_EQ(1, poll(&polled, 1, 0));
+	EXPECT_EQ(POLLIN | POLLOUT, polled.revents);
+}
+
+TEST_F(sync, idle_region_gives_a_fence_that_is_signalled)
+{
+	struct dma_buf_export_sync_file export = { .flags = DMA_BUF_SYNC_RW };
+	struct pollfd polled = { .events = POLLIN };
+
+	ASSERT_EQ(0, xioctl(self->ro, DMA_BUF_IOCTL_EXPORT_SYNC_FILE, &export));
+	polled.fd = export.fd;
+	EXPECT_EQ(1, poll(&polled, 1, 0));
+	EXPECT_EQ(POLLIN, polled.revents);
+}
+
+TEST_F(sync, fence_is_taken_back)
+{
+	struct dma_buf_export_sync_file export = { .flags = DMA_BUF_SYNC_RW };
+	struct dma_buf_import_sync_file import = { .flags = DMA_BUF_SYNC_WRITE };
+
+	ASSERT_EQ(0, xioctl(self->rw, DMA_BUF_IOCTL_EXPORT_SYNC_FILE, &export));
+	import.fd = export.fd;
+	EXPECT_EQ(0, xioctl(self->rw, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &import));
+	import.fd = self->rw;
+	EXPECT_EQ(-EINVAL, xioctl(self->rw, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &import));
+}
+
+TEST_F(sync, dma_buf_can_be_named)
+{
+	char path[64], line[128];
+	bool found = false;
+	FILE *file;
+
+	EXPECT_EQ(0, xioctl(self->rw, DMA_BUF_SET_NAME_B, "tshare-test"));
+	sprintf(path, "/proc/self/fdinfo/%d", self->rw);
+	file = fopen(path, "re");
+	ASSERT_NE(NULL, file);
+	while (fgets(line, sizeof(line), file))
+		found |= !strcmp(line, "name:\ttshare-test\n");
+	fclose(file);
+	EXPECT_TRUE(found);
+}
+
+TEST_F(sync, exporter_is_named_in_fdinfo)
+{
+	char path[64], line[128];
+	bool found = false;
+	FILE *file;
+
+	sprintf(path, "/proc/self/fdinfo/%d", self->ro);
+	file = fopen(path, "re");
+	ASSERT_NE(NULL, file);
+	while (fgets(line, sizeof(line), file))
+		found |= !strcmp(line, "exp_name:\ttshare\n");
+	fclose(file);
+	EXPECT_TRUE(found);
+}
+
+TEST_HARNESS_MAIN
