@@ -19,6 +19,7 @@ else:
 
 setup(
     **licence,
+    license_files=["LICENSES/MIT.txt"],
     ext_modules=[
         Extension(
             "tshare._tshare",
@@ -34,7 +35,12 @@ setup(
                 "kmod/desc.h",
             ],
             include_dirs=["include", "include/uapi", "lib", "kmod"],
-            define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", hex(PYTHON_ABI))],
+            define_macros=[
+                ("_GNU_SOURCE", None),
+                ("Py_LIMITED_API", hex(PYTHON_ABI)),
+                # The library's functions are for the extension alone.
+                ("TSHARE_EXPORT", ""),
+            ],
             extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-fvisibility=hidden"],
             extra_link_args=["-pthread"],
             libraries=["dl"],

@@ -49,6 +49,8 @@ int ts_tensor_init(PyObject *module);
 int ts_region_init(PyObject *module);
 int ts_info_init(PyObject *module);
 int ts_dlpack_init(PyObject *module);
+/* Adds the exchange table to the type Tensor. */
+int ts_exchange_init(void);
 
 /* Wrap a handle and take over the caller's reference to it, on failure too. */
 PyObject *ts_tensor_wrap(struct tshare_tensor *handle);

@@ -172,7 +172,9 @@ static int exec(PyObject *module)
 	}
 	if (ts_tensor_init(module) < 0 || ts_region_init(module) < 0 || ts_info_init(module) < 0)
 		return -1;
-	return ts_dlpack_init(module);
+	if (ts_dlpack_init(module) < 0)
+		return -1;
+	return ts_exchange_init();
 }
 
 static PyModuleDef_Slot slots[] = {

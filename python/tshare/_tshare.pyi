@@ -48,6 +48,7 @@ class Limits(NamedTuple):
 
 @final
 class Tensor(Buffer):
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property

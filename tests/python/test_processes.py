@@ -194,8 +194,17 @@ def test_unknown_backend_is_refused(backend):
     assert run(code, env={**os.environ, "TSHARE_BACKEND": backend}) == "True"
 
 
-@pytest.mark.skipif(os.path.exists("/dev/tshare"), reason="the module is loaded")
+def test_backend_that_was_asked_for_is_the_one():
+    code = "import tshare; print(tshare.backend(), tshare.create(None, 1).region.backend)"
+    for backend in ("kmod", "shm") if os.path.exists("/dev/tshare") else ("shm",):
+        env = {**os.environ, "TSHARE_BACKEND": backend}
+        assert run(code, env=env).split() == [backend, backend]
+
+
 def test_backend_that_is_not_there_says_so():
+    if os.path.exists("/dev/tshare"):
+        # It can't be taken away here; the one before shows that it is used.
+        return
     code = """
         import errno, tshare
         for call in tshare.backend, tshare.list, tshare.limits, lambda: tshare.create(None, 1):

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Tensor.__dlpack_c_exchange_api__: DLPack 1.3's table of functions, by which
+ * libraries in C pass tensors without a call into Python.
+ *
+ * Exports made here are recognised when they come back. They own a reference to
+ * the library's tensor and no Python object.
+ */
+#include "ext.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define CAPSULE_NAME "dlpack_exchange_api"
+
+typedef void (*set_error_fn)(void *error_ctx, const char *kind, const char *message);
+
+/* DLPackExchangeAPI of dlpack.h. */
+struct exchange_api {
+	DLPackVersion version;
+	void *prev_api;
+	int (*managed_tensor_allocator)(DLTensor *prototype, DLManagedTensorVersioned **out,
+					void *error_ctx, set_error_fn set_error);
+	int (*managed_tensor_from_py_object_no_sync)(void *py_object,
+						     DLManagedTensorVersioned **out);
+	int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned *tensor,
+						   void **out_py_object);
+	int (*dltensor_from_py_object_no_sync)(void *py_object, DLTensor *out);
+	int (*current_work_stream)(DLDeviceType device_type, int32_t device_id,
+				   void **out_current_stream);
+};
+
+/* manager_ctx is the tensor. */
+static void delete_export(DLManagedTensorVersioned *managed)
+{
+	tshare_tensor_unref(managed->manager_ctx);
+	free(managed);
+}
+
+/* The shape and the strides are the tensor's own, not to be written to. */
+static DLTensor describe(const struct tshare_tensor *handle)
+{
+	struct tshare_dtype dtype = tshare_tensor_dtype(handle);
+
+	return (DLTensor){
+		.data = tshare_tensor_nbytes(handle) ? tshare_tensor_data(handle) : NULL,
+		.device = { kDLCPU, 0 },
+		.ndim = tshare_tensor_ndim(handle),
+		.dtype = { dtype.code, dtype.bits, dtype.lanes },
+		.shape = (int64_t *)tshare_tensor_shape(handle),
+		.strides = (int64_t *)tshare_tensor_strides(handle),
+	};
+}
+
+/* Takes a reference of its own; NULL if out of memory. Needs no GIL. */
+static DLManagedTensorVersioned *new_export(struct tshare_tensor *handle)
+{
+	DLManagedTensorVersioned *managed = malloc(sizeof(*managed));
+
+	if (managed)
+		*managed = (DLManagedTensorVersioned){
+			.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
+			.manager_ctx = tshare_tensor_ref(handle),
+			.deleter = delete_export,
+			.flags = tshare_tensor_readonly(handle) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+			.dl_tensor = describe(handle),
+		};
+	return managed;
+}
+
+/* Callers may or may not hold the GIL; only the session needs it. */
+static int allocate(DLTensor *prototype, DLManagedTensorVersioned **out, void *error_ctx,
+		    set_error_fn set_error)
+{
+	struct tshare_dtype dtype = { prototype->dtype.code, prototype->dtype.bits,
+				      prototype->dtype.lanes };
+	struct tshare_tensor *handle;
+	struct tshare_ctx *ctx;
+	PyGILState_STATE state;
+	int err;
+
+	if (prototype->device.device_type != kDLCPU) {
+		set_error(error_ctx, "BufferError", "device: not the CPU");
+		return -1;
+	}
+	state = PyGILState_Ensure();
+	ctx = ts_session();
+	if (!ctx)
+		PyErr_Clear();
+	PyGILState_Release(state);
+	if (!ctx) {
+		set_error(error_ctx, "RuntimeError", "there is no session with a backend");
+		return -1;
+	}
+	err = tshare_tensor_create(ctx, NULL, dtype, prototype->ndim, prototype->shape, NULL,
+				   &handle);
+	if (err < 0) {
+		set_error(error_ctx, err == -ENOMEM ? "MemoryError" : "BufferError",
+			  tshare_last_error());
+		return -1;
+	}
+	*out = new_export(handle);
+	tshare_tensor_unref(handle);
+	if (!*out) {
+		set_error(error_ctx, "MemoryError", "out of memory");
+		return -1;
+	}
+	return 0;
+}
+
+static struct tshare_tensor *handle_of(void *py_object)
+{
+	if (!PyObject_TypeCheck((PyObject *)py_object, ts_tensor_type)) {
+		PyErr_Format(PyExc_TypeError, "%R is not a tshare.Tensor", Py_TYPE(py_object));
+		return NULL;
+	}
+	return ts_tensor_handle(py_object);
+}
+
+static int export_tensor(void *py_object, DLManagedTensorVersioned **out)
+{
+	struct tshare_tensor *handle = handle_of(py_object);
+
+	if (!handle)
+		return -1;
+	*out = new_export(handle);
+	if (*out)
+		return 0;
+	PyErr_NoMemory();
+	return -1;
+}
+
+static int describe_tensor(void *py_object, DLTensor *out)
+{
+	struct tshare_tensor *handle = handle_of(py_object);
+
+	if (!handle)
+		return -1;
+	if (tshare_tensor_readonly(handle)) {
+		PyErr_SetString(PyExc_BufferError, "a DLTensor can't say that it is read-only");
+		return -1;
+	}
+	*out = describe(handle);
+	return 0;
+}
+
+static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object)
+{
+	PyObject *self = NULL;
+
+	if (managed->version.major == DLPACK_MAJOR_VERSION && managed->deleter == delete_export)
+		self = ts_tensor_wrap(tshare_tensor_ref(managed->manager_ctx));
+	else
+		PyErr_SetString(PyExc_BufferError,
+				"a tensor outside of shared memory has to be copied, by "
+				"tshare.from_dlpack()");
+	if (!self)
+		return -1;
+	managed->deleter(managed);
+	*out_py_object = self;
+	return 0;
+}
+
+static int current_work_stream(DLDeviceType device_type, int32_t device_id, void **out)
+{
+	(void)device_type;
+	(void)device_id;
+	*out = NULL;
+	return 0;
+}
+
+static struct exchange_api table = {
+	.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
+	.managed_tensor_allocator = allocate,
+	.managed_tensor_from_py_object_no_sync = export_tensor,
+	.managed_tensor_to_py_object_no_sync = import_tensor,
+	.dltensor_from_py_object_no_sync = describe_tensor,
+	.current_work_stream = current_work_stream,
+};
+
+int ts_exchange_init(void)
+{
+	PyObject *capsule = PyCapsule_New(&table, CAPSULE_NAME, NULL);
+	int err;
+
+	if (!capsule)
+		return -1;
+	err = PyObject_SetAttrString((PyObject *)ts_tensor_type, "__dlpack_c_exchange_api__",
+				     capsule);
+	Py_DECREF(capsule);
+	return err;
+}
