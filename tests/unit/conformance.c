@@ -1,0 +1,1591 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What both backends promise: the same program runs on either, as
+ * TSHARE_BACKEND says.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "util.h"
+
+#define AUTO TSHARE_OFFSET_AUTO
+
+static const int64_t shape_4x8[] = { 4, 8 };
+
+static struct tshare_limits limits_of(struct tshare_ctx *context)
+{
+	struct tshare_limits limits;
+
+	CHECK(!tshare_ctx_limits(context, &limits));
+	return limits;
+}
+
+static struct tshare_tensor *new_tensor(const char *name, struct tshare_dtype dtype, int32_t ndim,
+					const int64_t *shape)
+{
+	struct tshare_tensor *tensor;
+
+	CHECK(!tshare_tensor_create(ctx, name, dtype, ndim, shape, NULL, &tensor));
+	return tensor;
+}
+
+static bool all_zero(const void *data, size_t size)
+{
+	const char *bytes = data;
+
+	while (size--)
+		if (*bytes++)
+			return false;
+	return true;
+}
+
+/* Contexts */
+
+TEST(context_tells_its_backend)
+{
+	const char *forced = getenv("TSHARE_BACKEND");
+	const char *backend = tshare_ctx_backend(ctx);
+
+	CHECK(!strcmp(backend, "kmod") || !strcmp(backend, "shm"));
+	CHECK(!forced || !strcmp(backend, forced));
+}
+
+TEST(context_rejects_an_unknown_backend)
+{
+	struct tshare_ctx *other;
+
+	CHECK(tshare_ctx_new_backend("nfs", &other) == -EINVAL);
+	CHECK(error_says("backend: 'nfs'"));
+}
+
+TEST(limits_are_whole_pages)
+{
+	struct tshare_limits limits = limits_of(ctx);
+
+	CHECK(limits.page_size == (uint32_t)sysconf(_SC_PAGESIZE));
+	CHECK(limits.huge_page_size >= limits.page_size);
+	CHECK(limits.huge_page_size % limits.page_size == 0);
+	CHECK(limits.region_bytes_max > 0);
+	CHECK(limits.bytes_used <= limits.bytes_limit);
+}
+
+TEST(limits_tell_the_backends_apart)
+{
+	struct tshare_limits limits = limits_of(ctx);
+	bool kmod = !strcmp(tshare_ctx_backend(ctx), "kmod");
+
+	CHECK(limits.contiguous == kmod);
+	CHECK(limits.dmabuf == kmod);
+	CHECK(!!limits.abi_version == kmod);
+}
+
+TEST(unref_takes_null_and_returns_it)
+{
+	CHECK(!tshare_ctx_unref(NULL));
+	CHECK(!tshare_region_unref(NULL));
+	CHECK(!tshare_tensor_unref(NULL));
+}
+
+static void count_messages(void *data, int priority, const char *text)
+{
+	int *count = data;
+
+	(void)priority;
+	if (!strchr(text, '\n'))
+		(*count)++;
+}
+
+TEST(messages_go_where_they_are_sent)
+{
+	int count = 0;
+
+	tshare_ctx_set_log_fn(ctx, count_messages, &count);
+	tshare_region_unref(new_region(NULL));
+	CHECK(count == 1);
+}
+
+/* Creation */
+
+TEST(region_is_zeroed)
+{
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, 1 << 20, NULL, 0, NULL, &region));
+	CHECK(all_zero(tshare_region_data(region), 1 << 20));
+	tshare_region_unref(region);
+}
+
+TEST(region_is_zeroed_when_its_memory_was_used_before)
+{
+	struct tshare_region *region;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		CHECK(!tshare_region_create(ctx, NULL, 1 << 20, NULL, 0, NULL, &region));
+		CHECK(all_zero(tshare_region_data(region), 1 << 20));
+		memset(tshare_region_data(region), 0xff, 1 << 20);
+		tshare_region_unref(region);
+	}
+}
+
+TEST(size_is_rounded_up_to_pages)
+{
+	struct tshare_limits limits = limits_of(ctx);
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, limits.page_size + 1, NULL, 0, NULL, &region));
+	CHECK(tshare_region_size(region) == 2 * limits.page_size);
+	tshare_region_unref(region);
+}
+
+TEST(all_bytes_can_be_written)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	memset(tshare_region_data(region), 0x5a, tshare_region_size(region));
+	tshare_region_unref(region);
+}
+
+TEST(create_rejects_no_size_and_no_tensors)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, NULL, 0, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(error_says("size: 0 bytes"));
+}
+
+TEST(create_rejects_names_with_a_slash)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, "a/b", 1, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(error_says("name: has a '/': 'a/b'"));
+}
+
+TEST(create_rejects_names_that_are_no_names)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, "", 1, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(tshare_region_create(ctx, ".", 1, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(tshare_region_create(ctx, "..", 1, NULL, 0, NULL, &region) == -EINVAL);
+}
+
+TEST(names_have_up_to_127_bytes)
+{
+	char name[TSHARE_NAME_MAX + 2];
+	struct tshare_region *region;
+
+	memset(name, 'n', sizeof(name));
+	name[TSHARE_NAME_MAX + 1] = '\0';
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) == -ENAMETOOLONG);
+	name[TSHARE_NAME_MAX] = '\0';
+	region = new_region(name);
+	CHECK(exists(name));
+	tshare_region_unref(region);
+}
+
+TEST(names_may_have_any_other_bytes)
+{
+	static const char *const stems[] = { "with space", "\n\t\x01", "\xff\xfe", "-", "tshare." };
+	struct tshare_region *region;
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < sizeof(stems) / sizeof(stems[0]); i++) {
+		name = unique(stems[i]);
+		region = new_region(name);
+		CHECK(exists(name));
+		tshare_region_unref(region);
+	}
+}
+
+TEST(create_rejects_a_name_that_is_taken)
+{
+	const char *name = unique("taken");
+	struct tshare_region *region = new_region(name), *other;
+
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &other) == -EEXIST);
+	CHECK(error_says("is taken"));
+	tshare_region_unref(region);
+}
+
+TEST(create_rejects_unknown_flags)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+
+	options.flags = TSHARE_READONLY;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("options.flags"));
+	options.flags = 1U << 31;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+}
+
+TEST(create_rejects_a_mode_beyond_0777)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+
+	options.mode = 01000;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("options.mode"));
+}
+
+TEST(create_rejects_persistence_without_a_name)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+
+	options.flags = TSHARE_PERSIST;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("TSHARE_PERSIST needs a name"));
+}
+
+TEST(create_rejects_options_of_another_size)
+{
+	struct {
+		struct tshare_options known;
+		uint64_t unknown;
+	} options = { TSHARE_OPTIONS_INIT, 0 };
+	struct tshare_region *region;
+
+	options.known.size = sizeof(options.known) - 1;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options.known, &region) == -EINVAL);
+	options.known.size = sizeof(options);
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, &options.known, &region));
+	tshare_region_unref(region);
+	options.unknown = 1;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options.known, &region) == -EINVAL);
+	CHECK(error_says("options"));
+}
+
+TEST(contiguous_memory_is_given_or_refused)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
+
+	options.flags = TSHARE_CONTIGUOUS;
+	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
+	if (!limits_of(ctx).contiguous) {
+		CHECK(err == -EOPNOTSUPP);
+		CHECK(error_says("TSHARE_CONTIGUOUS"));
+		return;
+	}
+	CHECK(!err);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.flags & TSHARE_CONTIGUOUS);
+	CHECK(info.segments == 1);
+	tshare_region_unref(region);
+}
+
+TEST(memory_below_4_gib_is_given_or_refused)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
+
+	options.flags = TSHARE_DMA32;
+	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
+	if (!limits_of(ctx).contiguous) {
+		CHECK(err == -EOPNOTSUPP);
+		return;
+	}
+	CHECK(!err);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.flags & TSHARE_DMA32);
+	CHECK(info.phys_addr < 1ULL << 32);
+	tshare_region_unref(region);
+}
+
+TEST(memory_of_a_node_is_given_or_refused)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
+
+	options.node = 0;
+	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
+	if (!limits_of(ctx).contiguous) {
+		CHECK(err == -EOPNOTSUPP);
+		return;
+	}
+	CHECK(!err);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.node == 0);
+	tshare_region_unref(region);
+}
+
+TEST(create_rejects_what_no_machine_has)
+{
+	struct tshare_region *region;
+	int err;
+
+	err = tshare_region_create(ctx, NULL, UINT64_MAX, NULL, 0, NULL, &region);
+	CHECK(err == -ENOMEM);
+	err = tshare_region_create(ctx, NULL, 1ULL << 62, NULL, 0, NULL, &region);
+	CHECK(err == -ENOMEM || err == -EDQUOT);
+	err = tshare_region_create(ctx, unique("large"), 1ULL << 45, NULL, 0, NULL, &region);
+	CHECK(err == -ENOMEM || err == -EDQUOT);
+	CHECK(error_says("size"));
+	CHECK(!exists(unique("large")));
+}
+
+TEST(large_regions_are_aligned_to_huge_pages)
+{
+	struct tshare_limits limits = limits_of(ctx);
+	struct tshare_region *regions[4];
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		CHECK(!tshare_region_create(ctx, NULL, limits.huge_page_size + i * limits.page_size,
+					    NULL, 0, NULL, &regions[i]));
+		CHECK((uintptr_t)tshare_region_data(regions[i]) % limits.huge_page_size == 0);
+		memset(tshare_region_data(regions[i]), 1, tshare_region_size(regions[i]));
+	}
+	for (i = 0; i < 4; i++)
+		tshare_region_unref(regions[i]);
+}
+
+TEST(regions_do_not_overlap_each_other)
+{
+	uint64_t size = limits_of(ctx).huge_page_size + 1;
+	struct tshare_region *regions[6];
+	int i, round;
+
+	for (i = 0; i < 6; i++)
+		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
+	for (round = 0; round < 6; round++) {
+		i = round * 5 % 6;
+		tshare_region_unref(regions[i]);
+		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
+	}
+	for (i = 0; i < 6; i++)
+		memset(tshare_region_data(regions[i]), i + 1, size);
+	for (i = 0; i < 6; i++)
+		CHECK(*(char *)tshare_region_data(regions[i]) == i + 1);
+	for (i = 0; i < 6; i++)
+		tshare_region_unref(regions[i]);
+}
+
+/* Layout */
+
+TEST(one_tensor_begins_at_the_start)
+{
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_FLOAT32, 2, shape_4x8);
+	struct tshare_region *region = tshare_tensor_region(tensor);
+
+	CHECK(tshare_tensor_byte_offset(tensor) == 0);
+	CHECK(tshare_tensor_data(tensor) == tshare_region_data(region));
+	CHECK(tshare_tensor_nbytes(tensor) == 128);
+	CHECK(tshare_tensor_ndim(tensor) == 2);
+	CHECK(!memcmp(tshare_tensor_shape(tensor), shape_4x8, sizeof(shape_4x8)));
+	CHECK(tshare_tensor_strides(tensor)[0] == 8 && tshare_tensor_strides(tensor)[1] == 1);
+	CHECK(tshare_tensor_is_contiguous(tensor));
+	CHECK(!tshare_tensor_readonly(tensor));
+	CHECK(tshare_tensor_dtype(tensor).code == 2 && tshare_tensor_dtype(tensor).bits == 32);
+	tshare_tensor_unref(tensor);
+}
+
+TEST(tensors_lie_behind_each_other_aligned_to_64_bytes)
+{
+	const int64_t odd[] = { 33 };
+	struct tshare_spec specs[] = {
+		{ "a", TSHARE_UINT8, 1, odd, NULL, AUTO },
+		{ "b", TSHARE_FLOAT64, 1, odd, NULL, AUTO },
+		{ "c", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+	};
+	const uint64_t expected[] = { 0, 64, 384 };
+	struct tshare_tensor *tensor;
+	struct tshare_region *region;
+	size_t i;
+
+	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 3, NULL, &region));
+	CHECK(tshare_region_tensor_count(region) == 3);
+	for (i = 0; i < 3; i++) {
+		CHECK(!tshare_region_tensor_by_name(region, specs[i].name, &tensor));
+		CHECK(tshare_tensor_byte_offset(tensor) == expected[i]);
+		tshare_tensor_unref(tensor);
+	}
+	tshare_region_unref(region);
+}
+
+TEST(negative_strides_get_room_before_the_first_element)
+{
+	const int64_t shape[] = { 5 }, strides[] = { -1 };
+	struct tshare_spec specs[] = {
+		{ "a", TSHARE_FLOAT32, 1, shape, strides, AUTO },
+		{ "b", TSHARE_FLOAT32, 1, shape, strides, AUTO },
+	};
+	struct tshare_tensor *a, *b;
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 2, NULL, &region));
+	CHECK(!tshare_region_tensor(region, 0, &a));
+	CHECK(!tshare_region_tensor(region, 1, &b));
+	CHECK(tshare_tensor_byte_offset(a) >= 16);
+	CHECK(tshare_tensor_byte_offset(b) >= tshare_tensor_byte_offset(a) + 4 + 16);
+	CHECK(!tshare_tensor_is_contiguous(a));
+	tshare_tensor_unref(a);
+	tshare_tensor_unref(b);
+	tshare_region_unref(region);
+}
+
+TEST(tensors_may_be_placed_and_overlap)
+{
+	const int64_t shape[] = { 16 };
+	struct tshare_spec specs[] = {
+		{ "whole", TSHARE_UINT8, 1, shape, NULL, 100 },
+		{ "part", TSHARE_UINT8, 0, NULL, NULL, 103 },
+	};
+	struct tshare_tensor *whole, *part;
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 2, NULL, &region));
+	CHECK(!tshare_region_tensor_by_name(region, "whole", &whole));
+	CHECK(!tshare_region_tensor_by_name(region, "part", &part));
+	((char *)tshare_tensor_data(whole))[3] = 42;
+	CHECK(*(char *)tshare_tensor_data(part) == 42);
+	tshare_tensor_unref(whole);
+	tshare_tensor_unref(part);
+	tshare_region_unref(region);
+}
+
+TEST(a_tensor_outside_its_region_is_out_of_range)
+{
+	struct tshare_spec spec = { NULL, TSHARE_UINT8, 0, NULL, NULL, 0 };
+	uint64_t page = limits_of(ctx).page_size;
+	struct tshare_region *region;
+
+	spec.byte_offset = page;
+	CHECK(tshare_region_create(ctx, NULL, page, &spec, 1, NULL, &region) == -ERANGE);
+	spec.byte_offset = UINT64_MAX - 1;
+	CHECK(tshare_region_create(ctx, NULL, page, &spec, 1, NULL, &region) == -ERANGE);
+	CHECK(error_says("byte_offset"));
+}
+
+TEST(a_tensor_before_its_region_is_out_of_range)
+{
+	const int64_t shape[] = { 5 }, strides[] = { -1 };
+	struct tshare_spec spec = { NULL, TSHARE_FLOAT32, 1, shape, strides, 12 };
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region) == -ERANGE);
+	CHECK(error_says("strides"));
+}
+
+TEST(errors_name_the_dimension)
+{
+	const int64_t shape[] = { 2, -3 };
+	struct tshare_tensor *tensor;
+
+	CHECK(tshare_tensor_create(ctx, NULL, TSHARE_UINT8, 2, shape, NULL, &tensor) == -EINVAL);
+	CHECK(error_says("shape[1]: -3 is negative"));
+}
+
+TEST(errors_name_the_tensor)
+{
+	const int64_t shape[] = { -1 };
+	struct tshare_spec specs[] = {
+		{ "a", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "b", TSHARE_UINT8, 1, shape, NULL, AUTO },
+	};
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, NULL, 0, specs, 2, NULL, &region) == -EINVAL);
+	CHECK(error_says("specs[1].shape[0]: -1 is negative"));
+}
+
+TEST(shapes_that_overflow_are_rejected)
+{
+	const int64_t shape[] = { INT64_MAX, INT64_MAX };
+	struct tshare_tensor *tensor;
+
+	CHECK(tshare_tensor_create(ctx, NULL, TSHARE_UINT8, 2, shape, NULL, &tensor) == -EINVAL);
+	CHECK(error_says("shape"));
+	CHECK(tshare_tensor_create(ctx, NULL, TSHARE_FLOAT64, 1, shape, NULL, &tensor) == -EINVAL);
+}
+
+TEST(dimensions_are_0_to_32)
+{
+	int64_t shape[TSHARE_NDIM_LIMIT + 1];
+	struct tshare_tensor *tensor;
+	int i;
+
+	for (i = 0; i <= TSHARE_NDIM_LIMIT; i++)
+		shape[i] = 1;
+	CHECK(tshare_tensor_create(ctx, NULL, TSHARE_UINT8, -1, shape, NULL, &tensor) == -EINVAL);
+	CHECK(tshare_tensor_create(ctx, NULL, TSHARE_UINT8, 33, shape, NULL, &tensor) == -EINVAL);
+	CHECK(error_says("ndim: 33"));
+	tensor = new_tensor(NULL, TSHARE_UINT8, 32, shape);
+	tshare_tensor_unref(tensor);
+}
+
+TEST(a_type_needs_bits_and_lanes)
+{
+	struct tshare_dtype dtype = { 2, 0, 1 };
+	struct tshare_tensor *tensor;
+
+	CHECK(tshare_tensor_create(ctx, NULL, dtype, 0, NULL, NULL, &tensor) == -EINVAL);
+	CHECK(error_says("dtype"));
+}
+
+TEST(a_tensor_may_have_no_elements)
+{
+	const int64_t shape[] = { 3, 0, 2 };
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_FLOAT32, 3, shape);
+
+	CHECK(tshare_tensor_nbytes(tensor) == 0);
+	CHECK(tshare_tensor_is_contiguous(tensor));
+	CHECK(tshare_region_size(tshare_tensor_region(tensor)) == limits_of(ctx).page_size);
+	tshare_tensor_unref(tensor);
+}
+
+TEST(sub_byte_elements_are_packed)
+{
+	const int64_t shape[] = { 3 };
+	struct tshare_dtype float4 = { 17, 4, 1 };
+	struct tshare_tensor *tensor = new_tensor(NULL, float4, 1, shape);
+
+	CHECK(tshare_tensor_nbytes(tensor) == 2);
+	tshare_tensor_unref(tensor);
+}
+
+TEST(tensor_names_are_unique_in_a_region)
+{
+	struct tshare_spec specs[] = {
+		{ "w", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "v", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "w", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+	};
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, NULL, 0, specs, 3, NULL, &region) == -EINVAL);
+	CHECK(error_says("specs[2].name: 'w' is that of specs[0] too"));
+}
+
+TEST(one_tensor_of_a_region_may_have_no_name)
+{
+	struct tshare_spec specs[] = {
+		{ NULL, TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "v", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+	};
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, NULL, 0, specs, 3, NULL, &region) == -EINVAL);
+	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 2, NULL, &region));
+	tshare_region_unref(region);
+}
+
+TEST(tensor_names_follow_the_rules_of_names)
+{
+	struct tshare_spec spec = { "a/b", TSHARE_UINT8, 0, NULL, NULL, AUTO };
+	struct tshare_region *region;
+	char name[TSHARE_NAME_MAX + 2];
+
+	CHECK(tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region) == -EINVAL);
+	CHECK(error_says("name"));
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	spec.name = name;
+	CHECK(tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region) == -ENAMETOOLONG);
+}
+
+/* As many tensors as there can be, each holding its own number, in another process. */
+static int check_many(void *name)
+{
+	struct tshare_tensor *tensor;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	char part[16];
+	int32_t i;
+
+	if (tshare_ctx_new(&own) || tshare_region_open(own, name, TSHARE_READONLY, &region) ||
+	    tshare_region_tensor_count(region) != TSHARE_TENSOR_LIMIT)
+		return 1;
+	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {
+		snprintf(part, sizeof(part), "%" PRId32, i);
+		if (tshare_region_tensor_by_name(region, part, &tensor) ||
+		    *(int32_t *)tshare_tensor_data(tensor) != i)
+			return 2;
+		tshare_tensor_unref(tensor);
+	}
+	if (tshare_region_tensor_by_name(region, "none", &tensor) != -ENOENT ||
+	    tshare_region_tensor(region, i, &tensor) != -ENOENT)
+		return 3;
+	tshare_region_unref(region);
+	tshare_ctx_unref(own);
+	return 0;
+}
+
+TEST(a_region_holds_up_to_16384_tensors)
+{
+	struct tshare_spec *specs = calloc(TSHARE_TENSOR_LIMIT + 1, sizeof(*specs));
+	char (*names)[16] = calloc(TSHARE_TENSOR_LIMIT + 1, sizeof(*names));
+	const char *name = unique("many");
+	struct tshare_tensor *tensor;
+	struct tshare_region *region;
+	int32_t i;
+
+	CHECK(specs && names);
+	for (i = 0; i <= TSHARE_TENSOR_LIMIT; i++) {
+		snprintf(names[i], sizeof(names[i]), "%" PRId32, i);
+		specs[i] = (struct tshare_spec){ names[i], TSHARE_INT32, 0, NULL, NULL, AUTO };
+	}
+	CHECK(tshare_region_create(ctx, name, 0, specs, i, NULL, &region) == -EINVAL);
+	CHECK(error_says("count"));
+	CHECK(!tshare_region_create(ctx, name, 0, specs, i - 1, NULL, &region));
+	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {
+		CHECK(!tshare_region_tensor(region, i, &tensor));
+		*(int32_t *)tshare_tensor_data(tensor) = i;
+		tshare_tensor_unref(tensor);
+	}
+	CHECK(!in_child(check_many, (void *)(uintptr_t)name));
+	tshare_region_unref(region);
+	free(names);
+	free(specs);
+}
+
+/* Opening */
+
+TEST(what_one_writes_another_reads)
+{
+	const char *name = unique("shared");
+	struct tshare_tensor *one = new_tensor(name, TSHARE_INT32, 2, shape_4x8), *two;
+
+	CHECK(!tshare_tensor_open(ctx, name, 0, &two));
+	CHECK(tshare_tensor_data(one) != tshare_tensor_data(two));
+	*(int *)tshare_tensor_data(one) = 42;
+	CHECK(*(int *)tshare_tensor_data(two) == 42);
+	*(int *)tshare_tensor_data(two) = 43;
+	CHECK(*(int *)tshare_tensor_data(one) == 43);
+	tshare_tensor_unref(one);
+	tshare_tensor_unref(two);
+}
+
+TEST(open_gives_shape_and_type)
+{
+	const char *name = unique("shape");
+	struct tshare_tensor *one = new_tensor(name, TSHARE_BFLOAT16, 2, shape_4x8), *two;
+
+	CHECK(!tshare_tensor_open(ctx, name, TSHARE_READONLY, &two));
+	CHECK(tshare_tensor_ndim(two) == 2);
+	CHECK(!memcmp(tshare_tensor_shape(two), shape_4x8, sizeof(shape_4x8)));
+	CHECK(tshare_tensor_dtype(two).code == 4 && tshare_tensor_dtype(two).bits == 16 &&
+	      tshare_tensor_dtype(two).lanes == 1);
+	CHECK(tshare_region_id(tshare_tensor_region(one)) ==
+	      tshare_region_id(tshare_tensor_region(two)));
+	CHECK(!strcmp(tshare_region_name(tshare_tensor_region(two)), name));
+	tshare_tensor_unref(one);
+	tshare_tensor_unref(two);
+}
+
+TEST(open_rejects_what_is_not_there)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_open(ctx, unique("absent"), 0, &region) == -ENOENT);
+	CHECK(error_says("name: there is no region"));
+	CHECK(tshare_region_open(ctx, "", 0, &region) == -EINVAL);
+	CHECK(tshare_region_open(ctx, NULL, 0, &region) == -EINVAL);
+	CHECK(tshare_region_open(ctx, "a/b", 0, &region) == -EINVAL);
+}
+
+TEST(open_rejects_unknown_flags)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_open(ctx, "x", TSHARE_PERSIST, &region) == -EINVAL);
+	CHECK(error_says("flags"));
+	CHECK(tshare_region_import(ctx, 0, TSHARE_PERSIST, &region) == -EINVAL);
+}
+
+TEST(tensor_open_wants_one_tensor)
+{
+	const char *none = unique("none"), *two = unique("two");
+	struct tshare_spec specs[] = {
+		{ "a", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "b", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+	};
+	struct tshare_region *first = new_region(none), *second;
+	struct tshare_tensor *tensor;
+
+	CHECK(!tshare_region_create(ctx, two, 0, specs, 2, NULL, &second));
+	CHECK(tshare_tensor_open(ctx, none, 0, &tensor) == -EINVAL);
+	CHECK(error_says("0 tensors"));
+	CHECK(tshare_tensor_open(ctx, two, 0, &tensor) == -EINVAL);
+	CHECK(error_says("2 tensors"));
+	tshare_region_unref(first);
+	tshare_region_unref(second);
+}
+
+TEST(readonly_memory_cannot_be_made_writable)
+{
+	const char *name = unique("readonly");
+	struct tshare_region *region = new_region(name), *reader;
+	void *data;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(tshare_region_readonly(reader));
+	data = tshare_region_data(reader);
+	CHECK(mprotect(data, tshare_region_size(reader), PROT_READ | PROT_WRITE) < 0);
+	CHECK(errno == EACCES);
+	CHECK(mmap(NULL, tshare_region_size(reader), PROT_WRITE, MAP_SHARED,
+		   tshare_region_fd(reader), 0) == MAP_FAILED);
+	CHECK(errno == EACCES);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+}
+
+static int write_into(void *data)
+{
+	signal(SIGSEGV, SIG_DFL);
+	*(volatile char *)data = 1;
+	return 0;
+}
+
+TEST(a_write_to_readonly_memory_faults)
+{
+	const char *name = unique("fault");
+	struct tshare_region *region = new_region(name), *reader;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(in_child(write_into, tshare_region_data(reader)) == -1);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+}
+
+TEST(memory_outlives_its_name)
+{
+	const char *name = unique("outlives");
+	struct tshare_region *region = new_region(name), *other;
+
+	CHECK(!tshare_unlink(ctx, name));
+	*(char *)tshare_region_data(region) = 1;
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), 0, &other));
+	CHECK(*(char *)tshare_region_data(other) == 1);
+	tshare_region_unref(region);
+	tshare_region_unref(other);
+}
+
+/* Names */
+
+TEST(a_name_outlives_its_makers_region)
+{
+	const char *name = unique("stays");
+
+	tshare_region_unref(new_region(name));
+	CHECK(exists(name));
+}
+
+TEST(a_name_goes_with_its_context)
+{
+	const char *name = unique("goes");
+
+	tshare_region_unref(new_region(name));
+	close_context();
+	CHECK(!exists(name));
+}
+
+TEST(a_region_keeps_its_context_and_so_the_name)
+{
+	const char *name = unique("kept");
+	struct tshare_region *region = new_region(name);
+
+	close_context();
+	CHECK(exists(name));
+	tshare_region_unref(region);
+	CHECK(!exists(name));
+}
+
+static int create_and_be_killed(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!tshare_ctx_new(&own) && !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+TEST(a_name_goes_when_its_maker_is_killed)
+{
+	const char *name = unique("killed");
+
+	CHECK(in_child(create_and_be_killed, (void *)(uintptr_t)name) == -1);
+	CHECK(!exists(name));
+	tshare_region_unref(new_region(name));
+}
+
+static int create_and_be_killed_later(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+		return 1;
+	strcpy(tshare_region_data(region), "legacy");
+	if (fork())
+		kill(getpid(), SIGKILL);
+	/* The child of the maker is what keeps the name, until it ends. */
+	usleep(300 * 1000);
+	return 0;
+}
+
+TEST(after_fork_a_name_lives_until_both_are_gone)
+{
+	const char *name = unique("forked");
+	int i;
+
+	CHECK(in_child(create_and_be_killed_later, (void *)(uintptr_t)name) == -1);
+	CHECK(exists(name));
+	for (i = 0; i < 100 && exists(name); i++)
+		usleep(20 * 1000);
+	CHECK(!exists(name));
+}
+
+static int close_inherited_context(void *data)
+{
+	tshare_region_unref(data);
+	close_context();
+	return 0;
+}
+
+TEST(a_child_that_closes_the_context_leaves_the_name_to_its_parent)
+{
+	const char *name = unique("parent");
+	struct tshare_region *region = new_region(name);
+
+	CHECK(!in_child(close_inherited_context, region));
+	CHECK(exists(name));
+	tshare_region_unref(region);
+}
+
+static int leave_persistent(void *name)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	options.flags = TSHARE_PERSIST;
+	if (tshare_ctx_new(&own) ||
+	    tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+		return 1;
+	strcpy(tshare_region_data(region), "left");
+	kill(getpid(), SIGKILL);
+	return 2;
+}
+
+TEST(a_persistent_name_stays_until_it_is_unlinked)
+{
+	const char *name = unique("persist");
+	struct tshare_region_info info;
+	struct tshare_region *region;
+
+	CHECK(in_child(leave_persistent, (void *)(uintptr_t)name) == -1);
+	CHECK(!tshare_region_open(ctx, name, 0, &region));
+	CHECK(!strcmp(tshare_region_data(region), "left"));
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.flags & TSHARE_PERSIST);
+	tshare_region_unref(region);
+	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!exists(name));
+}
+
+TEST(unlink_frees_the_name)
+{
+	const char *name = unique("unlink");
+	struct tshare_region *region = new_region(name), *next;
+	uint64_t id = tshare_region_id(region);
+
+	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!exists(name));
+	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	next = new_region(name);
+	CHECK(tshare_region_id(next) != id);
+	tshare_region_unref(region);
+	tshare_region_unref(next);
+}
+
+TEST(unlink_rejects_what_is_no_name)
+{
+	CHECK(tshare_unlink(ctx, NULL) == -EINVAL);
+	CHECK(tshare_unlink(ctx, "") == -EINVAL);
+	CHECK(tshare_unlink(ctx, "a/b") == -EINVAL);
+}
+
+TEST(a_context_does_not_take_back_a_name_that_another_made_since)
+{
+	const char *name = unique("reused");
+	struct tshare_region *region;
+	struct tshare_ctx *other;
+
+	CHECK(!tshare_ctx_new(&other));
+	tshare_region_unref(new_region(name));
+	CHECK(!tshare_unlink(other, name));
+	CHECK(!tshare_region_create(other, name, 1, NULL, 0, NULL, &region));
+	close_context();
+	CHECK(exists(name));
+	tshare_region_unref(region);
+	tshare_ctx_unref(other);
+}
+
+struct race {
+	const char *name;
+	struct steps steps;
+};
+
+static int race_for_name(void *data)
+{
+	struct tshare_region *region;
+	struct race *race = data;
+	struct tshare_ctx *own;
+	int err;
+
+	if (tshare_ctx_new(&own) || !await_byte(race->steps.ends[0]))
+		return 2;
+	err = tshare_region_create(own, race->name, 1, NULL, 0, NULL, &region);
+	/* Whoever has won keeps the name until all are through. */
+	if (!send_byte(race->steps.ends[0]) || !await_byte(race->steps.ends[0]))
+		return 2;
+	return err == -EEXIST ? 1 : err ? 2 : 0;
+}
+
+#define RACERS 8
+
+TEST(of_racing_creators_exactly_one_wins)
+{
+	struct race races[RACERS];
+	int winners, round, i, status;
+	const char *name;
+	pid_t pids[RACERS];
+
+	for (round = 0; round < 10; round++) {
+		name = unique("race");
+		/* What a dead maker left must not let two in. */
+		CHECK(in_child(create_and_be_killed, (void *)(uintptr_t)name) == -1);
+		for (i = 0; i < RACERS; i++) {
+			races[i].name = name;
+			CHECK(steps_open(&races[i].steps));
+			pids[i] = fork();
+			if (!pids[i])
+				_exit(race_for_name(&races[i]));
+		}
+		for (i = 0; i < RACERS; i++)
+			CHECK(send_byte(races[i].steps.ends[1]));
+		for (i = 0; i < RACERS; i++)
+			CHECK(await_byte(races[i].steps.ends[1]));
+		for (i = 0; i < RACERS; i++)
+			CHECK(send_byte(races[i].steps.ends[1]));
+		for (winners = 0, i = 0; i < RACERS; i++) {
+			CHECK(waitpid(pids[i], &status, 0) == pids[i]);
+			CHECK(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+			winners += !WEXITSTATUS(status);
+			steps_close(&races[i].steps);
+		}
+		CHECK(winners == 1);
+	}
+}
+
+struct found {
+	const char *name;
+	struct tshare_region_info info;
+	int count;
+};
+
+static int find(const struct tshare_region_info *info, void *data)
+{
+	struct found *found = data;
+
+	if (strcmp(info->name, found->name))
+		return 0;
+	found->info = *info;
+	found->count++;
+	return 0;
+}
+
+TEST(list_tells_of_named_regions)
+{
+	struct found found = { .name = unique("listed") };
+	struct tshare_tensor *tensor = new_tensor(found.name, TSHARE_UINT8, 2, shape_4x8);
+	struct tshare_region *unnamed = new_region(NULL);
+
+	CHECK(!tshare_list(ctx, find, &found));
+	CHECK(found.count == 1);
+	CHECK(found.info.id == tshare_region_id(tshare_tensor_region(tensor)));
+	CHECK(found.info.size == tshare_region_size(tshare_tensor_region(tensor)));
+	CHECK(found.info.uid == geteuid() && found.info.gid == getegid());
+	CHECK(found.info.mode == 0600);
+	CHECK(found.info.tensor_count == 1);
+	CHECK(!(found.info.flags & (TSHARE_PERSIST | TSHARE_READONLY)));
+	found = (struct found){ .name = "" };
+	CHECK(!tshare_list(ctx, find, &found));
+	CHECK(!found.count);
+	tshare_tensor_unref(tensor);
+	tshare_region_unref(unnamed);
+}
+
+static int stop(const struct tshare_region_info *info, void *data)
+{
+	(void)info;
+	++*(int *)data;
+	return 77;
+}
+
+TEST(list_stops_when_it_is_told_to)
+{
+	struct tshare_region *a = new_region(unique("stop-a")), *b = new_region(unique("stop-b"));
+	int calls = 0;
+
+	CHECK(tshare_list(ctx, stop, &calls) == 77);
+	CHECK(calls == 1);
+	tshare_region_unref(a);
+	tshare_region_unref(b);
+}
+
+TEST(list_tells_of_more_than_one_batch)
+{
+	struct found found = { .name = unique("batch") };
+	struct tshare_region *regions[200];
+	char name[32];
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "test-%d-batch-%d", getpid(), i);
+		regions[i] = new_region(name);
+	}
+	for (i = 0; i < 200; i += 33) {
+		snprintf(name, sizeof(name), "test-%d-batch-%d", getpid(), i);
+		found = (struct found){ .name = name };
+		CHECK(!tshare_list(ctx, find, &found));
+		CHECK(found.count == 1);
+	}
+	for (i = 0; i < 200; i++)
+		tshare_region_unref(regions[i]);
+}
+
+/* Information */
+
+TEST(info_tells_what_was_asked_for)
+{
+	const char *name = unique("info");
+	struct tshare_region *region = new_region_mode(name, 0640);
+	struct tshare_region_info info;
+
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.id == tshare_region_id(region));
+	CHECK(info.size == tshare_region_size(region));
+	CHECK(info.uid == geteuid() && info.gid == getegid());
+	CHECK(info.mode == 0640);
+	CHECK(info.tensor_count == 0);
+	CHECK(!strcmp(info.name, name));
+	CHECK(!(info.flags & TSHARE_READONLY));
+	tshare_region_unref(region);
+}
+
+TEST(info_knows_when_the_name_is_gone)
+{
+	const char *name = unique("gone");
+	struct tshare_region *region = new_region(name);
+	struct tshare_region_info info;
+
+	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(!strcmp(info.name, ""));
+	CHECK(!strcmp(tshare_region_name(region), name));
+	tshare_region_unref(region);
+}
+
+TEST(info_tells_who_may_only_read)
+{
+	const char *name = unique("reader");
+	struct tshare_region *region = new_region(name), *reader;
+	struct tshare_region_info info;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_get_info(reader, &info));
+	CHECK(info.flags & TSHARE_READONLY);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+}
+
+TEST(the_umask_has_no_say)
+{
+	mode_t before = umask(0777);
+	struct tshare_region *region = new_region_mode(unique("umask"), 0666);
+	struct tshare_region_info info;
+
+	umask(before);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.mode == 0666);
+	tshare_region_unref(region);
+}
+
+/* Permissions between users */
+
+struct access {
+	const char *name;
+	unsigned int uid;
+	bool readonly;
+	int err;	/* what is expected */
+};
+
+static int try_open(void *data)
+{
+	const struct access *access = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int err;
+
+	/* The device may be for its group: open it before giving up what root may. */
+	if (tshare_ctx_new(&own) || !become(access->uid))
+		return 2;
+	err = tshare_region_open(own, access->name, access->readonly ? TSHARE_READONLY : 0,
+				 &region);
+	return err == access->err ? 0 : 1;
+}
+
+/* What a user gets of a region of root's, or of the first user's if @own. */
+static bool access_is(const char *name, unsigned int uid, bool readonly, int err)
+{
+	struct access access = { name, uid, readonly, err };
+
+	return !in_child(try_open, &access);
+}
+
+static void need_root(void)
+{
+	if (geteuid())
+		SKIP("needs root, to be two users");
+}
+
+TEST(others_are_denied_what_the_mode_denies)
+{
+	const char *name = unique("private");
+	struct tshare_region *region;
+
+	need_root();
+	region = new_region_mode(name, 0600);
+	CHECK(access_is(name, USER_ONE, true, -EACCES));
+	CHECK(access_is(name, USER_ONE, false, -EACCES));
+	tshare_region_unref(region);
+}
+
+TEST(others_are_given_what_the_mode_gives)
+{
+	const char *readable = unique("readable"), *writable = unique("writable");
+	struct tshare_region *one, *two;
+
+	need_root();
+	one = new_region_mode(readable, 0604);
+	two = new_region_mode(writable, 0606);
+	CHECK(access_is(readable, USER_ONE, true, 0));
+	CHECK(access_is(readable, USER_ONE, false, -EACCES));
+	CHECK(access_is(writable, USER_ONE, true, 0));
+	CHECK(access_is(writable, USER_ONE, false, 0));
+	tshare_region_unref(one);
+	tshare_region_unref(two);
+}
+
+struct owned {
+	const char *name;
+	uint32_t mode;
+	struct steps steps;
+};
+
+/* Makes a region as USER_ONE, and keeps it until told to go. */
+static int own_region(void *data)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct owned *owned = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	options.mode = owned->mode;
+	if (tshare_ctx_new(&own) || !become(USER_ONE) ||
+	    tshare_region_create(own, owned->name, 1, NULL, 0, &options, &region))
+		return 1;
+	send_byte(owned->steps.ends[0]);
+	await_byte(owned->steps.ends[0]);
+	tshare_region_unref(region);
+	tshare_ctx_unref(own);
+	return 0;
+}
+
+static pid_t start_owner(struct owned *owned)
+{
+	pid_t pid;
+
+	CHECK(steps_open(&owned->steps));
+	pid = fork();
+	if (!pid) {
+		close(owned->steps.ends[1]);
+		_exit(own_region(owned));
+	}
+	close(owned->steps.ends[0]);
+	CHECK(await_byte(owned->steps.ends[1]));
+	return pid;
+}
+
+static void stop_owner(struct owned *owned, pid_t pid)
+{
+	CHECK(send_byte(owned->steps.ends[1]));
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	close(owned->steps.ends[1]);
+}
+
+TEST(an_owner_is_held_to_the_mode_too)
+{
+	struct owned owned = { unique("owned"), 0466, { { 0 } } };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(access_is(owned.name, USER_ONE, true, 0));
+	CHECK(access_is(owned.name, USER_ONE, false, -EACCES));
+	CHECK(access_is(owned.name, USER_TWO, false, 0));
+	stop_owner(&owned, pid);
+	CHECK(!exists(owned.name));
+}
+
+TEST(a_name_without_any_permission_goes_with_its_maker)
+{
+	struct owned owned = { unique("closed"), 0, { { 0 } } };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(access_is(owned.name, USER_ONE, true, -EACCES));
+	CHECK(exists(owned.name));
+	stop_owner(&owned, pid);
+	CHECK(!exists(owned.name));
+}
+
+TEST(root_may_open_what_others_have_closed)
+{
+	struct owned owned = { unique("root"), 0600, { { 0 } } };
+	struct tshare_region *region;
+	struct tshare_region_info info;
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(!tshare_region_open(ctx, owned.name, 0, &region));
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.uid == USER_ONE && info.gid == USER_ONE);
+	tshare_region_unref(region);
+	stop_owner(&owned, pid);
+}
+
+static int try_unlink(void *data)
+{
+	const struct access *access = data;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || !become(access->uid))
+		return 2;
+	return tshare_unlink(own, access->name) == access->err ? 0 : 1;
+}
+
+TEST(only_its_owner_may_unlink_a_name)
+{
+	struct owned owned = { unique("unlinked"), 0666, { { 0 } } };
+	struct access access = { owned.name, USER_TWO, false, -EPERM };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(!in_child(try_unlink, &access));
+	CHECK(exists(owned.name));
+	access = (struct access){ owned.name, USER_ONE, false, 0 };
+	CHECK(!in_child(try_unlink, &access));
+	CHECK(!exists(owned.name));
+	stop_owner(&owned, pid);
+}
+
+TEST(root_may_unlink_any_name)
+{
+	struct owned owned = { unique("unlinked"), 0600, { { 0 } } };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(!tshare_unlink(ctx, owned.name));
+	CHECK(!exists(owned.name));
+	stop_owner(&owned, pid);
+}
+
+static int list_as_user(void *data)
+{
+	struct found found = { .name = data };
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || !become(USER_TWO) || tshare_list(own, find, &found))
+		return 2;
+	if (found.count && !(found.info.flags & TSHARE_READONLY))
+		return 3;
+	return found.count;
+}
+
+TEST(list_leaves_out_what_may_not_be_read)
+{
+	struct owned closed = { unique("closed"), 0600, { { 0 } } };
+	struct owned open = { unique("open"), 0644, { { 0 } } };
+	pid_t pids[2];
+
+	need_root();
+	pids[0] = start_owner(&closed);
+	pids[1] = start_owner(&open);
+	CHECK(in_child(list_as_user, (void *)(uintptr_t)closed.name) == 0);
+	CHECK(in_child(list_as_user, (void *)(uintptr_t)open.name) == 1);
+	stop_owner(&closed, pids[0]);
+	stop_owner(&open, pids[1]);
+}
+
+/* Descriptors */
+
+static int import_received(void *data)
+{
+	struct steps *steps = data;
+	struct tshare_tensor *tensor;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int fd = receive_fd(steps->ends[1]);
+
+	if (tshare_ctx_new(&own) || tshare_region_import(own, fd, 0, &region) ||
+	    tshare_region_tensor(region, 0, &tensor))
+		return 1;
+	if (tshare_region_readonly(region) || *(int *)tshare_tensor_data(tensor) != 42)
+		return 2;
+	*(int *)tshare_tensor_data(tensor) = 43;
+	tshare_tensor_unref(tensor);
+	tshare_region_unref(region);
+	tshare_ctx_unref(own);
+	return 0;
+}
+
+TEST(a_descriptor_passes_to_another_process)
+{
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_INT32, 2, shape_4x8);
+	struct steps steps;
+
+	*(int *)tshare_tensor_data(tensor) = 42;
+	CHECK(steps_open(&steps));
+	CHECK(send_fd(steps.ends[0], tshare_region_fd(tshare_tensor_region(tensor))));
+	CHECK(!in_child(import_received, &steps));
+	CHECK(*(int *)tshare_tensor_data(tensor) == 43);
+	steps_close(&steps);
+	tshare_tensor_unref(tensor);
+}
+
+TEST(an_import_has_a_descriptor_of_its_own)
+{
+	struct tshare_region *region = new_region(NULL), *other;
+	int fd = dup(tshare_region_fd(region));
+
+	CHECK(fd >= 0);
+	CHECK(!tshare_region_import(ctx, fd, 0, &other));
+	CHECK(tshare_region_fd(other) != fd);
+	CHECK(!close(fd));
+	CHECK(fcntl(tshare_region_fd(other), F_GETFD) == FD_CLOEXEC);
+	CHECK(tshare_region_id(other) == tshare_region_id(region));
+	tshare_region_unref(region);
+	tshare_region_unref(other);
+}
+
+TEST(a_readonly_descriptor_imports_readonly)
+{
+	const char *name = unique("import");
+	struct tshare_region *region = new_region(name), *reader, *imported;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(reader), 0, &imported));
+	CHECK(tshare_region_readonly(imported));
+	CHECK(mprotect(tshare_region_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+	tshare_region_unref(imported);
+}
+
+TEST(a_readonly_import_cannot_be_made_writable)
+{
+	struct tshare_region *region = new_region(NULL), *imported;
+
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), TSHARE_READONLY, &imported));
+	CHECK(tshare_region_readonly(imported));
+	CHECK(mprotect(tshare_region_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
+	tshare_region_unref(region);
+	tshare_region_unref(imported);
+}
+
+TEST(import_rejects_what_is_no_region)
+{
+	struct tshare_region *region;
+	int pipe_ends[2];
+	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+
+	CHECK(tshare_region_import(ctx, fd, 0, &region) == -EINVAL);
+	CHECK(error_says("fd: "));
+	close(fd);
+	fd = memfd_create("empty", MFD_CLOEXEC);
+	CHECK(tshare_region_import(ctx, fd, 0, &region) == -EINVAL);
+	close(fd);
+	CHECK(!pipe2(pipe_ends, O_CLOEXEC));
+	CHECK(tshare_region_import(ctx, pipe_ends[0], 0, &region) == -EINVAL);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+}
+
+TEST(import_rejects_a_descriptor_that_is_not_open)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_import(ctx, -1, 0, &region) == -EBADF);
+	CHECK(tshare_region_import(ctx, 100000, 0, &region) == -EBADF);
+}
+
+TEST(descriptors_are_closed_on_exec)
+{
+	struct tshare_region *region = new_region(unique("cloexec"));
+
+	CHECK(fcntl(tshare_region_fd(region), F_GETFD) == FD_CLOEXEC);
+	tshare_region_unref(region);
+}
+
+TEST(a_region_of_the_other_backend_can_be_imported)
+{
+	const char *other_backend = limits_of(ctx).dmabuf ? "shm" : "kmod";
+	struct tshare_region *region, *imported;
+	struct tshare_region_info info;
+	struct tshare_ctx *other;
+
+	if (tshare_ctx_new_backend(other_backend, &other))
+		SKIP("the other backend is not there");
+	CHECK(!tshare_region_create(other, NULL, 1, NULL, 0, NULL, &region));
+	strcpy(tshare_region_data(region), "across");
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), 0, &imported));
+	CHECK(!strcmp(tshare_region_backend(imported), other_backend));
+	CHECK(!strcmp(tshare_region_data(imported), "across"));
+	CHECK(!tshare_region_get_info(imported, &info));
+	CHECK(info.id == tshare_region_id(region));
+	tshare_region_unref(region);
+	tshare_region_unref(imported);
+	tshare_ctx_unref(other);
+}
+
+static size_t open_descriptors(void)
+{
+	size_t count = 0;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+TEST(nothing_is_left_open)
+{
+	const char *name = unique("leak");
+	size_t before = open_descriptors();
+	struct tshare_region *region, *other;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		region = new_region(name);
+		CHECK(!tshare_region_open(ctx, name, 0, &other));
+		tshare_region_unref(other);
+		CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &other) == -EEXIST);
+		CHECK(!tshare_unlink(ctx, name));
+		tshare_region_unref(region);
+	}
+	CHECK(open_descriptors() == before);
+}
+
+/* Lifetime and threads */
+
+TEST(a_tensor_keeps_its_region_and_context)
+{
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_UINT8, 2, shape_4x8);
+
+	close_context();
+	memset(tshare_tensor_data(tensor), 1, tshare_tensor_nbytes(tensor));
+	CHECK(tshare_tensor_unref(tshare_tensor_ref(tensor)) == NULL);
+	memset(tshare_tensor_data(tensor), 2, tshare_tensor_nbytes(tensor));
+	tshare_tensor_unref(tensor);
+}
+
+static void *attach_repeatedly(void *name)
+{
+	struct tshare_tensor *tensor;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		if (tshare_tensor_open(ctx, name, 0, &tensor))
+			return name;
+		++*(volatile char *)tshare_tensor_data(tensor);
+		tshare_tensor_unref(tensor);
+	}
+	return NULL;
+}
+
+TEST(threads_may_share_a_context)
+{
+	const int64_t shape[] = { 3 << 20 };
+	const char *name = unique("threads");
+	struct tshare_tensor *tensor = new_tensor(name, TSHARE_UINT8, 1, shape);
+	pthread_t threads[4];
+	void *failed;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		CHECK(!pthread_create(&threads[i], NULL, attach_repeatedly,
+				      (void *)(uintptr_t)name));
+	for (i = 0; i < 4; i++) {
+		CHECK(!pthread_join(threads[i], &failed));
+		CHECK(!failed);
+	}
+	tshare_tensor_unref(tensor);
+}
+
+static void *fail_in_thread(void *failed)
+{
+	struct tshare_region *region;
+
+	tshare_region_open(ctx, "no/such", 0, &region);
+	*(bool *)failed = !strstr(tshare_last_error(), "no/such");
+	return NULL;
+}
+
+TEST(each_thread_has_an_error_of_its_own)
+{
+	struct tshare_region *region;
+	bool failed = true;
+	pthread_t thread;
+
+	tshare_region_open(ctx, "here/", 0, &region);
+	CHECK(!pthread_create(&thread, NULL, fail_in_thread, &failed));
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!failed);
+	CHECK(error_says("here/"));
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "util.h"
+
+struct tshare_ctx *ctx;
+
+void open_context(void)
+{
+	CHECK(!tshare_ctx_new(&ctx));
+}
+
+void close_context(void)
+{
+	ctx = tshare_ctx_unref(ctx);
+}
+
+const char *unique(const char *stem)
+{
+	static char names[4][TSHARE_NAME_MAX + 1];
+	static unsigned int next;
+	char *name = names[next++ % 4];
+
+	snprintf(name, sizeof(names[0]), "test-%d-%s", getpid(), stem);
+	return name;
+}
+
+struct tshare_region *new_region_mode(const char *name, uint32_t mode)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+
+	options.mode = mode;
+	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
+	return region;
+}
+
+struct tshare_region *new_region(const char *name)
+{
+	return new_region_mode(name, 0600);
+}
+
+bool error_says(const char *part)
+{
+	if (strstr(tshare_last_error(), part))
+		return true;
+	printf("# last error: %s\n", tshare_last_error());
+	return false;
+}
+
+bool exists(const char *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *other;
+	bool found;
+
+	if (tshare_ctx_new(&other))
+		return false;
+	found = !tshare_region_open(other, name, TSHARE_READONLY, &region);
+	if (found)
+		tshare_region_unref(region);
+	tshare_ctx_unref(other);
+	return found;
+}
+
+bool become(unsigned int uid)
+{
+	return !setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
+}
+
+bool steps_open(struct steps *steps)
+{
+	return !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, steps->ends);
+}
+
+void steps_close(struct steps *steps)
+{
+	close(steps->ends[0]);
+	close(steps->ends[1]);
+}
+
+bool send_byte(int end)
+{
+	return send(end, "", 1, MSG_NOSIGNAL) == 1;
+}
+
+bool await_byte(int end)
+{
+	char byte;
+
+	return read(end, &byte, 1) == 1;
+}
+
+/* Room for one descriptor, aligned as a control message must be. */
+union control {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+bool send_fd(int end, int fd)
+{
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	union control control = { { 0 } };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	return sendmsg(end, &message, MSG_NOSIGNAL) == 1;
+}
+
+int receive_fd(int end)
+{
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	union control control = { { 0 } };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	struct cmsghdr *header;
+	int fd;
+
+	if (recvmsg(end, &message, MSG_CMSG_CLOEXEC) != 1)
+		return -1;
+	header = CMSG_FIRSTHDR(&message);
+	if (!header || header->cmsg_type != SCM_RIGHTS)
+		return -1;
+	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	return fd;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of the public API have in common. */
+#ifndef TSHARE_TESTS_UTIL_H
+#define TSHARE_TESTS_UTIL_H
+
+#include <stdbool.h>
+
+#include <tshare.h>
+
+#include "tap.h"
+
+/* The context of a test, with the backend that TSHARE_BACKEND says or the best one. */
+extern struct tshare_ctx *ctx;
+
+void open_context(void);
+void close_context(void);
+
+/* A region's name that no other test program has at the same time; the last four stay valid. */
+const char *unique(const char *stem);
+
+/* A named region of one page without tensors, in the test's context. */
+struct tshare_region *new_region(const char *name);
+
+/* As new_region(), but with that mode. */
+struct tshare_region *new_region_mode(const char *name, uint32_t mode);
+
+/* Whether the text of the last error has @part. */
+bool error_says(const char *part);
+
+/* Whether the name can be opened for reading, in a context of its own. */
+bool exists(const char *name);
+
+/* A user who is neither root nor the other one. */
+#define USER_ONE 64001
+#define USER_TWO 64002
+
+/* Becomes that user for good, without other groups: for children. */
+bool become(unsigned int uid);
+
+/*
+ * A socket pair to keep two processes in step: send_byte() and await_byte()
+ * fail when the other end is closed.
+ */
+struct steps {
+	int ends[2];
+};
+
+bool steps_open(struct steps *steps);
+void steps_close(struct steps *steps);
+bool send_byte(int end);
+bool await_byte(int end);
+
+/* SCM_RIGHTS over one end; receive_fd() gives the descriptor or -1. */
+bool send_fd(int end, int fd);
+int receive_fd(int end);
+
+#endif /* TSHARE_TESTS_UTIL_H */
