@@ -12,8 +12,9 @@ int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyOb
 	int j;
 
 	if (nargs > positional) {
-		PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments (%zd given)",
-			     function, positional, nargs);
+		PyErr_Format(PyExc_TypeError,
+			     "%s() takes at most %d positional arguments (%zd given)", function,
+			     positional, nargs);
 		return -1;
 	}
 	for (j = 0; j < total; j++)
@@ -26,8 +27,9 @@ int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyOb
 			if (!PyUnicode_CompareWithASCIIString(keyword, names[j]))
 				break;
 		if (j == total) {
-			PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'",
-				     function, keyword);
+			PyErr_Format(PyExc_TypeError,
+				     "%s() got an unexpected keyword argument '%U'", function,
+				     keyword);
 			return -1;
 		}
 		if (out[j]) {

@@ -22,7 +22,8 @@ static PyObject *interface(PyObject *self, const char *typestr)
 			strides = Py_None;
 		}
 		result = Py_BuildValue("{sOsss(NN)sOsi}", "shape", shape, "typestr", typestr,
-				       "data", PyLong_FromVoidPtr(tshare_tensor_data(tensor->handle)),
+				       "data",
+				       PyLong_FromVoidPtr(tshare_tensor_data(tensor->handle)),
 				       PyBool_FromLong(tshare_tensor_readonly(tensor->handle)),
 				       "strides", strides, "version", 3);
 	}
@@ -73,7 +74,8 @@ PyObject *ts_raw_interface(PyObject *module, PyObject *tensor)
 	handle = ts_tensor_handle(tensor);
 	if (!handle)
 		return NULL;
-	format = ts_format((struct tshare_dtype){ 1, 8 * ts_itemsize(tshare_tensor_dtype(handle)), 1 });
+	format = ts_format(
+		(struct tshare_dtype){ 1, 8 * ts_itemsize(tshare_tensor_dtype(handle)), 1 });
 	if (!format) {
 		PyErr_SetString(PyExc_TypeError, "no unsigned integer has the elements' size");
 		return NULL;
@@ -93,8 +95,8 @@ PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t narg
 	module = PyImport_ImportModule("tshare._numpy");
 	if (!module)
 		return NULL;
-	array = PyObject_CallMethod(module, "as_array", "OOO", self,
-				    given[0] ? given[0] : Py_None, given[1] ? given[1] : Py_None);
+	array = PyObject_CallMethod(module, "as_array", "OOO", self, given[0] ? given[0] : Py_None,
+				    given[1] ? given[1] : Py_None);
 	Py_DECREF(module);
 	return array;
 }

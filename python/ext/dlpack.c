@@ -70,7 +70,7 @@ struct copy {
 		DLManagedTensor legacy;
 	};
 	void *data;
-	int64_t dims[];		/* the shape, then the strides */
+	int64_t dims[]; /* the shape, then the strides */
 };
 
 static void free_copy(struct copy *copy)
@@ -126,6 +126,7 @@ static struct copy *new_copy(const struct tshare_tensor *handle, DLTensor *tenso
 
 static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 {
+	PyThreadState *state;
 	DLTensor tensor;
 	struct copy *copy;
 
@@ -135,10 +136,10 @@ static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 		return NULL;
 	}
 	tshare_tensor_ref(handle);
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	copy = new_copy(handle, &tensor);
 	tshare_tensor_unref(handle);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	if (!copy)
 		return PyErr_NoMemory();
 

@@ -15,8 +15,8 @@ struct source {
 /* Takes the capsule away from its destructor and deletes what it holds. */
 static int consume(struct source *source)
 {
-	if (PyCapsule_SetName(source->capsule, source->versioned ? "used_dltensor_versioned" :
-								   "used_dltensor") < 0)
+	if (PyCapsule_SetName(source->capsule,
+			      source->versioned ? "used_dltensor_versioned" : "used_dltensor") < 0)
 		return -1;
 	if (source->versioned && source->versioned->deleter)
 		source->versioned->deleter(source->versioned);
@@ -74,6 +74,7 @@ static bool is_contiguous(const DLTensor *tensor)
 
 static PyObject *copy_in(const DLTensor *from)
 {
+	PyThreadState *state;
 	struct tshare_dtype dtype = { from->dtype.code, from->dtype.bits, from->dtype.lanes };
 	struct tshare_ctx *ctx = ts_session();
 	struct tshare_tensor *handle;
@@ -91,14 +92,14 @@ static PyObject *copy_in(const DLTensor *from)
 		PyErr_SetString(PyExc_BufferError, "x: is strided, and its elements are packed");
 		return NULL;
 	}
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	err = tshare_tensor_create(ctx, NULL, dtype, from->ndim, from->shape, NULL, &handle);
 	if (!err && contiguous && tshare_tensor_nbytes(handle))
 		memcpy(tshare_tensor_data(handle), data, tshare_tensor_nbytes(handle));
 	else if (!err && !contiguous)
 		ts_copy_elements(tshare_tensor_data(handle), data, from->ndim, from->shape,
 				 from->strides, ts_itemsize(dtype));
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
 }
 
@@ -137,8 +138,8 @@ static int check_device(PyObject *device)
 	if (ts_none(device) ||
 	    (PyUnicode_Check(device) && !PyUnicode_CompareWithASCIIString(device, "cpu")))
 		return 0;
-	if (PyTuple_Check(device) && PyArg_ParseTuple(device, "ll", &type, &id) &&
-	    type == kDLCPU && !id)
+	if (PyTuple_Check(device) && PyArg_ParseTuple(device, "ll", &type, &id) && type == kDLCPU &&
+	    !id)
 		return 0;
 	if (!PyErr_Occurred())
 		PyErr_Format(PyExc_ValueError, "device: %R is not the CPU", device);

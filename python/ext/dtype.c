@@ -10,32 +10,30 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define NATIVE '<'
-#define FOREIGN '>'
+#define FOREIGN	      '>'
 #define TYPESTR(type) "<" type
 #else
-#define NATIVE '>'
-#define FOREIGN '<'
+#define FOREIGN	      '<'
 #define TYPESTR(type) ">" type
 #endif
 
 _Static_assert(sizeof(int) == 4 && sizeof(long) == 8, "int32 is 'i' and int64 is 'l'");
 
 static const struct ts_format formats[] = {
-	{ { 1, 8, 1 }, "B", "|u1" },
-	{ { 2, 32, 1 }, "f", TYPESTR("f4") },
-	{ { 2, 64, 1 }, "d", TYPESTR("f8") },
-	{ { 2, 16, 1 }, "e", TYPESTR("f2") },
-	{ { 0, 64, 1 }, "l", TYPESTR("i8") },
-	{ { 0, 32, 1 }, "i", TYPESTR("i4") },
-	{ { 0, 16, 1 }, "h", TYPESTR("i2") },
-	{ { 0, 8, 1 }, "b", "|i1" },
-	{ { 1, 16, 1 }, "H", TYPESTR("u2") },
-	{ { 1, 32, 1 }, "I", TYPESTR("u4") },
-	{ { 1, 64, 1 }, "L", TYPESTR("u8") },
-	{ { 6, 8, 1 }, "?", "|b1" },
-	{ { 5, 64, 1 }, "Zf", TYPESTR("c8") },
-	{ { 5, 128, 1 }, "Zd", TYPESTR("c16") },
+	{ { 1, 8, 1 }, "B", "|u1" },		 /* uint8 */
+	{ { 2, 32, 1 }, "f", TYPESTR("f4") },	 /* float32 */
+	{ { 2, 64, 1 }, "d", TYPESTR("f8") },	 /* float64 */
+	{ { 2, 16, 1 }, "e", TYPESTR("f2") },	 /* float16 */
+	{ { 0, 64, 1 }, "l", TYPESTR("i8") },	 /* int64 */
+	{ { 0, 32, 1 }, "i", TYPESTR("i4") },	 /* int32 */
+	{ { 0, 16, 1 }, "h", TYPESTR("i2") },	 /* int16 */
+	{ { 0, 8, 1 }, "b", "|i1" },		 /* int8 */
+	{ { 1, 16, 1 }, "H", TYPESTR("u2") },	 /* uint16 */
+	{ { 1, 32, 1 }, "I", TYPESTR("u4") },	 /* uint32 */
+	{ { 1, 64, 1 }, "L", TYPESTR("u8") },	 /* uint64 */
+	{ { 6, 8, 1 }, "?", "|b1" },		 /* bool */
+	{ { 5, 64, 1 }, "Zf", TYPESTR("c8") },	 /* complex64 */
+	{ { 5, 128, 1 }, "Zd", TYPESTR("c16") }, /* complex128 */
 };
 
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
@@ -158,7 +156,8 @@ static PyObject *type_name(PyObject *obj)
 	if (name && PyUnicode_Check(name)) {
 		foreign = is_foreign(obj);
 		if (foreign > 0)
-			PyErr_Format(PyExc_ValueError, "dtype: %R is not in native byte order", obj);
+			PyErr_Format(PyExc_ValueError, "dtype: %R is not in native byte order",
+				     obj);
 		if (foreign)
 			Py_CLEAR(name);
 		return name;
@@ -214,7 +213,8 @@ int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype)
 	}
 	err = parse_name(text, dtype);
 	if (err)
-		PyErr_Format(PyExc_ValueError, "dtype: %R is not a type that tensors can have", obj);
+		PyErr_Format(PyExc_ValueError, "dtype: %R is not a type that tensors can have",
+			     obj);
 	Py_DECREF(name);
 	return err ? -1 : 0;
 }

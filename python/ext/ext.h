@@ -25,19 +25,19 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "a shape is passed on as i
 /* Objects */
 
 struct ts_tensor {
-	PyObject_HEAD
-	struct tshare_tensor *handle;	/* NULL when closed, unless pinned */
+	PyObject ob_base;
+	struct tshare_tensor *handle; /* NULL when closed, unless pinned */
 	bool closed;
-	bool pinned;			/* the address was handed out: keep handle until dealloc */
-	Py_ssize_t exports;		/* live buffers */
-	Py_ssize_t *byte_strides;	/* see ts_tensor_byte_strides() */
-	PyObject *shape;		/* tuple, made when first asked for */
+	bool pinned;		  /* the address was handed out: keep handle until dealloc */
+	Py_ssize_t exports;	  /* live buffers */
+	Py_ssize_t *byte_strides; /* see ts_tensor_byte_strides() */
+	PyObject *shape;	  /* tuple, made when first asked for */
 	PyObject *weakrefs;
 };
 
 struct ts_region {
-	PyObject_HEAD
-	struct tshare_region *handle;	/* NULL when closed */
+	PyObject ob_base;
+	struct tshare_region *handle; /* NULL when closed */
 	PyObject *weakrefs;
 };
 
@@ -121,8 +121,8 @@ int ts_options_arg(PyObject *const *args, struct tshare_options *options);
 
 struct ts_format {
 	struct tshare_dtype dtype;
-	const char *format;	/* as in the struct module */
-	const char *typestr;	/* as in the array interface */
+	const char *format;  /* as in the struct module */
+	const char *typestr; /* as in the array interface */
 };
 
 /* NULL for a type that neither knows. */

@@ -155,6 +155,7 @@ static int gather(const struct tshare_region_info *info, void *data)
 
 PyObject *ts_list(PyObject *module, PyObject *unused)
 {
+	PyThreadState *state;
 	struct tshare_ctx *ctx = ts_session();
 	struct infos infos = { NULL, 0, 0 };
 	PyObject *list = NULL;
@@ -165,9 +166,9 @@ PyObject *ts_list(PyObject *module, PyObject *unused)
 	(void)unused;
 	if (!ctx)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	err = tshare_list(ctx, gather, &infos);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	if (err == -ENOMEM)
 		PyErr_NoMemory();
 	else if (err < 0)

@@ -5,6 +5,7 @@
 static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
 {
+	PyThreadState *state;
 	static const char *const names[] = { "name", "shape", "dtype", TS_OPTION_NAMES };
 	struct tshare_options options = TSHARE_OPTIONS_INIT;
 	struct tshare_dtype dtype = TSHARE_UINT8;
@@ -36,9 +37,9 @@ static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize
 	}
 	ctx = ts_session();
 	if (ctx) {
-		Py_BEGIN_ALLOW_THREADS
+		state = PyEval_SaveThread();
 		err = tshare_tensor_create(ctx, name, dtype, ndim, shape, &options, &handle);
-		Py_END_ALLOW_THREADS
+		PyEval_RestoreThread(state);
 		self = err < 0 ? ts_raise(err, name ? given[0] : NULL) : ts_tensor_wrap(handle);
 	}
 	Py_XDECREF(keep);
@@ -49,6 +50,7 @@ static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize
 static PyObject *sole_tensor(const char *function, PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames, bool by_fd)
 {
+	PyThreadState *state;
 	const char *const names[] = { by_fd ? "fd" : "name", "readonly" };
 	struct tshare_region *region;
 	struct tshare_ctx *ctx;
@@ -75,12 +77,12 @@ static PyObject *sole_tensor(const char *function, PyObject *const *args, Py_ssi
 		Py_XDECREF(keep);
 		return NULL;
 	}
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	if (by_fd)
 		err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
 	else
 		err = tshare_region_open(ctx, name, readonly ? TSHARE_READONLY : 0, &region);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	Py_XDECREF(keep);
 	return err < 0 ? ts_raise(err, by_fd ? NULL : given[0]) : ts_tensor_sole(region);
 }
@@ -101,6 +103,7 @@ static PyObject *module_from_fd(PyObject *module, PyObject *const *args, Py_ssiz
 
 static PyObject *module_unlink(PyObject *module, PyObject *arg)
 {
+	PyThreadState *state;
 	PyObject *keep;
 	const char *name = ts_name_arg(arg, "name", &keep);
 	struct tshare_ctx *ctx;
@@ -114,9 +117,9 @@ static PyObject *module_unlink(PyObject *module, PyObject *arg)
 		Py_XDECREF(keep);
 		return NULL;
 	}
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	err = tshare_unlink(ctx, name);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	Py_XDECREF(keep);
 	if (err < 0)
 		return ts_raise(err, arg);
@@ -166,8 +169,7 @@ static PyMethodDef methods[] = {
 static int exec(PyObject *module)
 {
 	if (ts_tensor_type) {
-		PyErr_SetString(PyExc_ImportError,
-				"tshare can be imported only once in a process");
+		PyErr_SetString(PyExc_ImportError, "tshare can be imported only once in a process");
 		return -1;
 	}
 	if (ts_tensor_init(module) < 0 || ts_region_init(module) < 0 || ts_info_init(module) < 0)

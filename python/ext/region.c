@@ -64,7 +64,8 @@ static int parse_strides(PyObject *obj, struct draft *draft, const struct tshare
 		return -1;
 	}
 	if (!itemsize) {
-		PyErr_SetString(PyExc_ValueError, "strides: an element is not a whole number of bytes");
+		PyErr_SetString(PyExc_ValueError,
+				"strides: an element is not a whole number of bytes");
 		return -1;
 	}
 	for (i = 0; i < count; i++) {
@@ -87,9 +88,10 @@ static int parse_spec(PyObject *item, struct draft *draft, struct tshare_spec *s
 	int64_t offset;
 
 	if (count < 2 || count > 4) {
-		PyErr_Format(PyExc_TypeError,
-			     "tensors: %R: must be a tuple (shape, dtype, strides=None, offset=None)",
-			     PyTuple_GetItem(item, 0));
+		PyErr_Format(
+			PyExc_TypeError,
+			"tensors: %R: must be a tuple (shape, dtype, strides=None, offset=None)",
+			PyTuple_GetItem(item, 0));
 		return -1;
 	}
 	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &draft->keep);
@@ -116,6 +118,7 @@ static int parse_spec(PyObject *item, struct draft *draft, struct tshare_spec *s
 static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 			const struct tshare_options *options)
 {
+	PyThreadState *state;
 	Py_ssize_t count = items ? PyList_Size(items) : 0;
 	struct draft *drafts = PyMem_Calloc(count + 1, sizeof(*drafts));
 	struct tshare_spec *specs = PyMem_Calloc(count + 1, sizeof(*specs));
@@ -141,9 +144,9 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 		if (parse_spec(PyList_GetItem(items, i), &drafts[i], &specs[i]) < 0)
 			goto out;
 
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	err = tshare_region_create(ctx, name, size, specs, count, options, &region);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	self = err < 0 ? ts_raise(err, name ? arg : NULL) : ts_region_wrap(region);
 out:
 	for (i = 0; drafts && i < count; i++)
@@ -187,6 +190,7 @@ static PyObject *region_create(PyObject *type, PyObject *const *args, Py_ssize_t
 static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
+	PyThreadState *state;
 	static const char *const names[] = { "name", "readonly" };
 	struct tshare_ctx *ctx;
 	struct tshare_region *region;
@@ -207,9 +211,9 @@ static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t n
 		Py_XDECREF(keep);
 		return NULL;
 	}
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	err = tshare_region_open(ctx, name, readonly ? TSHARE_READONLY : 0, &region);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	self = err < 0 ? ts_raise(err, given[0]) : ts_region_wrap(region);
 	Py_XDECREF(keep);
 	return self;
@@ -218,6 +222,7 @@ static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t n
 static PyObject *region_from_fd(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
 				PyObject *kwnames)
 {
+	PyThreadState *state;
 	static const char *const names[] = { "fd", "readonly" };
 	struct tshare_ctx *ctx;
 	struct tshare_region *region;
@@ -235,9 +240,9 @@ static PyObject *region_from_fd(PyObject *type, PyObject *const *args, Py_ssize_
 	ctx = ts_session();
 	if (!ctx)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	return err < 0 ? ts_raise(err, NULL) : ts_region_wrap(region);
 }
 
@@ -460,6 +465,7 @@ static PyObject *region_info(PyObject *self, PyObject *unused)
 
 static PyObject *region_unlink(PyObject *self, PyObject *unused)
 {
+	PyThreadState *state;
 	struct tshare_region *handle = ts_region_handle(self);
 	struct tshare_ctx *ctx;
 	PyObject *name;
@@ -477,9 +483,9 @@ static PyObject *region_unlink(PyObject *self, PyObject *unused)
 	}
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	err = tshare_unlink(ctx, tshare_region_name(handle));
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	if (err < 0) {
 		name = ts_text(tshare_region_name(handle));
 		if (name)
@@ -494,14 +500,15 @@ static PyObject *region_unlink(PyObject *self, PyObject *unused)
 
 static PyObject *region_close(PyObject *self, PyObject *unused)
 {
+	PyThreadState *state;
 	struct ts_region *region = (struct ts_region *)self;
 	struct tshare_region *handle = region->handle;
 
 	(void)unused;
 	region->handle = NULL;
-	Py_BEGIN_ALLOW_THREADS
+	state = PyEval_SaveThread();
 	tshare_region_unref(handle);
-	Py_END_ALLOW_THREADS
+	PyEval_RestoreThread(state);
 	Py_RETURN_NONE;
 }
 

@@ -237,7 +237,8 @@ static PyGetSetDef tensor_getset[] = {
 	{ "shape", get_shape, NULL, "Elements along each dimension.", NULL },
 	{ "strides", get_strides, NULL,
 	  "Bytes from one index to the next along each dimension, as in NumPy;\n"
-	  "None where an element is not a whole number of bytes.", NULL },
+	  "None where an element is not a whole number of bytes.",
+	  NULL },
 	{ "dtype", get_dtype, NULL, "Name of the type of the elements, such as \"uint8\".", NULL },
 	{ "ndim", get_ndim, NULL, "Number of dimensions.", NULL },
 	{ "itemsize", get_itemsize, NULL, "Bytes of an element, rounded up.", NULL },
@@ -259,6 +260,7 @@ static PyGetSetDef tensor_getset[] = {
 
 static PyObject *tensor_close(PyObject *self, PyObject *unused)
 {
+	PyThreadState *state;
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 	struct tshare_tensor *handle = tensor->handle;
 
@@ -270,9 +272,9 @@ static PyObject *tensor_close(PyObject *self, PyObject *unused)
 	tensor->closed = true;
 	if (!tensor->pinned) {
 		tensor->handle = NULL;
-		Py_BEGIN_ALLOW_THREADS
+		state = PyEval_SaveThread();
 		tshare_tensor_unref(handle);
-		Py_END_ALLOW_THREADS
+		PyEval_RestoreThread(state);
 	}
 	Py_RETURN_NONE;
 }
@@ -371,9 +373,9 @@ static PyObject *tensor_repr(PyObject *self)
 	shape = ts_tensor_shape(self);
 	dtype = get_dtype(self, NULL);
 	if (name && shape && dtype)
-		repr = PyUnicode_FromFormat("<tshare.Tensor name=%R shape=%R dtype=%S%s>", name,
-					    shape, dtype,
-					    tshare_tensor_readonly(tensor->handle) ? " readonly" : "");
+		repr = PyUnicode_FromFormat(
+			"<tshare.Tensor name=%R shape=%R dtype=%S%s>", name, shape, dtype,
+			tshare_tensor_readonly(tensor->handle) ? " readonly" : "");
 	Py_XDECREF(name);
 	Py_XDECREF(shape);
 	Py_XDECREF(dtype);

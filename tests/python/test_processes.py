@@ -115,6 +115,22 @@ def test_readonly_memory_can_not_be_made_writable(maker, name):
     ).split() == ["EACCES", "EACCES"]
 
 
+def test_writing_to_readonly_memory_is_stopped_by_the_mmu(maker, name):
+    # What a consumer would do that ignores READ_ONLY, as PyTorch does.
+    writer = spawn(
+        """
+        import ctypes, sys, tshare
+
+        t = tshare.open(sys.argv[1], readonly=True)
+        ctypes.memset(t.__array_interface__["data"][0], 1, 1)
+        """,
+        name,
+    )
+    writer.communicate(timeout=300)
+    assert writer.returncode == -signal.SIGSEGV
+    assert memoryview(tshare.open(name))[0] == 42
+
+
 def test_forked_child_shares_memory_and_names(name):
     # In a process of its own, since this one may have threads of other libraries.
     code = """

@@ -90,30 +90,6 @@ def test_readonly_tensor_is_taken_by_versions_that_know_of_it(name):
     assert not keep.closed
 
 
-def test_writing_to_readonly_memory_is_stopped_by_the_mmu(name):
-    keep = tshare.create(name, 4)
-    if not VERSIONED:
-        # Takes no read-only tensors at all, as the test before shows.
-        return
-    assert (
-        run(
-            """
-            import os, signal, sys
-            import torch, tshare
-
-            pid = os.fork()
-            if not pid:
-                torch.from_dlpack(tshare.open(sys.argv[1], readonly=True))[0] = 1
-                os._exit(0)
-            print(os.waitpid(pid, 0)[1] == signal.SIGSEGV)
-            """,
-            name,
-        )
-        == "True"
-    )
-    assert bytes(keep)[0] == 0
-
-
 def test_copy_is_granted_to_versions_that_know_of_it():
     t = tshare.create(None, 4)
     if not VERSIONED:
