@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Real devices that import regions: vgem, a DRM driver, and vivid, a camera. */
+#include <linux/dma-buf.h>
+#include <linux/videodev2.h>
+#include <poll.h>
+
+#include <drm/drm.h>
+#include <drm/vgem_drm.h>
+
+#include "util.h"
+
+static int open_drm(const char *driver)
+{
+	char path[32], name[16] = "";
+	int fd, minor;
+
+	for (minor = 0; minor < 16; minor++) {
+		struct drm_version version = { .name = name, .name_len = sizeof(name) - 1 };
+
+		sprintf(path, "/dev/dri/card%d", minor);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!ioctl(fd, DRM_IOCTL_VERSION, &version) && !strcmp(name, driver))
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+static int open_video(__u32 capability)
+{
+	struct v4l2_capability caps;
+	char path[32];
+	int fd, minor;
+
+	for (minor = 0; minor < 16; minor++) {
+		sprintf(path, "/dev/video%d", minor);
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			continue;
+		if (!ioctl(fd, VIDIOC_QUERYCAP, &caps) &&
+		    !strcmp((char *)caps.driver, "vivid") && caps.device_caps & capability)
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+/* The GEM handle of a dma-buf. */
+static int import_gem(int drm, int fd, __u32 *handle)
+{
+	struct drm_prime_handle args = { .fd = fd };
+	int err = xioctl(drm, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args);
+
+	*handle = args.handle;
+	return err;
+}
+
+static int export_gem(int drm, __u32 handle)
+{
+	struct drm_prime_handle args = { .handle = handle, .flags = DRM_CLOEXEC | DRM_RDWR };
+	int err = xioctl(drm, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
+
+	return err ? err : args.fd;
+}
+
+static int close_gem(int drm, __u32 handle)
+{
+	struct drm_gem_close args = { .handle = handle };
+
+	return xioctl(drm, DRM_IOCTL_GEM_CLOSE, &args);
+}
+
+FIXTURE(vgem)
+{
+	int drm;
+	int dev;
+	int rw;
+	int ro;
+	struct counters before;
+};
+
+FIXTURE_SETUP(vgem)
+{
+	self->drm = open_drm("vgem");
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	self->rw = create(self->dev, 5 * MIB, "shown");
+	ASSERT_LE(0, self->rw);
+	self->ro = open_name(self->dev, "shown", 0);
+	ASSERT_LE(0, self->ro);
+	self->before = count_all();
+}
+
+FIXTURE_TEARDOWN(vgem)
+{
+	close(self->drm);
+	close(self->ro);
+	close(self->rw);
+	close(self->dev);
+}
+
+TEST_F(vgem, imports_a_region_and_exports_the_same)
+{
+	char *mem = map(self->rw, 5 * MIB, RW), *back;
+	__u32 handle;
+	int fd;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &handle));
+	fd = export_gem(self->drm, handle);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(id_of(self->dev, self->rw), id_of(self->dev, fd));
+	back = map(fd, 5 * MIB, RW);
+	ASSERT_NE(MAP_FAILED, back);
+	fill(back, 5 * MIB, 1);
+	EXPECT_TRUE(filled(mem, 5 * MIB, 1));
+	EXPECT_EQ(0, close_gem(self->drm, handle));
+}
+
+TEST_F(vgem, import_keeps_the_memory)
+{
+	struct counters before;
+	__u32 handle;
+	char *mem;
+	int fd;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	before = count_all();
+	fd = create(self->dev, 2 * MIB, NULL);
+	mem = map(fd, 2 * MIB, RW);
+	ASSERT_NE(MAP_FAILED, mem);
+	fill(mem, 2 * MIB, 1);
+	ASSERT_EQ(0, import_gem(self->drm, fd, &handle));
+	munmap(mem, 2 * MIB);
+	close(fd);
+	EXPECT_EQ(before.regions + 1, read_number(SYSFS "regions"));
+	fd = export_gem(self->drm, handle);
+	mem = map(fd, 2 * MIB, PROT_READ);
+	ASSERT_NE(MAP_FAILED, mem);
+	EXPECT_TRUE(filled(mem, 2 * MIB, 1));
+	munmap(mem, 2 * MIB);
+	close(fd);
+	EXPECT_EQ(0, close_gem(self->drm, handle));
+	EXPECT_SAME_COUNTERS(before);
+}
+
+TEST_F(vgem, which_would_write_is_refused_a_read_only_export)
+{
+	__u32 handle;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	EXPECT_EQ(-EACCES, import_gem(self->drm, self->ro, &handle));
+	EXPECT_SAME_COUNTERS(self->before);
+}
+
+TEST_F(vgem, cpu_access_is_synced_with_the_device)
+{
+	struct dma_buf_sync sync = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW };
+	__u32 handle;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &handle));
+	EXPECT_EQ(0, xioctl(self->ro, DMA_BUF_IOCTL_SYNC, &sync));
+	sync.flags = DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW;
+	EXPECT_EQ(0, xioctl(self->ro, DMA_BUF_IOCTL_SYNC, &sync));
+}
+
+/* The events of @events that are ready now. */
+static int ready(int fd, short events)
+{
+	struct pollfd polled = { .fd = fd, .events = events };
+
+	return poll(&polled, 1, 0) < 0 ? -errno : polled.revents;
+}
+
+static int export_fences(int fd, __u32 flags)
+{
+	struct dma_buf_export_sync_file args = { .flags = flags };
+	int err = xioctl(fd, DMA_BUF_IOCTL_EXPORT_SYNC_FILE, &args);
+
+	return err ? err : args.fd;
+}
+
+static int import_fences(int fd, int sync_file, __u32 flags)
+{
+	struct dma_buf_import_sync_file args = { .fd = sync_file, .flags = flags };
+
+	return xioctl(fd, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &args);
+}
+
+TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_region)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+	struct drm_vgem_fence_signal signal = {};
+	int fences;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	EXPECT_EQ(0, ready(self->rw, POLLIN | POLLOUT));
+	EXPECT_EQ(0, ready(self->ro, POLLIN | POLLOUT));
+	fences = export_fences(self->ro, DMA_BUF_SYNC_READ);
+	ASSERT_LE(0, fences);
+	EXPECT_EQ(0, ready(fences, POLLIN));
+
+	signal.fence = attach.out_fence;
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	EXPECT_EQ(POLLIN, ready(fences, POLLIN));
+	EXPECT_EQ(POLLIN | POLLOUT, ready(self->ro, POLLIN | POLLOUT));
+}
+
+TEST_F(vgem, read_fence_holds_back_writers_only)
+{
+	struct drm_vgem_fence_attach attach = {};
+	struct drm_vgem_fence_signal signal = {};
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	EXPECT_EQ(POLLIN, ready(self->ro, POLLIN));
+	EXPECT_EQ(0, ready(self->ro, POLLOUT));
+	signal.fence = attach.out_fence;
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	EXPECT_EQ(POLLOUT, ready(self->ro, POLLOUT));
+}
+
+TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_region)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+	struct drm_vgem_fence_signal signal = {};
+	int other = create(self->dev, PAGE, "other"), other_ro, fences;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	ASSERT_LE(0, other);
+	other_ro = open_name(self->dev, "other", 0);
+	ASSERT_LE(0, other_ro);
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	fences = export_fences(self->rw, DMA_BUF_SYNC_RW);
+	ASSERT_LE(0, fences);
+	EXPECT_EQ(POLLIN, ready(other_ro, POLLIN));
+	ASSERT_EQ(0, import_fences(other, fences, DMA_BUF_SYNC_WRITE));
+	EXPECT_EQ(0, ready(other_ro, POLLIN));
+	signal.fence = attach.out_fence;
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	EXPECT_EQ(POLLIN, ready(other_ro, POLLIN));
+}
+
+TEST_F(vgem, pending_fence_does_not_leak_with_the_region)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	EXPECT_EQ(0, close_gem(self->drm, attach.handle));
+	close(self->rw);
+	close(self->ro);
+	EXPECT_EQ(0, unlink_name(self->dev, "shown"));
+	EXPECT_EQ(self->before.regions - 1, read_number(SYSFS "regions"));
+}
+
+FIXTURE(vivid)
+{
+	int video;
+	int dev;
+	int rw;
+	int ro;
+	/* Bytes of a picture, and of the region that is to hold it. */
+	size_t picture;
+	size_t size;
+	enum v4l2_buf_type type;
+};
+
+FIXTURE_VARIANT(vivid)
+{
+	bool output;
+};
+
+FIXTURE_VARIANT_ADD(vivid, capture)
+{
+	.output = false,
+};
+
+FIXTURE_VARIANT_ADD(vivid, output)
+{
+	.output = true,
+};
+
+/* Sets the smallest pictures and makes room for two buffers of the caller's. */
+static size_t prepare_video(int video, enum v4l2_buf_type type)
+{
+	struct v4l2_format format = { .type = type };
+	struct v4l2_requestbuffers request = {
+		.count = 2,
+		.type = type,
+		.memory = V4L2_MEMORY_DMABUF,
+	};
+
+	format.fmt.pix.width = 320;
+	format.fmt.pix.height = 180;
+	format.fmt.pix.pixelformat = V4L2_PIX_FMT_YUYV;
+	if (ioctl(video, VIDIOC_S_FMT, &format) || ioctl(video, VIDIOC_REQBUFS, &request))
+		return 0;
+	return format.fmt.pix.sizeimage;
+}
+
+FIXTURE_SETUP(vivid)
+{
+	struct tshare_create args;
+
+	self->type = variant->output ? V4L2_BUF_TYPE_VIDEO_OUTPUT : V4L2_BUF_TYPE_VIDEO_CAPTURE;
+	self->video = open_video(variant->output ? V4L2_CAP_VIDEO_OUTPUT : V4L2_CAP_VIDEO_CAPTURE);
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	if (self->video < 0)
+		return;
+	self->picture = prepare_video(self->video, self->type);
+	ASSERT_NE(0, self->picture);
+	args = create_args(self->picture, "frame");
+	args.flags = TSHARE_CREATE_DMA32;
+	self->rw = do_create(self->dev, &args);
+	ASSERT_LE(0, self->rw);
+	self->ro = open_name(self->dev, "frame", 0);
+	ASSERT_LE(0, self->ro);
+	self->size = args.size;
+}
+
+FIXTURE_TEARDOWN(vivid)
+{
+	close(self->video);
+	close(self->ro);
+	close(self->rw);
+	close(self->dev);
+}
+
+static int queue(int video, enum v4l2_buf_type type, __u32 index, int fd, size_t picture)
+{
+	struct v4l2_buffer buffer = {
+		.index = index,
+		.type = type,
+		.memory = V4L2_MEMORY_DMABUF,
+		.m.fd = fd,
+		.bytesused = type == V4L2_BUF_TYPE_VIDEO_OUTPUT ? picture : 0,
+		.field = V4L2_FIELD_NONE,
+	};
+
+	return xioctl(video, VIDIOC_QBUF, &buffer);
+}
+
+/* An output keeps a picture until there is a next one; the same will do. */
+static int queue_twice(int video, enum v4l2_buf_type type, int fd, size_t picture)
+{
+	return queue(video, type, 0, fd, picture) ?: queue(video, type, 1, fd, picture);
+}
+
+/* Waits for the device to be done with a buffer, and tells its index. */
+static int dequeue(int video, enum v4l2_buf_type type)
+{
+	struct v4l2_buffer buffer = { .type = type, .memory = V4L2_MEMORY_DMABUF };
+	struct pollfd polled = {
+		.fd = video,
+		.events = type == V4L2_BUF_TYPE_VIDEO_OUTPUT ? POLLOUT : POLLIN,
+	};
+
+	if (poll(&polled, 1, 20000) != 1)
+		return -ETIMEDOUT;
+	return xioctl(video, VIDIOC_DQBUF, &buffer) ?: (int)buffer.index;
+}
+
+TEST_F(vivid, streams_through_a_region)
+{
+	struct dma_buf_sync sync = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ };
+	int type = self->type, i, index;
+	char *mem;
+
+	if (self->video < 0)
+		SKIP(return, "no vivid with this kind of node");
+	mem = map(self->ro, self->size, PROT_READ);
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_TRUE(zeroed(mem, self->size));
+	ASSERT_EQ(0, queue_twice(self->video, type, self->rw, self->picture));
+	ASSERT_EQ(0, xioctl(self->video, VIDIOC_STREAMON, &type));
+	for (i = 0; i < 3; i++) {
+		index = dequeue(self->video, type);
+		ASSERT_LE(0, index);
+		EXPECT_EQ(0, xioctl(self->ro, DMA_BUF_IOCTL_SYNC, &sync));
+		EXPECT_EQ(variant->output, zeroed(mem, self->size));
+		ASSERT_EQ(0, queue(self->video, type, index, self->rw, self->picture));
+	}
+	EXPECT_EQ(0, xioctl(self->video, VIDIOC_STREAMOFF, &type));
+}
+
+TEST_F(vivid, may_read_a_read_only_export_but_not_write_it)
+{
+	int type = self->type, err;
+	char *mem;
+
+	if (self->video < 0)
+		SKIP(return, "no vivid with this kind of node");
+	err = queue_twice(self->video, type, self->ro, self->picture);
+	/* Whatever the exporter's reason, videobuf2 calls it EINVAL. */
+	EXPECT_EQ(variant->output ? 0 : -EINVAL, err);
+	if (err)
+		return;
+	ASSERT_EQ(0, xioctl(self->video, VIDIOC_STREAMON, &type));
+	ASSERT_LE(0, dequeue(self->video, type));
+	EXPECT_EQ(0, xioctl(self->video, VIDIOC_STREAMOFF, &type));
+	mem = map(self->ro, self->size, PROT_READ);
+	ASSERT_NE(MAP_FAILED, mem);
+	EXPECT_TRUE(zeroed(mem, self->size));
+}
+
+TEST_F(vivid, keeps_a_queued_region_when_all_else_is_gone)
+{
+	int type = self->type;
+	long regions;
+
+	if (self->video < 0)
+		SKIP(return, "no vivid with this kind of node");
+	regions = read_number(SYSFS "regions");
+	ASSERT_EQ(0, queue_twice(self->video, type, self->rw, self->picture));
+	ASSERT_EQ(0, unlink_name(self->dev, "frame"));
+	close(self->rw);
+	close(self->ro);
+	EXPECT_EQ(regions, read_number(SYSFS "regions"));
+	ASSERT_EQ(0, xioctl(self->video, VIDIOC_STREAMON, &type));
+	EXPECT_LE(0, dequeue(self->video, type));
+	EXPECT_EQ(0, xioctl(self->video, VIDIOC_STREAMOFF, &type));
+	close(self->video);
+	EXPECT_EQ(regions - 1, read_number(SYSFS "regions"));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Many at the same names at once, and some of them killed. */
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "util.h"
+
+#define PROCESSES 4
+#define THREADS 2
+#define NAMES 6
+#define SECONDS 6
+
+/* What the processes find wrong. */
+static volatile int *wrong;
+
+struct worker {
+	unsigned int seed;
+	int dev;
+};
+
+/* Each region's first word is zero or its id, whoever wrote it. */
+static void use(int dev, int fd, bool write)
+{
+	__u64 id = id_of(dev, fd), seen;
+	volatile __u64 *mem;
+
+	mem = map(fd, PAGE, write ? RW : PROT_READ);
+	if (mem == MAP_FAILED)
+		return;
+	seen = *mem;
+	if (seen && seen != id)
+		__atomic_add_fetch(wrong, 1, __ATOMIC_RELAXED);
+	if (write)
+		*mem = id;
+	munmap((void *)mem, PAGE);
+}
+
+/* Is this an errno that the call may have when others are at work? */
+static void expect_errno(int ret, int expected)
+{
+	if (ret < 0 && ret != -expected && ret != -ENOMEM && ret != -EDQUOT) {
+		ksft_print_msg("unexpected errno: %s\n", strerror(-ret));
+		__atomic_add_fetch(wrong, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void act(struct worker *worker)
+{
+	static const __u64 sizes[] = { 1, 3 * PAGE, 2 * MIB, 2 * MIB + PAGE, 4 * MIB };
+	struct tshare_list_entry entries[4];
+	struct tshare_create args;
+	char name[8];
+	int ret;
+
+	sprintf(name, "s%d", rand_r(&worker->seed) % NAMES);
+	switch (rand_r(&worker->seed) % 8) {
+	case 0:
+	case 1:
+		args = create_args(sizes[rand_r(&worker->seed) % ARRAY_SIZE(sizes)], name);
+		if (!(rand_r(&worker->seed) % 4))
+			args.flags = TSHARE_CREATE_PERSIST;
+		ret = do_create(worker->dev, &args);
+		expect_errno(ret, EEXIST);
+		if (ret >= 0) {
+			use(worker->dev, ret, true);
+			close(ret);
+		}
+		break;
+	case 2:
+	case 3:
+	case 4:
+		ret = open_name(worker->dev, name, TSHARE_OPEN_WRITE);
+		expect_errno(ret, ENOENT);
+		if (ret >= 0) {
+			use(worker->dev, ret, rand_r(&worker->seed) % 2);
+			close(ret);
+		}
+		break;
+	case 5:
+		expect_errno(unlink_name(worker->dev, name), ENOENT);
+		break;
+	case 6:
+		expect_errno(do_list(worker->dev, TSHARE_LIST_ALL, entries, 4), 0);
+		break;
+	default:
+		close(worker->dev);
+		worker->dev = open_device();
+		expect_errno(worker->dev, 0);
+	}
+}
+
+static void *work(void *arg)
+{
+	struct worker worker = { .seed = (uintptr_t)arg, .dev = open_device() };
+
+	for (;;)
+		act(&worker);
+	return NULL;
+}
+
+static pid_t start(unsigned int seed)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+	int i;
+
+	if (pid)
+		return pid;
+	for (i = 1; i < THREADS; i++)
+		if (pthread_create(&thread, NULL, work, (void *)(uintptr_t)(seed * 31 + i)))
+			_exit(1);
+	work((void *)(uintptr_t)seed);
+	_exit(1);
+}
+
+TEST(killed_processes_leave_nothing_behind)
+{
+	struct counters before = count_all();
+	time_t end = time(NULL) + SECONDS;
+	unsigned int seed = 1, kills = 0;
+	pid_t pids[PROCESSES];
+	int dev = open_device(), i;
+	char name[8];
+
+	ASSERT_LE(0, dev);
+	wrong = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, wrong);
+	for (i = 0; i < PROCESSES; i++)
+		pids[i] = start(seed++);
+	while (time(NULL) < end) {
+		i = rand_r(&seed) % PROCESSES;
+		usleep(rand_r(&seed) % 40000);
+		kill(pids[i], SIGKILL);
+		ASSERT_EQ(pids[i], waitpid(pids[i], NULL, 0));
+		pids[i] = start(seed++);
+		kills++;
+	}
+	for (i = 0; i < PROCESSES; i++) {
+		kill(pids[i], SIGKILL);
+		ASSERT_EQ(pids[i], waitpid(pids[i], NULL, 0));
+	}
+	for (i = 0; i < NAMES; i++) {
+		sprintf(name, "s%d", i);
+		unlink_name(dev, name);
+	}
+	ksft_print_msg("%u processes killed\n", kills);
+	EXPECT_EQ(0, *wrong);
+	EXPECT_TRUE(counters_return_to(before));
+}
+
+/* Regions which are large enough to be searched for, until killed. */
+static int search_on_and_on(void *arg)
+{
+	int dev = open_device(), fd;
+
+	(void)arg;
+	for (;;) {
+		fd = create(dev, 128 * MIB, NULL);
+		if (fd >= 0)
+			close(fd);
+	}
+	return 0;
+}
+
+TEST(killed_searches_leave_nothing_behind)
+{
+	struct counters before = count_all();
+	unsigned int seed = 1;
+	int i;
+
+	for (i = 0; i < 30; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(search_on_and_on(NULL));
+		usleep(rand_r(&seed) % 100000);
+		kill(pid, SIGKILL);
+		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	}
+	EXPECT_TRUE(counters_return_to(before));
+}
+
+TEST(two_searches_at_once_both_end)
+{
+	int dev = open_device(), i, status;
+	pid_t pids[2];
+
+	ASSERT_LE(0, dev);
+	for (i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			int fd, round;
+
+			for (round = 0; round < 10; round++) {
+				fd = create(dev, 32 * MIB, NULL);
+				if (fd < 0)
+					_exit(1);
+				close(fd);
+			}
+			_exit(0);
+		}
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(pids[i], waitpid(pids[i], &status, 0));
+		EXPECT_EQ(0, status);
+	}
+}
+
+TEST_HARNESS_MAIN
