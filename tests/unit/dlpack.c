@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+/* Exports as DLPack, on whichever backend. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <tshare-dlpack.h>
+
+#include "util.h"
+
+static const int64_t shape_2x3[] = { 2, 3 };
+
+static struct tshare_tensor *new_tensor(struct tshare_dtype dtype, int32_t ndim,
+					const int64_t *shape)
+{
+	struct tshare_tensor *tensor;
+
+	CHECK(!tshare_tensor_create(ctx, NULL, dtype, ndim, shape, NULL, &tensor));
+	return tensor;
+}
+
+/* Exports @tensor, and leaves its only reference with the result. */
+static DLManagedTensorVersioned *export(struct tshare_tensor *tensor)
+{
+	DLManagedTensorVersioned *managed;
+
+	CHECK(!tshare_tensor_to_dlpack(tensor, &managed));
+	tshare_tensor_unref(tensor);
+	return managed;
+}
+
+TEST(version_is_that_of_the_header)
+{
+	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_INT8, 2, shape_2x3));
+
+	CHECK(managed->version.major == DLPACK_MAJOR_VERSION);
+	CHECK(managed->version.minor == DLPACK_MINOR_VERSION);
+	managed->deleter(managed);
+}
+
+TEST(export_describes_the_tensor)
+{
+	struct tshare_tensor *tensor = new_tensor(TSHARE_FLOAT32, 2, shape_2x3);
+	void *data = tshare_tensor_data(tensor);
+	DLManagedTensorVersioned *managed = export(tensor);
+	DLTensor *dl = &managed->dl_tensor;
+
+	CHECK(dl->data == data);
+	CHECK(dl->byte_offset == 0);
+	CHECK(dl->device.device_type == kDLCPU && dl->device.device_id == 0);
+	CHECK(dl->dtype.code == kDLFloat && dl->dtype.bits == 32 && dl->dtype.lanes == 1);
+	CHECK(dl->ndim == 2);
+	CHECK(dl->shape[0] == 2 && dl->shape[1] == 3);
+	CHECK(dl->strides[0] == 3 && dl->strides[1] == 1);
+	CHECK(managed->flags == 0);
+	managed->deleter(managed);
+}
+
+TEST(an_offset_is_in_the_pointer)
+{
+	struct tshare_spec spec = { NULL, TSHARE_UINT8, 2, shape_2x3, NULL, 100 };
+	DLManagedTensorVersioned *managed;
+	struct tshare_region *region;
+	struct tshare_tensor *tensor;
+
+	CHECK(!tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region));
+	CHECK(!tshare_region_tensor(region, 0, &tensor));
+	managed = export(tensor);
+	CHECK(managed->dl_tensor.data == (char *)tshare_region_data(region) + 100);
+	CHECK(managed->dl_tensor.byte_offset == 0);
+	managed->deleter(managed);
+	tshare_region_unref(region);
+}
+
+TEST(strides_are_kept)
+{
+	const int64_t strides[] = { -3, 1 };
+	struct tshare_spec spec = { NULL, TSHARE_UINT8, 2, shape_2x3, strides, 64 };
+	DLManagedTensorVersioned *managed;
+	struct tshare_region *region;
+	struct tshare_tensor *tensor;
+
+	CHECK(!tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region));
+	CHECK(!tshare_region_tensor(region, 0, &tensor));
+	tshare_region_unref(region);
+	managed = export(tensor);
+	CHECK(managed->dl_tensor.strides[0] == -3 && managed->dl_tensor.strides[1] == 1);
+	managed->deleter(managed);
+}
+
+TEST(a_scalar_has_no_strides)
+{
+	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_FLOAT64, 0, NULL));
+
+	CHECK(managed->dl_tensor.ndim == 0);
+	CHECK(!managed->dl_tensor.strides);
+	CHECK(managed->dl_tensor.data);
+	managed->deleter(managed);
+}
+
+TEST(no_elements_have_no_address)
+{
+	const int64_t shape[] = { 3, 0 };
+	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_FLOAT64, 2, shape));
+
+	CHECK(!managed->dl_tensor.data);
+	CHECK(managed->dl_tensor.strides);
+	managed->deleter(managed);
+}
+
+TEST(an_export_keeps_the_memory)
+{
+	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_INT8, 2, shape_2x3));
+
+	close_context();
+	memset(managed->dl_tensor.data, 1, 6);
+	managed->deleter(managed);
+}
+
+TEST(exports_of_a_tensor_are_independent)
+{
+	struct tshare_tensor *tensor = new_tensor(TSHARE_INT8, 2, shape_2x3);
+	DLManagedTensorVersioned *one, *two;
+
+	CHECK(!tshare_tensor_to_dlpack(tensor, &one));
+	CHECK(!tshare_tensor_to_dlpack(tensor, &two));
+	tshare_tensor_unref(tensor);
+	one->dl_tensor.shape[0] = 99;
+	one->deleter(one);
+	CHECK(two->dl_tensor.shape[0] == 2);
+	two->deleter(two);
+}
+
+static void *call_deleter(void *data)
+{
+	DLManagedTensorVersioned *managed = data;
+
+	managed->deleter(managed);
+	return NULL;
+}
+
+TEST(the_deleter_may_be_called_from_any_thread)
+{
+	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_INT8, 2, shape_2x3));
+	pthread_t thread;
+
+	close_context();
+	CHECK(!pthread_create(&thread, NULL, call_deleter, managed));
+	CHECK(!pthread_join(thread, NULL));
+}
+
+/* A tensor of its own name, opened read-only. */
+static struct tshare_tensor *open_readonly(const char *name)
+{
+	struct tshare_tensor *tensor, *reader;
+
+	CHECK(!tshare_tensor_create(ctx, name, TSHARE_INT8, 2, shape_2x3, NULL, &tensor));
+	CHECK(!tshare_tensor_open(ctx, name, TSHARE_READONLY, &reader));
+	tshare_tensor_unref(tensor);
+	return reader;
+}
+
+TEST(readonly_tensors_say_so)
+{
+	DLManagedTensorVersioned *managed = export(open_readonly(unique("dlpack")));
+
+	CHECK(managed->flags == DLPACK_FLAG_BITMASK_READ_ONLY);
+	managed->deleter(managed);
+}
+
+TEST(the_legacy_form_refuses_readonly_tensors)
+{
+	struct tshare_tensor *tensor = open_readonly(unique("legacy"));
+	DLManagedTensor *managed;
+
+	CHECK(tshare_tensor_to_dlpack_legacy(tensor, &managed) == -EACCES);
+	CHECK(error_says("read-only"));
+	tshare_tensor_unref(tensor);
+}
+
+TEST(the_legacy_form_describes_the_tensor)
+{
+	struct tshare_tensor *tensor = new_tensor(TSHARE_UINT16, 2, shape_2x3);
+	void *data = tshare_tensor_data(tensor);
+	DLManagedTensor *managed;
+
+	CHECK(!tshare_tensor_to_dlpack_legacy(tensor, &managed));
+	tshare_tensor_unref(tensor);
+	CHECK(managed->dl_tensor.data == data);
+	CHECK(managed->dl_tensor.ndim == 2);
+	CHECK(managed->dl_tensor.shape[1] == 3 && managed->dl_tensor.strides[0] == 3);
+	CHECK(managed->dl_tensor.dtype.code == kDLUInt && managed->dl_tensor.dtype.bits == 16);
+	managed->deleter(managed);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What only the backend on POSIX shared memory has: files, which anybody who
+ * may write to them can damage. In a directory of its own, where the tests know
+ * each file.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util.h"
+
+/*
+ * The format, written down a second time: a change of it that isn't meant makes
+ * these tests fail.
+ */
+struct header {
+	char magic[8];
+	uint32_t version;
+	uint32_t flags;
+	uint64_t id;
+	uint64_t size;
+	uint64_t data_offset;
+	uint32_t mode;
+	uint32_t desc_count;
+	uint32_t desc_size;
+	uint32_t reserved;
+	char name[128];
+};
+
+struct descriptor {
+	uint64_t byte_offset;
+	uint8_t dtype[4];
+	uint32_t ndim;
+	uint32_t flags;
+	uint32_t reserved[3];
+	int64_t shape[32];
+	int64_t strides[32];
+	char name[128];
+};
+
+static char directory[] = "/dev/shm/tshare-test-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+	static char path[512];
+
+	snprintf(path, sizeof(path), "%s/tshare.%s", directory, name);
+	return path;
+}
+
+static bool has_file(const char *name)
+{
+	struct stat st;
+
+	return !lstat(path_of(name), &st);
+}
+
+/* A named region of a page with one tensor, 4 x 8 uint8, whose maker lives. */
+static struct tshare_region *new_victim(const char *name)
+{
+	static const int64_t shape[] = { 4, 8 };
+	struct tshare_spec spec = { "t", TSHARE_UINT8, 2, shape, NULL, 0 };
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, name, 0, &spec, 1, NULL, &region));
+	return region;
+}
+
+static void write_at(const char *name, off_t offset, const void *bytes, size_t size)
+{
+	int fd = open(path_of(name), O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK(pwrite(fd, bytes, size, offset) == (ssize_t)size);
+	close(fd);
+}
+
+static int open_error(const char *name)
+{
+	struct tshare_region *region;
+	int err;
+
+	err = tshare_region_open(ctx, name, 0, &region);
+	if (!err)
+		tshare_region_unref(region);
+	return err;
+}
+
+/* Overwrites bytes of a fresh region's file; what opening it then gives. */
+static int damage(off_t offset, const void *bytes, size_t size)
+{
+	struct tshare_region *region = new_victim("victim");
+	int err;
+
+	write_at("victim", offset, bytes, size);
+	err = open_error("victim");
+	CHECK(!tshare_unlink(ctx, "victim"));
+	tshare_region_unref(region);
+	return err;
+}
+
+static int damage32(off_t offset, uint32_t value)
+{
+	return damage(offset, &value, sizeof(value));
+}
+
+static int damage64(off_t offset, uint64_t value)
+{
+	return damage(offset, &value, sizeof(value));
+}
+
+#define HEADER(member) offsetof(struct header, member)
+#define DESC(member) (sizeof(struct header) + offsetof(struct descriptor, member))
+
+TEST(undamaged_files_are_taken)
+{
+	CHECK(!damage32(HEADER(version), 1));
+	CHECK(!damage32(HEADER(desc_count), 1));
+	CHECK(!damage64(DESC(shape[0]), 4));
+}
+
+TEST(the_magic_is_checked)
+{
+	CHECK(damage(HEADER(magic), "T", 1) == -EPROTO);
+	CHECK(error_says("damaged"));
+}
+
+TEST(the_version_is_checked)
+{
+	CHECK(damage32(HEADER(version), 0) == -EPROTO);
+	CHECK(damage32(HEADER(version), 2) == -EPROTO);
+}
+
+TEST(flags_and_reserved_members_are_checked)
+{
+	CHECK(damage32(HEADER(flags), 2) == -EPROTO);
+	CHECK(damage32(HEADER(reserved), 1) == -EPROTO);
+}
+
+TEST(the_size_is_checked)
+{
+	CHECK(damage64(HEADER(size), 0) == -EPROTO);
+	CHECK(damage64(HEADER(size), 1) == -EPROTO);
+	CHECK(damage64(HEADER(size), 8192) == -EPROTO);
+	CHECK(damage64(HEADER(size), -4096) == -EPROTO);
+	CHECK(damage64(HEADER(size), 1ULL << 63) == -EPROTO);
+}
+
+TEST(the_place_of_the_data_is_checked)
+{
+	CHECK(damage64(HEADER(data_offset), 0) == -EPROTO);
+	CHECK(damage64(HEADER(data_offset), 1) == -EPROTO);
+	CHECK(damage64(HEADER(data_offset), 8192) == -EPROTO);
+	CHECK(damage64(HEADER(data_offset), -4096) == -EPROTO);
+}
+
+TEST(the_mode_is_checked)
+{
+	CHECK(damage32(HEADER(mode), 01000) == -EPROTO);
+}
+
+TEST(the_number_of_descriptors_is_checked)
+{
+	CHECK(damage32(HEADER(desc_count), TSHARE_TENSOR_LIMIT + 1) == -EPROTO);
+	CHECK(damage32(HEADER(desc_count), UINT32_MAX) == -EPROTO);
+	/* So many that they would reach into the data. */
+	CHECK(damage32(HEADER(desc_count), 7) == -EPROTO);
+	CHECK(damage32(HEADER(desc_size), sizeof(struct descriptor) - 1) == -EPROTO);
+}
+
+TEST(the_name_is_checked)
+{
+	char endless[128];
+
+	memset(endless, 'n', sizeof(endless));
+	CHECK(damage(HEADER(name), "other", 6) == -EPROTO);
+	CHECK(damage(HEADER(name), endless, sizeof(endless)) == -EPROTO);
+}
+
+TEST(descriptors_are_checked)
+{
+	CHECK(damage64(DESC(byte_offset), 4096) == -EPROTO);
+	CHECK(damage(DESC(dtype[1]), "\0", 1) == -EPROTO);
+	CHECK(damage(DESC(dtype[2]), "\0\0", 2) == -EPROTO);
+	CHECK(damage32(DESC(ndim), 33) == -EPROTO);
+	CHECK(damage32(DESC(flags), 1) == -EPROTO);
+	CHECK(damage32(DESC(reserved[2]), 1) == -EPROTO);
+	CHECK(damage64(DESC(shape[0]), -1) == -EPROTO);
+	CHECK(damage64(DESC(shape[0]), 1 << 20) == -EPROTO);
+	CHECK(damage64(DESC(shape[31]), 1) == -EPROTO);
+	CHECK(damage64(DESC(strides[0]), 1 << 20) == -EPROTO);
+	CHECK(damage64(DESC(strides[0]), -1) == -EPROTO);
+	CHECK(error_says("damaged"));
+}
+
+TEST(truncated_files_are_refused)
+{
+	static const off_t sizes[] = { 0, 1, sizeof(struct header) - 1, sizeof(struct header),
+				       4096, 8191 };
+	struct tshare_region *region;
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		region = new_victim("short");
+		CHECK(!truncate(path_of("short"), sizes[i]));
+		CHECK(open_error("short") == -EPROTO);
+		CHECK(!tshare_unlink(ctx, "short"));
+		tshare_region_unref(region);
+	}
+}
+
+/* Deterministic noise over header and descriptor: nothing that opens may be out of bounds. */
+TEST(random_damage_never_leads_outside)
+{
+	uint64_t noise = 88172645463325252ULL;
+	struct tshare_tensor *tensor;
+	struct tshare_region *region, *opened;
+	unsigned char byte;
+	char last;
+	off_t offset;
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		noise ^= noise << 13;
+		noise ^= noise >> 7;
+		noise ^= noise << 17;
+		offset = noise % (sizeof(struct header) + sizeof(struct descriptor));
+		byte = noise >> 32;
+		region = new_victim("noise");
+		write_at("noise", offset, &byte, 1);
+		if (!tshare_region_open(ctx, "noise", 0, &opened)) {
+			CHECK(tshare_region_size(opened) == 4096);
+			if (!tshare_region_tensor(opened, 0, &tensor)) {
+				last = *(volatile char *)tshare_tensor_data(tensor);
+				(void)last;
+				tshare_tensor_unref(tensor);
+			}
+			tshare_region_unref(opened);
+		}
+		CHECK(!tshare_unlink(ctx, "noise"));
+		tshare_region_unref(region);
+	}
+}
+
+TEST(an_import_checks_the_header_too)
+{
+	struct tshare_region *region = new_victim("import"), *imported;
+	uint64_t size = 1 << 30;
+
+	write_at("import", HEADER(size), &size, sizeof(size));
+	CHECK(tshare_region_import(ctx, tshare_region_fd(region), 0, &imported) == -EPROTO);
+	write_at("import", HEADER(magic), "T", 1);
+	CHECK(tshare_region_import(ctx, tshare_region_fd(region), 0, &imported) == -EINVAL);
+	tshare_region_unref(region);
+}
+
+TEST(links_are_not_followed)
+{
+	struct tshare_region *region = new_victim("target"), *other;
+	char target[sizeof(directory) + 16];
+
+	snprintf(target, sizeof(target), "%s/tshare.target", directory);
+	CHECK(!symlink(target, path_of("link")));
+	CHECK(open_error("link") == -EPROTO);
+	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
+	CHECK(!tshare_unlink(ctx, "link"));
+	CHECK(has_file("target"));
+	tshare_region_unref(region);
+}
+
+TEST(what_is_no_file_is_refused)
+{
+	CHECK(!mkfifo(path_of("pipe"), 0600));
+	CHECK(open_error("pipe") == -EPROTO);
+	CHECK(!unlink(path_of("pipe")));
+	CHECK(!mkdir(path_of("folder"), 0700));
+	CHECK(open_error("folder") == -EPROTO);
+	CHECK(!rmdir(path_of("folder")));
+}
+
+TEST(foreign_files_are_left_alone)
+{
+	struct tshare_region *region;
+	int fd = open(path_of("foreign"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	CHECK(write(fd, "not a region", 12) == 12);
+	close(fd);
+	CHECK(tshare_region_create(ctx, "foreign", 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(has_file("foreign"));
+	CHECK(!unlink(path_of("foreign")));
+}
+
+static int create_and_be_killed(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!tshare_ctx_new(&own) && !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static void leave_dead(char *name)
+{
+	CHECK(in_child(create_and_be_killed, name) == -1);
+	CHECK(has_file(name));
+}
+
+static int ignore(const struct tshare_region_info *info, void *data)
+{
+	(void)info;
+	(void)data;
+	return 0;
+}
+
+TEST(list_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-listed";
+
+	leave_dead(name);
+	CHECK(!tshare_list(ctx, ignore, NULL));
+	CHECK(!has_file(name));
+}
+
+TEST(open_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-opened";
+
+	leave_dead(name);
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(!has_file(name));
+}
+
+TEST(unlink_does_not_find_what_the_dead_have_left)
+{
+	char name[] = "dead-unlinked";
+
+	leave_dead(name);
+	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(!has_file(name));
+}
+
+static int become_and_create(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || !become(USER_ONE))
+		return 2;
+	return tshare_region_create(own, name, 1, NULL, 0, NULL, &region) == -EEXIST &&
+	       strstr(tshare_last_error(), "only its user can remove it") ? 0 : 1;
+}
+
+static int leave_readable(void *name)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	options.mode = 0666;
+	if (!tshare_ctx_new(&own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+TEST(create_tells_of_a_dead_name_that_only_another_user_can_remove)
+{
+	char name[] = "dead-other";
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	CHECK(in_child(leave_readable, name) == -1);
+	CHECK(!in_child(become_and_create, name));
+	CHECK(!chmod(directory, 0700));
+	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+}
+
+TEST(the_context_removes_its_files)
+{
+	struct tshare_region *region = new_victim("closed");
+
+	CHECK(has_file("closed"));
+	tshare_region_unref(region);
+	close_context();
+	CHECK(!has_file("closed"));
+}
+
+TEST(a_file_has_the_regions_mode_whatever_the_umask)
+{
+	mode_t before = umask(0777);
+	struct tshare_region *region = new_region_mode("mode", 0644);
+	struct stat st;
+
+	umask(before);
+	CHECK(!stat(path_of("mode"), &st));
+	CHECK((st.st_mode & 07777) == 0644);
+	tshare_region_unref(region);
+}
+
+TEST(unnamed_regions_cannot_be_resized)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	CHECK(ftruncate(tshare_region_fd(region), 0) < 0 && errno == EPERM);
+	CHECK(ftruncate(tshare_region_fd(region), 1 << 20) < 0 && errno == EPERM);
+	tshare_region_unref(region);
+}
+
+TEST(memory_is_allocated_at_once)
+{
+	struct tshare_region *region;
+	struct stat st;
+
+	CHECK(!tshare_region_create(ctx, "full", 1 << 20, NULL, 0, NULL, &region));
+	CHECK(!fstat(tshare_region_fd(region), &st));
+	CHECK(st.st_blocks * 512 >= 1 << 20);
+	tshare_region_unref(region);
+}
+
+TEST(regions_beyond_the_limits_have_no_memory)
+{
+	struct tshare_limits limits;
+	struct tshare_region *region;
+
+	CHECK(!tshare_ctx_limits(ctx, &limits));
+	CHECK(tshare_region_create(ctx, "huge", limits.bytes_limit + 4096, NULL, 0, NULL,
+				   &region) == -ENOMEM);
+	CHECK(tshare_region_create(ctx, NULL, 1ULL << 44, NULL, 0, NULL, &region) == -ENOMEM);
+	CHECK(!has_file("huge"));
+}
+
+TEST(memory_of_names_that_others_unlinked_is_given_back)
+{
+	char name[32];
+	struct stat st;
+	int i, fd, found = 0;
+
+	for (i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "swept-%d", i);
+		tshare_region_unref(new_region(name));
+		CHECK(!unlink(path_of(name)));
+	}
+	/* Only the last one's lock may still be held. */
+	for (fd = 0; fd < 1024; fd++)
+		found += !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink &&
+			 st.st_size == 8192;
+	CHECK(found <= 1);
+}
+
+TEST(a_relative_directory_is_refused)
+{
+	struct tshare_ctx *other;
+
+	CHECK(!setenv("TSHARE_SHM_DIR", "relative", 1));
+	CHECK(tshare_ctx_new_backend("shm", &other) == -EINVAL);
+	CHECK(!setenv("TSHARE_SHM_DIR", directory, 1));
+	CHECK(error_says("TSHARE_SHM_DIR"));
+}
+
+TEST(without_the_directory_there_is_no_backend)
+{
+	struct tshare_ctx *other;
+
+	CHECK(!setenv("TSHARE_SHM_DIR", "/nonexistent", 1));
+	CHECK(tshare_ctx_new_backend("shm", &other) == -ENODEV);
+	CHECK(!setenv("TSHARE_SHM_DIR", directory, 1));
+}
+
+int main(void)
+{
+	int status;
+
+	if (!mkdtemp(directory) || setenv("TSHARE_SHM_DIR", directory, 1) ||
+	    setenv("TSHARE_BACKEND", "shm", 1))
+		return 1;
+	status = tap_main(open_context, close_context);
+	if (rmdir(directory))
+		printf("# %s is not empty\n", directory);
+	return status;
+}
