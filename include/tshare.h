@@ -140,7 +140,8 @@ int tshare_dtype_name(struct tshare_dtype dtype, char *name);
  * @ctx: where to store it
  *
  * Tries /dev/tshare, then POSIX shared memory. TSHARE_BACKEND=kmod or shm in
- * the environment forces one.
+ * the environment forces one. TSHARE_SHM_DIR, an absolute path, is where shm
+ * keeps named regions instead of /dev/shm.
  *
  * The names of regions created in a context go when the context does: at the
  * last unref (of the context and of all that was made in it), at exit, and

@@ -296,12 +296,10 @@ static bool is_still_called(int dir, const char *file, int fd)
 	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
-static enum name_state reap_file(int dir, const char *file, int fd)
+/* Removes the name of an open file unless somebody has its LIFE lock. */
+static enum name_state remove_unlocked(int dir, const char *file, int fd)
 {
-	struct shm_head head;
-	size_t length;
-
-	if (read_head(fd, &head, &length) || is_alive(fd, &head.header))
+	if (is_locked(fd, LIFE))
 		return NAME_TAKEN;
 	if (!take_lock(fd, REAP))
 		return NAME_BUSY;
@@ -313,13 +311,16 @@ static enum name_state reap_file(int dir, const char *file, int fd)
 /* Removes a name whose maker is dead. */
 static enum name_state reap(int dir, const char *file)
 {
-	enum name_state state;
+	enum name_state state = NAME_TAKEN;
+	struct shm_head head;
+	size_t length;
 	int fd;
 
 	fd = open_file(dir, file, O_RDWR);
 	if (fd < 0)
 		return fd == -ENOENT ? NAME_GONE : NAME_TAKEN;
-	state = reap_file(dir, file, fd);
+	if (!read_head(fd, &head, &length) && !(head.header.flags & SHM_PERSIST))
+		state = remove_unlocked(dir, file, fd);
 	close(fd);
 	return state;
 }
@@ -330,6 +331,26 @@ static void drop_name(struct shm_session *session, struct shm_name *name)
 	TAILQ_REMOVE(&session->names, name, entry);
 	close(name->fd);
 	free(name);
+}
+
+/*
+ * Ends a name together with its session, whatever a peer has made of the
+ * header. After fork() another process may have the lock: then the name stays.
+ */
+static void end_name(struct shm_session *session, struct shm_name *name)
+{
+	char file[FILE_NAME_LEN];
+	bool ours;
+	int fd;
+
+	stpcpy(file, name->file);
+	fd = open_file(session->dir, file, O_RDWR);
+	ours = fd >= 0 && is_still_called(session->dir, file, name->fd);
+	drop_name(session, name);
+	if (ours)
+		remove_unlocked(session->dir, file, fd);
+	if (fd >= 0)
+		close(fd);
 }
 
 static bool is_unlinked(int fd)
@@ -438,15 +459,10 @@ static int shm_open_session(void **opened)
 static void shm_close(void *closing)
 {
 	struct shm_session *session = closing;
-	char file[FILE_NAME_LEN];
 	struct shm_name *name;
 
-	/* After fork() another process may have the lock: then the name is no dead one, and stays. */
-	while ((name = TAILQ_FIRST(&session->names))) {
-		memcpy(file, name->file, sizeof(file));
-		drop_name(session, name);
-		reap(session->dir, file);
-	}
+	while ((name = TAILQ_FIRST(&session->names)))
+		end_name(session, name);
 	pthread_mutex_destroy(&session->lock);
 	close(session->dir);
 	free(session);

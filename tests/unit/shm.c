@@ -396,6 +396,16 @@ TEST(the_context_removes_its_files)
 	CHECK(!has_file("closed"));
 }
 
+TEST(the_context_removes_files_that_others_have_damaged)
+{
+	struct tshare_region *region = new_victim("damaged");
+
+	write_at("damaged", HEADER(magic), "T", 1);
+	tshare_region_unref(region);
+	close_context();
+	CHECK(!has_file("damaged"));
+}
+
 TEST(a_file_has_the_regions_mode_whatever_the_umask)
 {
 	mode_t before = umask(0777);
@@ -485,7 +495,9 @@ int main(void)
 	    setenv("TSHARE_BACKEND", "shm", 1))
 		return 1;
 	status = tap_main(open_context, close_context);
-	if (rmdir(directory))
-		printf("# %s is not empty\n", directory);
+	if (rmdir(directory)) {
+		printf("# %s: %s\n", directory, strerror(errno));
+		status = 1;
+	}
 	return status;
 }
