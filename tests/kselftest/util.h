@@ -48,6 +48,8 @@
 
 static void __attribute__((constructor)) gate(void)
 {
+	/* A test ends with _exit(), which would drop what is buffered. */
+	setlinebuf(stdout);
 	if (geteuid())
 		ksft_exit_skip("must be root\n");
 	if (access(DEVICE, R_OK | W_OK))
@@ -267,8 +269,7 @@ static inline bool zeroed(const void *mem, size_t size)
 
 /* What the module counts: what of its own is alive. */
 struct counters {
-	long regions, exports, names, bytes;
-	int fds;
+	long regions, exports, names, bytes, fds;
 };
 
 static inline long read_number(const char *path)
@@ -284,9 +285,10 @@ static inline long read_number(const char *path)
 	return value;
 }
 
-static inline int open_fds(void)
+static inline long open_fds(void)
 {
-	int fd, count = 0;
+	long count = 0;
+	int fd;
 
 	for (fd = 0; fd < 1024; fd++)
 		count += fcntl(fd, F_GETFD) >= 0;
