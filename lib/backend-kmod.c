@@ -121,14 +121,15 @@ static int fail_create(int err, const struct backend_request *request)
 {
 	switch (err) {
 	case -EDQUOT:
-		return tshare_fail(err, "size: with %" PRIu64 " bytes more, RLIMIT_MEMLOCK or a limit of the module is exceeded",
+		return tshare_fail(err,
+				   "size: %" PRIu64 " bytes exceed RLIMIT_MEMLOCK or the module",
 				   request->size);
 	case -ENOMEM:
 		return tshare_fail(err, "size: no contiguous run of %" PRIu64 " bytes",
 				   request->size);
 	case -EINVAL:
 		if (request->node != TSHARE_ANY_NODE)
-			return tshare_fail(err, "options.node: %" PRId32 " is not online, or an argument is malformed",
+			return tshare_fail(err, "options.node: %" PRId32 " is not online",
 					   request->node);
 		return tshare_fail(err, DEVICE ": create: refused as malformed");
 	default:

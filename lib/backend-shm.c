@@ -44,8 +44,8 @@
 #include "error.h"
 #include "layout.h"
 
-#define DEFAULT_DIR "/dev/shm"
-#define FILE_PREFIX "tshare."
+#define DEFAULT_DIR   "/dev/shm"
+#define FILE_PREFIX   "tshare."
 #define FILE_NAME_LEN (sizeof(FILE_PREFIX) - 1 + TSHARE_NAME_LEN)
 
 #define SHM_MAGIC   "tshare\r\n"
@@ -66,7 +66,7 @@
 #define SWEEP_BATCH 64
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U	/* Linux 6.3 */
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
 #endif
 
 enum shm_lock { LIFE = 0, REAP = 1 };
@@ -76,7 +76,7 @@ struct shm_header {
 	char magic[8];
 	uint32_t version;
 	uint32_t flags;
-	uint64_t id;		/* random */
+	uint64_t id; /* random */
 	uint64_t size;
 	uint64_t data_offset;
 	uint32_t mode;
@@ -97,7 +97,7 @@ struct shm_head {
 /* A name that the session holds. */
 struct shm_name {
 	TAILQ_ENTRY(shm_name) entry;
-	int fd;			/* has the LIFE lock */
+	int fd; /* has the LIFE lock */
 	char file[FILE_NAME_LEN];
 };
 
@@ -105,7 +105,7 @@ struct shm_session {
 	int dir;
 	uint32_t page_size;
 	uint32_t huge_page_size;
-	pthread_mutex_t lock;	/* of @names */
+	pthread_mutex_t lock; /* of @names */
 	TAILQ_HEAD(shm_name_list, shm_name) names;
 };
 
@@ -201,11 +201,12 @@ static int check_header(const struct shm_header *header, int fd)
 		return damaged("number or size of descriptors");
 	if (!header->size || header->size & mask)
 		return damaged("size");
-	if (header->data_offset & mask || header->data_offset < sizeof(*header) +
-	    (uint64_t)header->desc_count * header->desc_size)
+	if (header->data_offset & mask ||
+	    header->data_offset <
+		    sizeof(*header) + (uint64_t)header->desc_count * header->desc_size)
 		return damaged("place of the data");
-	if (__builtin_add_overflow(header->data_offset, header->size, &end) ||
-	    file_size < 0 || end > (uint64_t)file_size)
+	if (__builtin_add_overflow(header->data_offset, header->size, &end) || file_size < 0 ||
+	    end > (uint64_t)file_size)
 		return damaged("the file is too short");
 	if (tshare_name_check(header->name, NULL))
 		return damaged("name");
@@ -282,10 +283,10 @@ static bool owner_may(int fd, const struct shm_header *header, uint32_t access)
 /* Names */
 
 enum name_state {
-	NAME_GONE,	/* there is none now, or another one than a moment ago */
-	NAME_TAKEN,	/* by a living maker, a persistent region, or a file that isn't ours */
-	NAME_BUSY,	/* somebody is just removing it */
-	NAME_STUCK,	/* dead, but not ours to remove */
+	NAME_GONE,  /* there is none now, or another one than a moment ago */
+	NAME_TAKEN, /* by a living maker, a persistent region, or a file that isn't ours */
+	NAME_BUSY,  /* somebody is just removing it */
+	NAME_STUCK, /* dead, but not ours to remove */
 };
 
 static bool is_still_called(int dir, const char *file, int fd)
@@ -515,7 +516,7 @@ static int shm_limits(void *opened, struct tshare_limits *limits)
 		.page_size = session->page_size,
 		.huge_page_size = session->huge_page_size,
 	};
-	if (!vfs.f_blocks) {	/* a tmpfs without limit */
+	if (!vfs.f_blocks) { /* a tmpfs without limit */
 		limits->bytes_limit = UINT64_MAX;
 		limits->region_bytes_max = available;
 		return 0;
@@ -523,7 +524,7 @@ static int shm_limits(void *opened, struct tshare_limits *limits)
 	limits->bytes_limit = saturating_product(vfs.f_blocks, vfs.f_frsize);
 	limits->bytes_used = saturating_product(vfs.f_blocks - vfs.f_bfree, vfs.f_frsize);
 	unused = saturating_product(vfs.f_bavail, vfs.f_frsize);
-	unused -= unused < session->page_size ? unused : session->page_size;	/* the header */
+	unused -= unused < session->page_size ? unused : session->page_size; /* the header */
 	limits->region_bytes_max = unused < available ? unused : available;
 	return 0;
 }
@@ -533,11 +534,9 @@ static int shm_limits(void *opened, struct tshare_limits *limits)
 static int refuse_unsupported(const struct backend_request *request)
 {
 	if (request->flags & TSHARE_CONTIGUOUS)
-		return tshare_fail(-EOPNOTSUPP,
-				   "options.flags: shm has no contiguous memory (TSHARE_CONTIGUOUS)");
+		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_CONTIGUOUS is not for shm");
 	if (request->flags & TSHARE_DMA32)
-		return tshare_fail(-EOPNOTSUPP,
-				   "options.flags: shm has no memory below 4 GiB (TSHARE_DMA32)");
+		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_DMA32 is not for shm");
 	if (request->node != TSHARE_ANY_NODE)
 		return tshare_fail(-EOPNOTSUPP, "options.node: shm can't choose a NUMA node");
 	return 0;
@@ -656,7 +655,7 @@ static int new_memfd(void)
 	int fd;
 
 	fd = memfd_create("tshare", MFD_CLOEXEC | MFD_NOEXEC_SEAL | MFD_ALLOW_SEALING);
-	if (fd < 0 && errno == EINVAL)	/* before Linux 6.3 */
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
 		fd = memfd_create("tshare", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	return fd < 0 ? tshare_fail(-errno, "region: memfd: %s", strerror(errno)) : fd;
 }
@@ -687,7 +686,7 @@ static int fail_taken(enum name_state state, const char *name)
 {
 	if (state == NAME_STUCK || state == NAME_BUSY)
 		return tshare_fail(-EEXIST,
-				   "name: '%s' was left by a process that is gone, and only its user can remove it",
+				   "name: '%s' is a dead process's; only its user can remove it",
 				   name);
 	return tshare_fail_name(-EEXIST, name);
 }
@@ -877,7 +876,7 @@ static int shm_import(void *opened, int fd, bool readonly, struct backend_region
 	size_t length;
 	int new, err;
 
-	(void)opened;	/* a file tells it all */
+	(void)opened; /* a file tells it all */
 	if (access < 0)
 		return tshare_fail(-errno, "fd: %d is not open", fd);
 	if (read_head(fd, &head, &length))

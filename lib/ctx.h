@@ -14,10 +14,10 @@ struct tshare_ctx {
 	uint32_t page_size;
 	uint32_t huge_page_size;
 
-	pthread_mutex_t log_lock;	/* log_fn and log_data change together */
+	pthread_mutex_t log_lock; /* log_fn and log_data change together */
 	tshare_log_fn log_fn;
 	void *log_data;
-	int log_priority;		/* the least urgent that goes to standard error */
+	int log_priority; /* the least urgent that goes to standard error */
 };
 
 /* The session of @ctx with @backend, or NULL if it has none with that one. */

@@ -10,7 +10,8 @@
 #include "tshare.h"
 
 /* Consumers get a shape and strides of their own: the pointers aren't const. */
-struct export {
+struct export
+{
 	DLManagedTensorVersioned managed;
 	int64_t dims[];
 };

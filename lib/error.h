@@ -7,16 +7,14 @@
  * Stores the thread's error text, "argument: reason", and returns @err, so that
  * a failure is one statement: return tshare_fail(-EINVAL, "size: ...").
  */
-__attribute__((cold, format(printf, 2, 3)))
-int tshare_fail(int err, const char *format, ...);
+int tshare_fail(int err, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
 /* Puts a prefix in front of the text that is there, and returns @err. */
-__attribute__((cold, format(printf, 2, 3)))
-int tshare_fail_within(int err, const char *format, ...);
+int tshare_fail_within(int err, const char *format, ...)
+	__attribute__((cold, format(printf, 2, 3)));
 
 /* As tshare_fail(), with one text for what can be wrong with a region's name on any backend. */
-__attribute__((cold))
-int tshare_fail_name(int err, const char *name);
+int tshare_fail_name(int err, const char *name) __attribute__((cold));
 
 /* Forgets a failure that the caller didn't see, such as that of a backend that was only tried. */
 void tshare_error_clear(void);

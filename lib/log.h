@@ -10,7 +10,7 @@ struct tshare_ctx;
 void tshare_log_init(struct tshare_ctx *ctx);
 void tshare_log_release(struct tshare_ctx *ctx);
 
-__attribute__((format(printf, 3, 4)))
-void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...);
+void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif /* TSHARE_LOG_H */

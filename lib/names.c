@@ -56,8 +56,7 @@ uint32_t *tshare_index_new(const struct tshare_desc *descs, size_t count)
 	return index;
 }
 
-int tshare_index_check_unique(const uint32_t *index, const struct tshare_desc *descs,
-			      size_t count)
+int tshare_index_check_unique(const uint32_t *index, const struct tshare_desc *descs, size_t count)
 {
 	size_t i;
 

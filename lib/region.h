@@ -9,11 +9,11 @@
 struct tshare_region {
 	atomic_uint refs;
 	struct tshare_ctx *ctx;
-	const struct backend_ops *backend;	/* another one than the context's after an import */
+	const struct backend_ops *backend; /* another one than the context's after an import */
 	struct backend_region handle;
 	void *data;
-	bool readonly;				/* the mapping, maybe of a writable descriptor */
-	_Atomic(uint32_t *) index;		/* see names.h; made when first needed */
+	bool readonly;		   /* the mapping, maybe of a writable descriptor */
+	_Atomic(uint32_t *) index; /* see names.h; made when first needed */
 };
 
 #endif /* TSHARE_REGION_H */

@@ -13,7 +13,7 @@
 struct tshare_tensor {
 	atomic_uint refs;
 	struct tshare_region *region;
-	const struct tshare_desc *desc;	/* the region's */
+	const struct tshare_desc *desc; /* the region's */
 	int64_t *strides;		/* in @shape, behind the shape */
 	int64_t shape[];
 };
@@ -40,8 +40,7 @@ static int tensor_new(struct tshare_region *region, size_t index, struct tshare_
 }
 
 TSHARE_EXPORT
-int tshare_region_tensor(struct tshare_region *region, size_t index,
-			 struct tshare_tensor **tensor)
+int tshare_region_tensor(struct tshare_region *region, size_t index, struct tshare_tensor **tensor)
 {
 	size_t count = region->handle.desc_count;
 

@@ -12,15 +12,15 @@
 #include <tshare.h>
 
 /* Exit statuses, as in tshare(1). */
-#define EXIT_OK      0
-#define EXIT_FAILED  1
-#define EXIT_USAGE   2
+#define EXIT_OK	    0
+#define EXIT_FAILED 1
+#define EXIT_USAGE  2
 
 struct verb {
 	const char *name;
 	const char *arguments;
 	const char *summary;
-	const char *options;	/* lines of --help, beyond --help itself */
+	const char *options; /* lines of --help, beyond --help itself */
 	int (*run)(const struct verb *verb, int argc, char **argv);
 };
 
@@ -28,12 +28,11 @@ extern const struct verb verb_info, verb_create, verb_list, verb_show, verb_unli
 	verb_load, verb_unload;
 
 /* Says what is wrong with the command line, and returns EXIT_USAGE. */
-__attribute__((format(printf, 2, 3)))
-int usage_error(const struct verb *verb, const char *format, ...);
+int usage_error(const struct verb *verb, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Says what failed, and returns EXIT_FAILED. */
-__attribute__((format(printf, 1, 2)))
-int failure(const char *format, ...);
+int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints --help and returns EXIT_OK. */
 int help(const struct verb *verb);

@@ -153,8 +153,7 @@ const struct verb verb_exec = {
 	.name = "exec",
 	.arguments = "[OPTION...] [SHAPE DTYPE] -- COMMAND [ARGUMENT...]",
 	.summary = "run a command with a region that lives as long as it",
-	.options = LAYOUT_HELP
-		   "  --name NAME            the region's name\n"
-		   "The command finds the region by $TSHARE_FD and $TSHARE_NAME.\n",
+	.options = LAYOUT_HELP "  --name NAME            the region's name\n"
+			       "The command finds the region by $TSHARE_FD and $TSHARE_NAME.\n",
 	.run = run,
 };

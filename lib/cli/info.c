@@ -20,8 +20,8 @@ static const char *const backends[] = { "kmod", "shm" };
 struct backend_report {
 	const char *name;
 	bool usable;
-	bool used;	/* what tshare_ctx_new() takes */
-	char reason[256];	/* why it isn't usable */
+	bool used;	  /* what tshare_ctx_new() takes */
+	char reason[256]; /* why it isn't usable */
 	struct tshare_limits limits;
 };
 
@@ -29,7 +29,7 @@ struct report {
 	struct utsname kernel;
 	struct stat device;
 	bool has_device;
-	char error[256];	/* why no backend is used */
+	char error[256]; /* why no backend is used */
 	struct backend_report backends[N_BACKENDS];
 };
 

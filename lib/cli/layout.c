@@ -144,7 +144,7 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 	case 'c':
 		layout->options.flags |= TSHARE_CONTIGUOUS;
 		break;
-	default:	/* getopt has said it */
+	default: /* getopt has said it */
 		return EXIT_USAGE;
 	}
 	return EXIT_OK;

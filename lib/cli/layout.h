@@ -15,30 +15,32 @@ struct layout_tensor {
 struct layout {
 	struct layout_tensor *tensors;
 	size_t count;
-	uint64_t size;		/* 0 for what the tensors need */
+	uint64_t size; /* 0 for what the tensors need */
 	struct tshare_options options;
-	const char *name;	/* of the region; NULL for none */
+	const char *name; /* of the region; NULL for none */
 };
 
 /* Lines of --help for the options below. */
-#define LAYOUT_HELP \
-	"  SHAPE                  8x480x640x3, or 'scalar'\n" \
-	"  DTYPE                  uint8, float32, bfloat16, ...\n" \
-	"  --tensor NAME:SHAPE:DTYPE\n" \
-	"                         a tensor of that name; may be repeated\n" \
+#define LAYOUT_HELP                                                               \
+	"  SHAPE                  8x480x640x3, or 'scalar'\n"                     \
+	"  DTYPE                  uint8, float32, bfloat16, ...\n"                \
+	"  --tensor NAME:SHAPE:DTYPE\n"                                           \
+	"                         a tensor of that name; may be repeated\n"       \
 	"  --size BYTES           size of the region; K, M, G and T may follow\n" \
-	"  --mode MODE            permission bits, octal (0600)\n" \
-	"  --node N               NUMA node that the memory must be on\n" \
-	"  --dma32                physical addresses below 4 GiB\n" \
+	"  --mode MODE            permission bits, octal (0600)\n"                \
+	"  --node N               NUMA node that the memory must be on\n"         \
+	"  --dma32                physical addresses below 4 GiB\n"               \
 	"  --contiguous           physically contiguous, or fail\n"
 
-#define LAYOUT_OPTIONS \
-	{ "tensor", required_argument, NULL, 't' }, \
-	{ "size", required_argument, NULL, 's' }, \
-	{ "mode", required_argument, NULL, 'm' }, \
-	{ "node", required_argument, NULL, 'n' }, \
-	{ "dma32", no_argument, NULL, 'd' }, \
+/* clang-format off */
+#define LAYOUT_OPTIONS                                  \
+	{ "tensor", required_argument, NULL, 't' },     \
+	{ "size", required_argument, NULL, 's' },       \
+	{ "mode", required_argument, NULL, 'm' },       \
+	{ "node", required_argument, NULL, 'n' },       \
+	{ "dma32", no_argument, NULL, 'd' },            \
 	{ "contiguous", no_argument, NULL, 'c' }
+/* clang-format on */
 
 void layout_init(struct layout *layout);
 void layout_release(struct layout *layout);

@@ -7,8 +7,8 @@
 #include "cli.h"
 
 static const struct verb *const verbs[] = {
-	&verb_info, &verb_create, &verb_list, &verb_show,
-	&verb_unlink, &verb_exec, &verb_load, &verb_unload,
+	&verb_info,   &verb_create, &verb_list, &verb_show,
+	&verb_unlink, &verb_exec,   &verb_load, &verb_unload,
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -95,7 +95,8 @@ static void print_usage(FILE *stream)
 	size_t i;
 
 	fputs("Usage: tshare VERB [ARGUMENT...]\n"
-	      "Shared memory that tensors live in.\n\n", stream);
+	      "Shared memory that tensors live in.\n\n",
+	      stream);
 	for (i = 0; i < N_VERBS; i++)
 		fprintf(stream, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
 	fputs("\n'tshare VERB --help' tells more. TSHARE_BACKEND=kmod or shm forces a backend.\n",

@@ -67,8 +67,8 @@ static void tensor_text(const struct tshare_tensor *tensor)
 	print_dims("shape", tshare_tensor_shape(tensor), ndim);
 	if (!tshare_tensor_is_contiguous(tensor))
 		print_dims("strides", tshare_tensor_strides(tensor), ndim);
-	printf("  at %" PRIu64 "  %" PRIu64 " bytes\n          ",
-	       tshare_tensor_byte_offset(tensor), tshare_tensor_nbytes(tensor));
+	printf("  at %" PRIu64 "  %" PRIu64 " bytes\n          ", tshare_tensor_byte_offset(tensor),
+	       tshare_tensor_nbytes(tensor));
 	print_values(tensor, N_VALUES);
 	putchar('\n');
 }

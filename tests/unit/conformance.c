@@ -637,7 +637,7 @@ static int check_many(void *name)
 TEST(a_region_holds_up_to_16384_tensors)
 {
 	struct tshare_spec *specs = calloc(TSHARE_TENSOR_LIMIT + 1, sizeof(*specs));
-	char (*names)[16] = calloc(TSHARE_TENSOR_LIMIT + 1, sizeof(*names));
+	char(*names)[16] = calloc(TSHARE_TENSOR_LIMIT + 1, sizeof(*names));
 	const char *name = unique("many");
 	struct tshare_tensor *tensor;
 	struct tshare_region *region;
@@ -884,8 +884,7 @@ static int leave_persistent(void *name)
 	struct tshare_ctx *own;
 
 	options.flags = TSHARE_PERSIST;
-	if (tshare_ctx_new(&own) ||
-	    tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, &options, &region))
 		return 1;
 	strcpy(tshare_region_data(region), "left");
 	kill(getpid(), SIGKILL);
@@ -1143,7 +1142,7 @@ struct access {
 	const char *name;
 	unsigned int uid;
 	bool readonly;
-	int err;	/* what is expected */
+	int err; /* what is expected */
 };
 
 static int try_open(void *data)

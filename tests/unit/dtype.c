@@ -48,9 +48,22 @@ TEST(lanes_follow_an_x)
 TEST(what_is_no_name_is_rejected)
 {
 	static const char *const wrong[] = {
-		"", "int", "int9", "INT8", "int8 ", " int8", "float", "float32x", "float32x0",
-		"float32x1", "float32x02", "float32x-2", "float32x65536", "float32x4x4",
-		"float32x99999999999999999999", "float8_e4m3f",
+		"",
+		"int",
+		"int9",
+		"INT8",
+		"int8 ",
+		" int8",
+		"float",
+		"float32x",
+		"float32x0",
+		"float32x1",
+		"float32x02",
+		"float32x-2",
+		"float32x65536",
+		"float32x4x4",
+		"float32x99999999999999999999",
+		"float8_e4m3f",
 	};
 	struct tshare_dtype dtype;
 	size_t i;

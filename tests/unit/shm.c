@@ -119,7 +119,7 @@ static int damage64(off_t offset, uint64_t value)
 }
 
 #define HEADER(member) offsetof(struct header, member)
-#define DESC(member) (sizeof(struct header) + offsetof(struct descriptor, member))
+#define DESC(member)   (sizeof(struct header) + offsetof(struct descriptor, member))
 
 TEST(undamaged_files_are_taken)
 {
@@ -204,7 +204,7 @@ TEST(descriptors_are_checked)
 
 TEST(truncated_files_are_refused)
 {
-	static const off_t sizes[] = { 0, 1, sizeof(struct header) - 1, sizeof(struct header),
+	static const off_t sizes[] = { 0,    1,	  sizeof(struct header) - 1, sizeof(struct header),
 				       4096, 8191 };
 	struct tshare_region *region;
 	size_t i;
@@ -357,7 +357,9 @@ static int become_and_create(void *name)
 	if (tshare_ctx_new(&own) || !become(USER_ONE))
 		return 2;
 	return tshare_region_create(own, name, 1, NULL, 0, NULL, &region) == -EEXIST &&
-	       strstr(tshare_last_error(), "only its user can remove it") ? 0 : 1;
+			       strstr(tshare_last_error(), "only its user can remove it") ?
+		       0 :
+		       1;
 }
 
 static int leave_readable(void *name)

@@ -30,19 +30,19 @@ int tap_main(void (*before)(void), void (*after)(void));
 /* Runs @fn in a child process, and returns the exit status that @fn returned. */
 int in_child(int (*fn)(void *), void *data);
 
-#define TEST(name)                                                       \
-	static void name(void);                                          \
-	static struct tap_test name##_test = { #name, name, 0 };         \
-	__attribute__((constructor)) static void name##_register(void)   \
-	{                                                                \
-		tap_register(&name##_test);                              \
-	}                                                                \
+#define TEST(name)                                                     \
+	static void name(void);                                        \
+	static struct tap_test name##_test = { #name, name, 0 };       \
+	__attribute__((constructor)) static void name##_register(void) \
+	{                                                              \
+		tap_register(&name##_test);                            \
+	}                                                              \
 	static void name(void)
 
-#define CHECK(condition)                                                 \
-	do {                                                             \
-		if (!(condition))                                        \
-			tap_fail(__FILE__, __LINE__, #condition);        \
+#define CHECK(condition)                                          \
+	do {                                                      \
+		if (!(condition))                                 \
+			tap_fail(__FILE__, __LINE__, #condition); \
 	} while (0)
 
 #define SKIP(reason) tap_skip(reason)
