@@ -90,9 +90,18 @@ static inline int tshare_contig_take_chunk(unsigned long pfn)
 	/*
 	 * The single pages have a reference each; a folio's is its head's. The
 	 * tails' go before they are tails, so that nobody takes one meanwhile.
+	 * Who looked a page up in the page cache just before it was moved out
+	 * of the way may still have one for a moment.
 	 */
-	for (i = 1; i < TSHARE_CHUNK_PAGES; i++)
-		set_page_count(head + i, 0);
+	for (i = 1; i < TSHARE_CHUNK_PAGES; i++) {
+		if (page_ref_freeze(head + i, 1))
+			continue;
+		while (--i)
+			page_ref_unfreeze(head + i, 1);
+		for (; i < TSHARE_CHUNK_PAGES; i++)
+			put_page(head + i);
+		return -EBUSY;
+	}
 	__SetPageHead(head);
 	for (i = 1; i < TSHARE_CHUNK_PAGES; i++) {
 		head[i].mapping = TAIL_MAPPING;
