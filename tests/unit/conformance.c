@@ -346,40 +346,44 @@ TEST(create_rejects_what_no_machine_has)
 	CHECK(!exists(unique("large")));
 }
 
+/* Few, since 8 MiB of locked memory are all that users have by default. */
+#define N_LARGE 3
+
 TEST(large_regions_are_aligned_to_huge_pages)
 {
 	struct tshare_limits limits = limits_of(ctx);
-	struct tshare_region *regions[4];
+	struct tshare_region *regions[N_LARGE];
 	size_t i;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < N_LARGE; i++) {
 		CHECK(!tshare_region_create(ctx, NULL, limits.huge_page_size + i * limits.page_size,
 					    NULL, 0, NULL, &regions[i]));
 		CHECK((uintptr_t)tshare_region_data(regions[i]) % limits.huge_page_size == 0);
 		memset(tshare_region_data(regions[i]), 1, tshare_region_size(regions[i]));
 	}
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < N_LARGE; i++)
 		tshare_region_unref(regions[i]);
 }
 
 TEST(regions_do_not_overlap_each_other)
 {
 	uint64_t size = limits_of(ctx).huge_page_size + 1;
-	struct tshare_region *regions[6];
+	struct tshare_region *regions[N_LARGE];
 	int i, round;
 
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < N_LARGE; i++)
 		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
-	for (round = 0; round < 6; round++) {
-		i = round * 5 % 6;
+	/* Each gap that one leaves is met from above and from below. */
+	for (round = 0; round < 4 * N_LARGE; round++) {
+		i = round * 5 % N_LARGE;
 		tshare_region_unref(regions[i]);
 		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
 	}
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < N_LARGE; i++)
 		memset(tshare_region_data(regions[i]), i + 1, size);
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < N_LARGE; i++)
 		CHECK(*(char *)tshare_region_data(regions[i]) == i + 1);
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < N_LARGE; i++)
 		tshare_region_unref(regions[i]);
 }
 
@@ -642,6 +646,7 @@ TEST(a_region_holds_up_to_16384_tensors)
 	struct tshare_tensor *tensor;
 	struct tshare_region *region;
 	int32_t i;
+	int err;
 
 	CHECK(specs && names);
 	for (i = 0; i <= TSHARE_TENSOR_LIMIT; i++) {
@@ -650,7 +655,10 @@ TEST(a_region_holds_up_to_16384_tensors)
 	}
 	CHECK(tshare_region_create(ctx, name, 0, specs, i, NULL, &region) == -EINVAL);
 	CHECK(error_says("count"));
-	CHECK(!tshare_region_create(ctx, name, 0, specs, i - 1, NULL, &region));
+	err = tshare_region_create(ctx, name, 0, specs, i - 1, NULL, &region);
+	if (err == -EDQUOT)
+		SKIP("this user may not lock so much memory");
+	CHECK(!err);
 	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {
 		CHECK(!tshare_region_tensor(region, i, &tensor));
 		*(int32_t *)tshare_tensor_data(tensor) = i;
