@@ -745,18 +745,17 @@ static int publish(struct shm_session *session, int fd, const char *file,
 {
 	int public, err;
 
+	err = set_mode(fd, request->mode);
+	if (err)
+		return err;
 	if (request->flags & TSHARE_PERSIST) {
-		err = set_mode(fd, request->mode);
-		if (!err)
-			err = link_file(session, fd, file, request->name);
+		err = link_file(session, fd, file, request->name);
 		return err ? err : fd;
 	}
 	public = reopen(fd, O_RDWR);
 	if (public < 0)
 		return public;
-	err = set_mode(fd, request->mode);
-	if (!err)
-		err = link_for_session(session, fd, file, request->name);
+	err = link_for_session(session, fd, file, request->name);
 	if (err) {
 		close(public);
 		return err;

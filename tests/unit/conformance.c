@@ -1134,11 +1134,16 @@ TEST(info_tells_who_may_only_read)
 
 TEST(the_umask_has_no_say)
 {
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
 	mode_t before = umask(0777);
-	struct tshare_region *region = new_region_mode(unique("umask"), 0666);
 	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
 
+	options.mode = 0666;
+	err = tshare_region_create(ctx, unique("umask"), 1, NULL, 0, &options, &region);
 	umask(before);
+	CHECK(!err);
 	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(info.mode == 0666);
 	tshare_region_unref(region);
