@@ -231,17 +231,17 @@ static int read_descs(int fd, const struct shm_head *head, size_t length, struct
 	return 0;
 }
 
-/* Makes a region of an open file, which it takes over; the file stays the caller's on failure. */
+/*
+ * Makes a region of an open file whose header was checked. The file becomes the
+ * region's on success only.
+ */
 static int adopt_file(int fd, const struct shm_head *head, size_t length,
 		      struct backend_region *region)
 {
 	const struct shm_header *header = &head->header;
 	struct tshare_desc *descs = NULL;
-	int err;
+	int err = 0;
 
-	err = check_header(header, fd);
-	if (err)
-		return err;
 	if (header->desc_count) {
 		descs = malloc(header->desc_count * sizeof(*descs));
 		if (!descs)
@@ -821,6 +821,7 @@ static int adopt_named(struct shm_session *session, int fd, const char *file, co
 {
 	struct shm_head head;
 	size_t length;
+	int err;
 
 	if (read_head(fd, &head, &length))
 		return damaged("it doesn't begin like a region");
@@ -828,6 +829,9 @@ static int adopt_named(struct shm_session *session, int fd, const char *file, co
 		reap(session->dir, file);
 		return tshare_fail_name(-ENOENT, name);
 	}
+	err = check_header(&head.header, fd);
+	if (err)
+		return err;
 	if (strncmp(head.header.name, name, sizeof(head.header.name)))
 		return damaged("it has another name");
 	if (!owner_may(fd, &head.header, readonly ? 0400 : 0600))
@@ -880,6 +884,9 @@ static int shm_import(void *opened, int fd, bool readonly, struct backend_region
 		return tshare_fail(-errno, "fd: %d is not open", fd);
 	if (read_head(fd, &head, &length))
 		return tshare_fail(-EINVAL, "fd: %d is not a region's", fd);
+	err = check_header(&head.header, fd);
+	if (err)
+		return err;
 	access &= O_ACCMODE;
 	new = duplicate(fd, readonly && access != O_RDONLY);
 	if (new < 0)
