@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 
 #include "util.h"
 
@@ -525,23 +526,33 @@ TEST_F(namespaces, persistent_names_of_dead_ones_can_be_removed)
 	EXPECT_SAME_COUNTERS(before);
 }
 
-TEST_F(namespaces, device_needs_proc_in_other_ones)
+TEST_F(namespaces, device_needs_no_proc)
 {
+	int dev;
+
 	ASSERT_EQ(0, unshare(CLONE_NEWIPC | CLONE_NEWNS));
 	ASSERT_EQ(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 	ASSERT_EQ(0, mount("none", "/proc", "tmpfs", 0, NULL));
-	EXPECT_EQ(-ENOENT, open_device());
+	dev = open_device();
+	ASSERT_LE(0, dev);
+	ASSERT_LE(0, create(dev, PAGE, "hidden"));
+	EXPECT_LE(0, open_name(open_device(), "hidden", 0));
+	EXPECT_EQ(-ENOENT, open_name(self->inner, "hidden", 0));
 }
 
-TEST_F(namespaces, device_is_not_fooled_by_a_fake_proc)
+TEST_F(namespaces, first_open_in_one_needs_a_second_descriptor_for_a_moment)
 {
-	ASSERT_EQ(0, unshare(CLONE_NEWIPC | CLONE_NEWNS));
-	ASSERT_EQ(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
-	ASSERT_EQ(0, mount("none", "/proc", "tmpfs", 0, NULL));
-	ASSERT_EQ(0, mkdir("/proc/self", 0755));
-	ASSERT_EQ(0, mkdir("/proc/self/ns", 0755));
-	ASSERT_LE(0, open("/proc/self/ns/ipc", O_CREAT | O_RDWR, 0644));
-	EXPECT_EQ(-ENOENT, open_device());
+	struct rlimit limit = { .rlim_cur = open_fds() + 1, .rlim_max = 1024 };
+	long fds = open_fds();
+
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, open_device());
+	EXPECT_EQ(fds, open_fds());
+	limit.rlim_cur++;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_LE(0, open_device());
+	EXPECT_EQ(fds + 1, open_fds());
 }
 
 /* In a user namespace where @uid outside is root. */

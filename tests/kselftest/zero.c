@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Nobody ever sees what was in the memory before. */
+/*
+ * Nobody ever sees what was in the memory before.
+ *
+ * A kernel that is booted with init_on_alloc=1, as Debian's are by default,
+ * hides what the module forgets; the debug kernel is not.
+ */
 #include "util.h"
 
 #define SPREAD (64 * MIB)
