@@ -2,16 +2,20 @@
 /*
  * Namespaces, names and ids.
  *
- * Everything here happens under tshare_lock. References that are dropped for a
- * name that goes are dropped after it, since the last one takes it again.
+ * What is found here is found under tshare_lock, and looked at with a reference
+ * after it: to ask for a capability may wait for the audit log. References are
+ * dropped after it too, since the last one takes it again.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/err.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
 #include <linux/ipc_namespace.h>
 #include <linux/magic.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
+#include <linux/proc_fs.h>
 #include <linux/proc_ns.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -24,7 +28,7 @@ DEFINE_MUTEX(tshare_lock);
 
 static LIST_HEAD(namespaces);
 static DEFINE_XARRAY(regions);
-static u64 last_id;
+static atomic64_t last_id;
 static unsigned long name_count;
 
 unsigned long tshare_name_count(void)
@@ -47,20 +51,35 @@ static struct tshare_ns *ns_find(unsigned int inum)
 	return NULL;
 }
 
+static struct ns_common *ipc_ns_get(struct ns_common *ns)
+{
+	get_ipc_ns(container_of(ns, struct ipc_namespace, ns));
+	return ns;
+}
+
 /*
  * A file that keeps the caller's IPC namespace alive, so that its number isn't
- * given to another one: 6.1 doesn't let modules hold the namespace itself. It
- * comes through the caller's /proc, which may be anything; hence the checks.
+ * given to another one: 6.1 doesn't let modules put the namespace itself. Nor
+ * may a path be walked to that file, which is the caller's to lead anywhere,
+ * for ever: open() of a misc device holds up that of all others.
+ *
+ * For a moment the file has a descriptor, which another thread may replace.
  */
-static struct file *ns_hold_current(unsigned int inum)
+static struct file *ns_hold(struct ipc_namespace *ipc)
 {
-	struct file *file = filp_open("/proc/self/ns/ipc", O_RDONLY, 0);
+	int fd = open_related_ns(&ipc->ns, ipc_ns_get);
+	struct file *file;
 
-	if (IS_ERR(file))
-		return file;
-	if (file_inode(file)->i_sb->s_magic != NSFS_MAGIC || file_inode(file)->i_ino != inum) {
+	if (fd < 0)
+		return ERR_PTR(fd);
+	file = fget(fd);
+	close_fd(fd);
+	if (!file)
+		return ERR_PTR(-EBADF);
+	if (file_inode(file)->i_sb->s_magic != NSFS_MAGIC ||
+	    file_inode(file)->i_ino != ipc->ns.inum) {
 		fput(file);
-		return ERR_PTR(-ENOENT);
+		return ERR_PTR(-EBADF);
 	}
 	return file;
 }
@@ -68,8 +87,8 @@ static struct file *ns_hold_current(unsigned int inum)
 /**
  * tshare_ns_get_current() - the caller's namespace
  *
- * Return: a reference, or an ERR_PTR: -ENOENT in a namespace other than the
- * initial one where /proc isn't mounted, -ENOMEM, or what open() of it gave.
+ * Return: a reference, or an ERR_PTR: -ENOMEM, -EMFILE, -ENFILE; -EBADF if
+ * another thread closes descriptors that it never opened.
  */
 struct tshare_ns *tshare_ns_get_current(void)
 {
@@ -93,7 +112,7 @@ struct tshare_ns *tshare_ns_get_current(void)
 		.names = RB_ROOT,
 	};
 	if (inum != PROC_IPC_INIT_INO) {
-		fresh->file = ns_hold_current(inum);
+		fresh->file = ns_hold(ipc);
 		if (IS_ERR(fresh->file)) {
 			ns = ERR_CAST(fresh->file);
 			kfree(fresh);
@@ -101,7 +120,6 @@ struct tshare_ns *tshare_ns_get_current(void)
 		}
 	}
 
-	/* Opening a file may take for ever, so it was done without the lock. */
 	mutex_lock(&tshare_lock);
 	ns = ns_find(inum);
 	if (!ns)
@@ -146,14 +164,8 @@ static bool owns(const struct tshare_region *region)
 	       ns_capable(region->ns->user_ns, CAP_IPC_OWNER);
 }
 
-/**
- * tshare_may() - may the caller do this to a region?
- * @region: the region
- * @access: TSHARE_MAY_READ, TSHARE_MAY_WRITE or both
- *
- * As for files, the first class that the caller is in decides.
- */
-bool tshare_may(const struct tshare_region *region, int access)
+/* As for files, the first class that the caller is in decides. */
+static bool mode_grants(const struct tshare_region *region, int access)
 {
 	umode_t granted = region->mode;
 
@@ -161,7 +173,19 @@ bool tshare_may(const struct tshare_region *region, int access)
 		granted >>= 6;
 	else if (in_group_p(region->gid))
 		granted >>= 3;
-	return !(access & ~granted) || ns_capable(region->ns->user_ns, CAP_IPC_OWNER);
+	return !(access & ~granted);
+}
+
+static bool may(const struct tshare_region *region, int access)
+{
+	return mode_grants(region, access) || ns_capable(region->ns->user_ns, CAP_IPC_OWNER);
+}
+
+/* The same for who only looks around, which is nothing to audit. */
+static bool might(const struct tshare_region *region, int access)
+{
+	return mode_grants(region, access) ||
+	       ns_capable_noaudit(region->ns->user_ns, CAP_IPC_OWNER);
 }
 
 /* Names */
@@ -252,18 +276,24 @@ bool tshare_name_taken(struct tshare_ns *ns, const char *name)
  */
 int tshare_publish(struct tshare_file *tf, struct tshare_region *region)
 {
-	int err = -EEXIST;
+	u64 id = atomic64_inc_return(&last_id);
+	int err;
+
+	/* What needs memory is done before the lock is taken. */
+	err = xa_reserve(&regions, id, GFP_KERNEL);
+	if (err)
+		return err;
 
 	mutex_lock(&tshare_lock);
-	if (region->name[0] && name_find(region->ns, region->name))
-		goto out;
-	err = xa_insert(&regions, last_id + 1, region, GFP_KERNEL);
-	if (err)
-		goto out;
-	region->id = ++last_id;
-	if (region->name[0])
-		name_insert(tf, region);
-out:
+	if (region->name[0] && name_find(region->ns, region->name)) {
+		xa_release(&regions, id);
+		err = -EEXIST;
+	} else {
+		xa_store(&regions, id, region, 0);
+		region->id = id;
+		if (region->name[0])
+			name_insert(tf, region);
+	}
 	mutex_unlock(&tshare_lock);
 	return err;
 }
@@ -280,19 +310,24 @@ void tshare_withdraw(struct tshare_region *region)
 }
 
 /*
- * By name in the caller's namespace, or by id if there is none. Ids reach other
- * namespaces for whoever administers the machine: a persistent name in one
- * that nobody is in any more can be had back.
+ * A reference on a region by its name in the caller's namespace, or by its id
+ * if there is none. Ids reach other namespaces for whoever administers the
+ * machine: a persistent name in one that nobody is in any more can be had back.
  */
 static struct tshare_region *find(struct tshare_file *tf, const char *name, u64 id)
 {
 	struct tshare_region *region;
 
-	if (name[0])
-		return name_find(tf->ns, name);
-	region = xa_load(&regions, id);
-	if (region && region->ns != tf->ns && !capable(CAP_SYS_ADMIN))
+	mutex_lock(&tshare_lock);
+	region = name[0] ? name_find(tf->ns, name) : xa_load(&regions, id);
+	if (region)
+		kref_get(&region->ref);
+	mutex_unlock(&tshare_lock);
+
+	if (region && region->ns != tf->ns && !capable(CAP_SYS_ADMIN)) {
+		tshare_region_put(region);
 		return NULL;
+	}
 	return region;
 }
 
@@ -307,18 +342,35 @@ static struct tshare_region *find(struct tshare_file *tf, const char *name, u64 
  */
 struct tshare_region *tshare_lookup(struct tshare_file *tf, const char *name, u64 id, int access)
 {
-	struct tshare_region *region;
+	struct tshare_region *region = find(tf, name, id);
+
+	if (!region)
+		return ERR_PTR(-ENOENT);
+	if (!may(region, access)) {
+		tshare_region_put(region);
+		return ERR_PTR(-EACCES);
+	}
+	return region;
+}
+
+/**
+ * tshare_unname_region() - remove a region's name
+ * @region: the region, held by the caller
+ *
+ * Return: false if somebody was quicker, or it never had one.
+ */
+bool tshare_unname_region(struct tshare_region *region)
+{
+	bool had;
 
 	mutex_lock(&tshare_lock);
-	region = find(tf, name, id);
-	if (!region)
-		region = ERR_PTR(-ENOENT);
-	else if (!tshare_may(region, access))
-		region = ERR_PTR(-EACCES);
-	else
-		kref_get(&region->ref);
+	had = named(region);
+	if (had)
+		name_remove(region);
 	mutex_unlock(&tshare_lock);
-	return region;
+	if (had)
+		name_release(region);
+	return had;
 }
 
 /**
@@ -331,38 +383,17 @@ struct tshare_region *tshare_lookup(struct tshare_file *tf, const char *name, u6
  */
 int tshare_unname(struct tshare_file *tf, const char *name, u64 id)
 {
-	struct tshare_region *region;
+	struct tshare_region *region = find(tf, name, id);
 	int err = 0;
 
-	mutex_lock(&tshare_lock);
-	region = find(tf, name, id);
-	if (!region || !named(region))
-		err = -ENOENT;
-	else if (!owns(region))
+	if (!region)
+		return -ENOENT;
+	if (!owns(region))
 		err = -EPERM;
-	else
-		name_remove(region);
-	mutex_unlock(&tshare_lock);
-	if (!err)
-		name_release(region);
+	else if (!tshare_unname_region(region))
+		err = -ENOENT;
+	tshare_region_put(region);
 	return err;
-}
-
-/**
- * tshare_unname_region() - take a name back that was just given
- * @region: the region, held by the caller; somebody may have been quicker
- */
-void tshare_unname_region(struct tshare_region *region)
-{
-	bool had;
-
-	mutex_lock(&tshare_lock);
-	had = named(region);
-	if (had)
-		name_remove(region);
-	mutex_unlock(&tshare_lock);
-	if (had)
-		name_release(region);
 }
 
 /**
@@ -399,7 +430,7 @@ void tshare_current_name(struct tshare_region *region, char *name)
 	mutex_unlock(&tshare_lock);
 }
 
-static void fill_entry(const struct tshare_region *region, struct tshare_list_entry *entry)
+static void fill_entry(struct tshare_region *region, struct tshare_list_entry *entry)
 {
 	struct user_namespace *user_ns = current_user_ns();
 
@@ -413,10 +444,24 @@ static void fill_entry(const struct tshare_region *region, struct tshare_list_en
 		.region_flags = region->flags,
 		.desc_count = region->desc_count,
 	};
-	if (tshare_may(region, TSHARE_MAY_WRITE))
+	if (might(region, TSHARE_MAY_WRITE))
 		entry->region_flags |= TSHARE_REGION_WRITABLE;
-	if (named(region))
-		memcpy(entry->name, region->name, TSHARE_NAME_LEN);
+	tshare_current_name(region, entry->name);
+}
+
+/* A reference on the region with the least id behind @cursor, which advances. */
+static struct tshare_region *next_region(u64 *cursor)
+{
+	unsigned long id = *cursor;
+	struct tshare_region *region;
+
+	mutex_lock(&tshare_lock);
+	region = xa_find_after(&regions, &id, ULONG_MAX, XA_PRESENT);
+	if (region)
+		kref_get(&region->ref);
+	mutex_unlock(&tshare_lock);
+	*cursor = id;
+	return region;
 }
 
 /**
@@ -432,16 +477,14 @@ bool tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,
 		      struct tshare_list_entry *entry)
 {
 	struct tshare_region *region;
-	unsigned long id = *cursor;
+	bool found = false;
 
-	mutex_lock(&tshare_lock);
-	while ((region = xa_find_after(&regions, &id, ULONG_MAX, XA_PRESENT))) {
-		*cursor = id;
-		if ((all || region->ns == tf->ns) && tshare_may(region, TSHARE_MAY_READ)) {
+	while (!found && (region = next_region(cursor))) {
+		found = (all || region->ns == tf->ns) && might(region, TSHARE_MAY_READ);
+		if (found)
 			fill_entry(region, entry);
-			break;
-		}
+		tshare_region_put(region);
+		cond_resched();
 	}
-	mutex_unlock(&tshare_lock);
-	return region;
+	return found;
 }

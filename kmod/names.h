@@ -42,13 +42,12 @@ bool tshare_name_taken(struct tshare_ns *ns, const char *name);
 int tshare_publish(struct tshare_file *tf, struct tshare_region *region);
 struct tshare_region *tshare_lookup(struct tshare_file *tf, const char *name, u64 id, int access);
 int tshare_unname(struct tshare_file *tf, const char *name, u64 id);
-void tshare_unname_region(struct tshare_region *region);
+bool tshare_unname_region(struct tshare_region *region);
 void tshare_file_drop_names(struct tshare_file *tf);
 bool tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,
 		      struct tshare_list_entry *entry);
 void tshare_current_name(struct tshare_region *region, char *name);
 void tshare_withdraw(struct tshare_region *region);
-bool tshare_may(const struct tshare_region *region, int access);
 unsigned long tshare_name_count(void);
 
 #endif /* TSHARE_NAMES_H */

@@ -48,6 +48,7 @@
  * older kernel lacks must be zero (-E2BIG otherwise). Zero means what the
  * kernel did before the member existed. Unknown flags and reserved members
  * other than zero are -EINVAL. Unknown commands are -ENOTTY.
+ * What a member that is only "out" holds on input does not matter.
  *
  * Arrays of structures are passed as a pointer, a count and the size of one
  * element, so that elements can grow in the same way.
@@ -74,12 +75,12 @@
  *               malformed name, a malformed descriptor, mode bits outside
  *               0777, a node that is not online, a @fd that is no tshare
  *               dma-buf, a mapping that is not MAP_SHARED
- * EMFILE        the process has no descriptor left
+ * EMFILE        the process has no descriptor left; open() of the device needs a
+ *               second one for a moment in an IPC namespace that nobody has
+ *               opened it in
  * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
  * ENFILE        the system has no open file left
- * ENOENT        no such name or id in this namespace (or, for open() of the
- *               device in an IPC namespace other than the initial one: /proc
- *               is not mounted there)
+ * ENOENT        no such name or id in this namespace
  * ENOMEM        no contiguous run of that size, on that node, below that limit
  * ENOTTY        unknown command
  * EPERM         neither owner of the name nor privileged
@@ -117,8 +118,8 @@
  * @shape: elements along each dimension, from 0; beyond @ndim zero
  * @strides: elements (not bytes) from one index to the next along each
  *           dimension, may be negative; beyond @ndim zero
- * @name: the tensor's name in its region, NUL-terminated, without '/'; may be
- *        empty
+ * @name: the tensor's name in its region, under the rules of a region's name;
+ *        may be empty. Whether names differ is not looked at
  *
  * Every element must lie wholly inside the region. A tensor with a dimension
  * of zero has no element; its @byte_offset may equal the region's size.
@@ -152,7 +153,8 @@ struct tshare_desc {
  * @desc_max: out: TSHARE_DESC_MAX of the module
  * @reserved: out: zero
  * @bytes_limit: out: bytes that all regions together may have
- * @bytes_used: out: bytes that all regions together have
+ * @bytes_used: out: bytes that all regions together have, and whole pages of
+ *              descriptors, which count against all limits too
  * @region_bytes_max: out: bytes that one region of this caller may have now,
  *                    by all limits that apply to it; whether there is a
  *                    contiguous run of that size only CREATE can tell
@@ -257,7 +259,7 @@ struct tshare_open {
  * @name: in: the name
  *
  * Removes a name. The memory stays for those who use it. Needs to be the
- * region's owner, or CAP_IPC_OWNER as above.
+ * region's owner, or CAP_IPC_OWNER in the user namespace of its IPC namespace.
  */
 struct tshare_unlink {
 	__u32 flags;
