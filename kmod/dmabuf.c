@@ -4,7 +4,8 @@
  *
  * Each opener has one of its own, with the opener's access in the file's mode:
  * the core then refuses writable mappings of a read-only one, mprotect()
- * included, and this file refuses devices that would write. All of a region's
+ * included. This file refuses the same through an importer's file, devices that
+ * would write, and the kernel's own mappings, which have no mode. All of a region's
  * dma-bufs share its dma_resv and its list of device mappings, since a CPU
  * access through one concerns the devices behind the others.
  */
@@ -15,7 +16,6 @@
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "region.h"
@@ -176,51 +176,28 @@ static const struct vm_operations_struct tshare_vm_ops = {
 
 static int tshare_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
+	struct tshare_export *export = dmabuf->priv;
+
 	/* A private copy would no longer be the region. VM_SHARED is off for readers. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
+	/* Who maps an importer's file, such as a GEM object, passed that file's check alone. */
+	if (!export->writable) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EACCES;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_ops = &tshare_vm_ops;
 	/* The dma-buf's file, which the mapping holds, holds the region. */
-	vma->vm_private_data = tshare_region_of(dmabuf);
+	vma->vm_private_data = export->region;
 	return 0;
-}
-
-static void *vmap_readonly(const struct tshare_region *region)
-{
-	struct page **pages;
-	unsigned long i;
-	void *vaddr;
-
-	pages = kvmalloc_array(region->nr_pages, sizeof(*pages), GFP_KERNEL);
-	if (!pages)
-		return NULL;
-	for (i = 0; i < region->nr_pages; i++)
-		pages[i] = pfn_to_page(region->pfn + i);
-	vaddr = vmap(pages, region->nr_pages, VM_MAP, PAGE_KERNEL_RO);
-	kvfree(pages);
-	return vaddr;
 }
 
 static int tshare_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
-	struct tshare_export *export = dmabuf->priv;
-	void *vaddr;
-
-	if (export->writable)
-		vaddr = page_address(pfn_to_page(export->region->pfn));
-	else
-		vaddr = vmap_readonly(export->region);
-	if (!vaddr)
-		return -ENOMEM;
-	iosys_map_set_vaddr(map, vaddr);
+	iosys_map_set_vaddr(map, page_address(pfn_to_page(tshare_region_of(dmabuf)->pfn)));
 	return 0;
-}
-
-static void tshare_vunmap(struct dma_buf *dmabuf, struct iosys_map *map)
-{
-	if (is_vmalloc_addr(map->vaddr))
-		vunmap(map->vaddr);
 }
 
 static void tshare_release(struct dma_buf *dmabuf)
@@ -232,15 +209,22 @@ static void tshare_release(struct dma_buf *dmabuf)
 	atomic_long_dec(&tshare_export_count);
 }
 
+#define COMMON_OPS                                                                            \
+	.map_dma_buf = tshare_map_dma_buf, .unmap_dma_buf = tshare_unmap_dma_buf,             \
+	.begin_cpu_access = tshare_begin_cpu_access, .end_cpu_access = tshare_end_cpu_access, \
+	.mmap = tshare_mmap, .release = tshare_release
+
 static const struct dma_buf_ops tshare_dmabuf_ops = {
-	.map_dma_buf = tshare_map_dma_buf,
-	.unmap_dma_buf = tshare_unmap_dma_buf,
-	.begin_cpu_access = tshare_begin_cpu_access,
-	.end_cpu_access = tshare_end_cpu_access,
-	.mmap = tshare_mmap,
+	COMMON_OPS,
 	.vmap = tshare_vmap,
-	.vunmap = tshare_vunmap,
-	.release = tshare_release,
+};
+
+/*
+ * Drivers that copy with the CPU ask for no direction when they vmap(), and
+ * would write to a read-only mapping too, to their end.
+ */
+static const struct dma_buf_ops tshare_dmabuf_readonly_ops = {
+	COMMON_OPS,
 };
 
 /**
@@ -262,7 +246,7 @@ struct dma_buf *tshare_export(struct tshare_region *region, bool writable)
 	export->region = region;
 	export->writable = writable;
 
-	info.ops = &tshare_dmabuf_ops;
+	info.ops = writable ? &tshare_dmabuf_ops : &tshare_dmabuf_readonly_ops;
 	info.size = tshare_region_bytes(region);
 	info.flags = writable ? O_RDWR : O_RDONLY;
 	info.resv = &region->resv;
@@ -288,7 +272,9 @@ struct tshare_region *tshare_region_of(const struct dma_buf *dmabuf)
 {
 	const struct tshare_export *export = dmabuf->priv;
 
-	return dmabuf->ops == &tshare_dmabuf_ops ? export->region : NULL;
+	if (dmabuf->ops != &tshare_dmabuf_ops && dmabuf->ops != &tshare_dmabuf_readonly_ops)
+		return NULL;
+	return export->region;
 }
 
 /**
