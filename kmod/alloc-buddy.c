@@ -33,6 +33,11 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	page = alloc_pages_node(req->node, gfp, order);
 	if (!page)
 		return -ENOMEM;
+	/* Not every machine has a zone that ends there. */
+	if (req->dma32 && page_to_pfn(page) + req->nr_pages > PHYS_PFN(SZ_4G)) {
+		__free_pages(page, order);
+		return -ENOMEM;
+	}
 	if (!chunk) {
 		split_page(page, order);
 		for (i = req->nr_pages; i < 1UL << order; i++)

@@ -34,6 +34,7 @@ static void number_folios(unsigned long pfn, unsigned long nr_pages)
 	while (i < nr_pages) {
 		page_folio(pfn_to_page(pfn + i))->index = i;
 		i += i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		cond_resched();
 	}
 }
 
