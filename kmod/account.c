@@ -64,7 +64,7 @@ static unsigned long left(unsigned long limit, unsigned long used)
 
 static unsigned long memlock_left(struct user_struct *user)
 {
-	if (capable(CAP_IPC_LOCK))
+	if (ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
 		return ULONG_MAX;
 	return left(rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT, atomic_long_read(&user->locked_vm));
 }

@@ -8,6 +8,7 @@
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
 #include <linux/uaccess.h>
@@ -129,9 +130,13 @@ static int check_create(struct tshare_create *req)
 		return -EINVAL;
 	if (!req->size || req->reserved || req->mode & ~0777)
 		return -EINVAL;
-	if (req->node != TSHARE_NODE_ANY &&
-	    (req->node < 0 || req->node >= MAX_NUMNODES || !node_online(req->node)))
-		return -EINVAL;
+	if (req->node != TSHARE_NODE_ANY) {
+		if (req->node < 0 || req->node >= MAX_NUMNODES)
+			return -EINVAL;
+		req->node = array_index_nospec(req->node, MAX_NUMNODES);
+		if (!node_online(req->node))
+			return -EINVAL;
+	}
 	if (req->size > (u64)totalram_pages() << PAGE_SHIFT)
 		return -ENOMEM;
 	req->size = PAGE_ALIGN(req->size);
@@ -297,7 +302,7 @@ static void fill_info(struct tshare_info *info, struct tshare_region *region, bo
 	/* A region is one run of pages: no rung gives anything else. */
 	info->segments = 1;
 	info->phys_addr = 0;
-	if (capable(CAP_SYS_RAWIO)) {
+	if (ns_capable_noaudit(&init_user_ns, CAP_SYS_RAWIO)) {
 		info->region_flags |= TSHARE_REGION_PHYS;
 		info->phys_addr = PFN_PHYS(region->pfn);
 	}
@@ -386,6 +391,7 @@ static long tshare_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (_IOC_TYPE(cmd) != TSHARE_IOCTL_MAGIC || _IOC_DIR(cmd) != (_IOC_READ | _IOC_WRITE) ||
 	    nr >= ARRAY_SIZE(commands))
 		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(commands));
 	if (_IOC_SIZE(cmd) < commands[nr].size_v1)
 		return -EINVAL;
 	return commands[nr].handle(file->private_data, (void __user *)arg, _IOC_SIZE(cmd));

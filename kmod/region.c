@@ -34,7 +34,8 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-	err = tshare_charge(&region->charge, ns, want.nr_pages);
+	err = tshare_charge(&region->charge, ns,
+			    want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
 	if (err)
 		goto err_free;
 	err = tshare_run_alloc(&want, &region->pfn);
