@@ -41,9 +41,6 @@ static int fail_open_device(int err)
 	case -EPERM:
 		return tshare_fail(-EACCES, DEVICE ": permission denied; join group tshare");
 	case -ENOENT:
-		if (!access(DEVICE, F_OK))
-			return tshare_fail(-ENODEV, DEVICE ": needs /proc in this IPC namespace");
-		/* fall through */
 	case -ENODEV:
 	case -ENXIO:
 		return tshare_fail(-ENODEV, DEVICE ": not there; is the module tshare loaded?");
