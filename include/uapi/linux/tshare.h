@@ -225,7 +225,8 @@ struct tshare_create {
  * @fd: out: descriptor of a dma-buf of the region
  * @id: in: the region's id if @name is empty, else must be zero; out: its id
  * @size: out: bytes of the region
- * @descs: in: pointer to an array of struct tshare_desc to fill, or zero
+ * @descs: in: pointer to an array of struct tshare_desc to fill; may be zero
+ *         when @desc_count is
  * @desc_count: in: elements in @descs; out: descriptors that the region has,
  *              which may be more than were stored
  * @desc_size: in: bytes of one element of @descs; may be zero when
@@ -288,7 +289,8 @@ struct tshare_unlink {
  * @segments: out: physically contiguous segments that the memory consists of
  * @phys_addr: out: physical address of the first byte for callers with
  *             CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags; else 0
- * @descs: in: pointer to an array of struct tshare_desc to fill, or zero
+ * @descs: in: pointer to an array of struct tshare_desc to fill; may be zero
+ *         when @desc_count is
  * @desc_count: in: elements in @descs; out: descriptors that the region has,
  *              which may be more than were stored
  * @desc_size: in: bytes of one element of @descs; may be zero when
