@@ -12,13 +12,13 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/ipc_namespace.h>
-#include <linux/magic.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
 #include <linux/proc_ns.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "names.h"
@@ -57,38 +57,55 @@ static struct ns_common *ipc_ns_get(struct ns_common *ns)
 	return ns;
 }
 
+/**
+ * struct ns_hold - a file to be had by a kernel thread
+ * @work: does it
+ * @ipc: of this namespace, which the waiting caller is in
+ * @file: the result, or an ERR_PTR
+ */
+struct ns_hold {
+	struct work_struct work;
+	struct ipc_namespace *ipc;
+	struct file *file;
+};
+
+static void ns_hold_work(struct work_struct *work)
+{
+	struct ns_hold *hold = container_of(work, struct ns_hold, work);
+	int fd = open_related_ns(&hold->ipc->ns, ipc_ns_get);
+
+	if (fd < 0) {
+		hold->file = ERR_PTR(fd);
+		return;
+	}
+	hold->file = fget(fd) ?: ERR_PTR(-EBADF);
+	close_fd(fd);
+}
+
 /*
- * A file that keeps the caller's IPC namespace alive, so that its number isn't
- * given to another one: 6.1 doesn't let modules put the namespace itself. Nor
- * may a path be walked to that file, which is the caller's to lead anywhere,
- * for ever: open() of a misc device holds up that of all others.
+ * A file that keeps an IPC namespace alive, so that its number isn't given to
+ * another one: 6.1 doesn't let modules put the namespace itself.
  *
- * For a moment the file has a descriptor, which another thread may replace.
+ * The file comes with a descriptor for a moment, and this is done by a kernel
+ * thread, whose descriptors no process can touch: open() of a misc device holds
+ * up that of all others, and to close what a caller put in the descriptor's
+ * place, or to walk a path through a caller's /proc, can take for ever.
  */
 static struct file *ns_hold(struct ipc_namespace *ipc)
 {
-	int fd = open_related_ns(&ipc->ns, ipc_ns_get);
-	struct file *file;
+	struct ns_hold hold = { .ipc = ipc };
 
-	if (fd < 0)
-		return ERR_PTR(fd);
-	file = fget(fd);
-	close_fd(fd);
-	if (!file)
-		return ERR_PTR(-EBADF);
-	if (file_inode(file)->i_sb->s_magic != NSFS_MAGIC ||
-	    file_inode(file)->i_ino != ipc->ns.inum) {
-		fput(file);
-		return ERR_PTR(-EBADF);
-	}
-	return file;
+	INIT_WORK_ONSTACK(&hold.work, ns_hold_work);
+	schedule_work(&hold.work);
+	flush_work(&hold.work);
+	destroy_work_on_stack(&hold.work);
+	return hold.file;
 }
 
 /**
  * tshare_ns_get_current() - the caller's namespace
  *
- * Return: a reference, or an ERR_PTR: -ENOMEM, -EMFILE, -ENFILE; -EBADF if
- * another thread closes descriptors that it never opened.
+ * Return: a reference, or an ERR_PTR: -ENOMEM, -ENFILE.
  */
 struct tshare_ns *tshare_ns_get_current(void)
 {

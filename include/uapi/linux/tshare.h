@@ -75,9 +75,7 @@
  *               malformed name, a malformed descriptor, mode bits outside
  *               0777, a node that is not online, a @fd that is no tshare
  *               dma-buf, a mapping that is not MAP_SHARED
- * EMFILE        the process has no descriptor left; open() of the device needs a
- *               second one for a moment in an IPC namespace that nobody has
- *               opened it in
+ * EMFILE        the process has no descriptor left
  * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
  * ENFILE        the system has no open file left
  * ENOENT        no such name or id in this namespace
