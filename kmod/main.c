@@ -118,6 +118,30 @@ static long ioctl_query(struct tshare_file *tf, void __user *arg, size_t usize)
 	return copy_out(arg, usize, &query, sizeof(query));
 }
 
+/*
+ * A dma-buf of @region, and a descriptor that it is to be installed in. Until
+ * then the descriptor is nobody's, and both go with discard_fd().
+ */
+static int prepare_fd(struct tshare_region *region, bool writable, bool cloexec,
+		      struct dma_buf **dmabuf)
+{
+	int fd;
+
+	*dmabuf = tshare_export(region, writable);
+	if (IS_ERR(*dmabuf))
+		return PTR_ERR(*dmabuf);
+	fd = get_unused_fd_flags(cloexec ? O_CLOEXEC : 0);
+	if (fd < 0)
+		dma_buf_put(*dmabuf);
+	return fd;
+}
+
+static void discard_fd(int fd, struct dma_buf *dmabuf)
+{
+	put_unused_fd(fd);
+	dma_buf_put(dmabuf);
+}
+
 static int check_create(struct tshare_create *req)
 {
 	int err = tshare_name_check(req->name, NULL);
@@ -170,19 +194,14 @@ static long ioctl_create(struct tshare_file *tf, void __user *arg, size_t usize)
 		kvfree(descs);
 		return PTR_ERR(region);
 	}
-	dmabuf = tshare_export(region, true);
-	if (IS_ERR(dmabuf)) {
-		err = PTR_ERR(dmabuf);
-		goto err_put_region;
-	}
-	fd = get_unused_fd_flags(req.flags & TSHARE_CREATE_NO_CLOEXEC ? 0 : O_CLOEXEC);
+	fd = prepare_fd(region, true, !(req.flags & TSHARE_CREATE_NO_CLOEXEC), &dmabuf);
 	if (fd < 0) {
 		err = fd;
-		goto err_put_dmabuf;
+		goto err_put_region;
 	}
 	err = tshare_publish(tf, region);
 	if (err)
-		goto err_put_fd;
+		goto err_discard_fd;
 
 	req.fd = fd;
 	req.id = region->id;
@@ -195,10 +214,8 @@ static long ioctl_create(struct tshare_file *tf, void __user *arg, size_t usize)
 
 err_unname:
 	tshare_unname_region(region);
-err_put_fd:
-	put_unused_fd(fd);
-err_put_dmabuf:
-	dma_buf_put(dmabuf);
+err_discard_fd:
+	discard_fd(fd, dmabuf);
 err_put_region:
 	tshare_region_put(region);
 	return err;
@@ -237,19 +254,14 @@ static long ioctl_open(struct tshare_file *tf, void __user *arg, size_t usize)
 			       TSHARE_MAY_READ | (write ? TSHARE_MAY_WRITE : 0));
 	if (IS_ERR(region))
 		return PTR_ERR(region);
-	dmabuf = tshare_export(region, write);
-	if (IS_ERR(dmabuf)) {
-		err = PTR_ERR(dmabuf);
-		goto err_put_region;
-	}
-	fd = get_unused_fd_flags(req.flags & TSHARE_OPEN_NO_CLOEXEC ? 0 : O_CLOEXEC);
+	fd = prepare_fd(region, write, !(req.flags & TSHARE_OPEN_NO_CLOEXEC), &dmabuf);
 	if (fd < 0) {
 		err = fd;
-		goto err_put_dmabuf;
+		goto err_put_region;
 	}
 	err = copy_descs_out(region, req.descs, req.desc_count, req.desc_size);
 	if (err)
-		goto err_put_fd;
+		goto err_discard_fd;
 
 	req.fd = fd;
 	req.id = region->id;
@@ -257,15 +269,13 @@ static long ioctl_open(struct tshare_file *tf, void __user *arg, size_t usize)
 	req.desc_count = region->desc_count;
 	err = copy_out(arg, usize, &req, sizeof(req));
 	if (err)
-		goto err_put_fd;
+		goto err_discard_fd;
 	fd_install(fd, dmabuf->file);
 	tshare_region_put(region);
 	return 0;
 
-err_put_fd:
-	put_unused_fd(fd);
-err_put_dmabuf:
-	dma_buf_put(dmabuf);
+err_discard_fd:
+	discard_fd(fd, dmabuf);
 err_put_region:
 	tshare_region_put(region);
 	return err;
