@@ -7,9 +7,6 @@ MESON  := /usr/bin/meson
 PREFIX ?= /usr/local
 KDIR   ?= /lib/modules/$(shell uname -r)/build
 
-# Modules are signed, and found by modprobe, per kernel.
-MODDIR ?= /lib/modules/$(shell cat $(KDIR)/include/config/kernel.release 2>/dev/null)/updates
-
 .PHONY: help all demo check bench lint modules lib install clean
 
 help:
@@ -57,14 +54,17 @@ modules:
 		echo 'make: KDIR: no kernel headers in $(KDIR); install linux-headers-amd64' >&2; exit 1; }
 	@tests/vm/module --kdir '$(KDIR)'
 
+# The module goes where modprobe looks for its kernel, whose release it names itself.
 install: lib modules
 	$(MESON) configure $(BUILD)/c --prefix='$(PREFIX)'
 	DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)/c
-	install -D -m 644 "$$(tests/vm/module --kdir '$(KDIR)')" '$(DESTDIR)$(MODDIR)/tshare.ko'
 	install -D -m 644 kmod/60-tshare.rules '$(DESTDIR)/usr/lib/udev/rules.d/60-tshare.rules'
 	install -D -m 644 kmod/tshare.sysusers '$(DESTDIR)/usr/lib/sysusers.d/tshare.conf'
-	@test -n '$(DESTDIR)' || { depmod -a '$(notdir $(patsubst %/,%,$(dir $(MODDIR))))'; \
-		systemd-sysusers tshare.conf || groupadd -rf tshare; ldconfig; }
+	set -e; ko=$$(tests/vm/module --kdir '$(KDIR)'); \
+	release=$$(/sbin/modinfo -F vermagic "$$ko" | cut -d ' ' -f 1); \
+	install -D -m 644 "$$ko" "$(DESTDIR)/lib/modules/$$release/updates/tshare.ko"; \
+	test -n '$(DESTDIR)' || { depmod -a "$$release"; ldconfig; \
+		systemd-sysusers tshare.conf || groupadd -rf tshare; }
 
 clean:
 	rm -rf $(BUILD)
