@@ -232,12 +232,10 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 	struct rb_node **link = &region->ns->names.rb_node, *parent = NULL;
 
 	while (*link) {
+		struct tshare_region *other = rb_entry(*link, struct tshare_region, name_node);
+
 		parent = *link;
-		if (strcmp(region->name, rb_entry(parent, struct tshare_region, name_node)->name) <
-		    0)
-			link = &parent->rb_left;
-		else
-			link = &parent->rb_right;
+		link = strcmp(region->name, other->name) < 0 ? &parent->rb_left : &parent->rb_right;
 	}
 	rb_link_node(&region->name_node, parent, link);
 	rb_insert_color(&region->name_node, &region->ns->names);
