@@ -123,9 +123,10 @@ static void tshare_unmap_dma_buf(struct dma_buf_attachment *attach, struct sg_ta
  * Device mappings are synced by their addresses: until it is given back the
  * table is the importer's, and CONFIG_DMABUF_DEBUG garbles the pages in it.
  */
-static int tshare_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
+static void sync_maps(struct tshare_region *region,
+		      void (*sync)(struct device *dev, dma_addr_t addr, size_t size,
+				   enum dma_data_direction dir))
 {
-	struct tshare_region *region = tshare_region_of(dmabuf);
 	struct tshare_map *map;
 	struct scatterlist *sg;
 	int i;
@@ -133,25 +134,19 @@ static int tshare_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_directi
 	mutex_lock(&region->maps_lock);
 	list_for_each_entry(map, &region->maps, node)
 		for_each_sgtable_dma_sg(&map->sgt, sg, i)
-			dma_sync_single_for_cpu(map->dev, sg_dma_address(sg), sg_dma_len(sg),
-						map->dir);
+			sync(map->dev, sg_dma_address(sg), sg_dma_len(sg), map->dir);
 	mutex_unlock(&region->maps_lock);
+}
+
+static int tshare_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
+{
+	sync_maps(tshare_region_of(dmabuf), dma_sync_single_for_cpu);
 	return 0;
 }
 
 static int tshare_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	struct tshare_region *region = tshare_region_of(dmabuf);
-	struct tshare_map *map;
-	struct scatterlist *sg;
-	int i;
-
-	mutex_lock(&region->maps_lock);
-	list_for_each_entry(map, &region->maps, node)
-		for_each_sgtable_dma_sg(&map->sgt, sg, i)
-			dma_sync_single_for_device(map->dev, sg_dma_address(sg), sg_dma_len(sg),
-						   map->dir);
-	mutex_unlock(&region->maps_lock);
+	sync_maps(tshare_region_of(dmabuf), dma_sync_single_for_device);
 	return 0;
 }
 
