@@ -59,6 +59,21 @@ static bool extend(__s64 *first, __s64 *last, __s64 n, __s64 stride)
 	return !__builtin_add_overflow(span < 0 ? *first : *last, span, span < 0 ? first : last);
 }
 
+/*
+ * Strides of zero let any number of elements lie in a region. Whoever copies
+ * them counts them, also those of an empty tensor's other dimensions.
+ */
+static bool countable(const struct tshare_desc *desc, __u64 element_bits)
+{
+	__s64 total = element_bits;
+	__u32 i;
+
+	for (i = 0; i < desc->ndim; i++)
+		if (desc->shape[i] && __builtin_mul_overflow(total, desc->shape[i], &total))
+			return false;
+	return true;
+}
+
 /**
  * tshare_desc_check() - does this descriptor describe a tensor in its region?
  * @desc: the descriptor
@@ -98,6 +113,8 @@ int tshare_desc_check(const struct tshare_desc *desc, __u64 region_size, const c
 		if (desc->shape[i] || desc->strides[i])
 			return reject(why, "shape, strides: not zero beyond ndim", -EINVAL);
 
+	if (!countable(desc, element_bits))
+		return reject(why, "shape: more elements than can be counted", -ERANGE);
 	if (desc->byte_offset > region_size)
 		return reject(why, "byte_offset: beyond the region", -ERANGE);
 	if (empty)

@@ -257,9 +257,11 @@ TEST_F(desc, empty_tensor_may_be_at_the_very_end)
 	EXPECT_EQ(-ERANGE, check_line(self->dev, 64, 0, 1, REGION + 1));
 	EXPECT_EQ(-ERANGE, check_line(self->dev, 64, 0, 1, ~0ULL));
 	self->good.shape[0] = 0;
-	self->good.shape[1] = INT64_MAX;
+	self->good.shape[1] = 1LL << 40;
 	self->good.strides[1] = INT64_MAX;
 	EXPECT_EQ(0, check(self->dev, REGION, &self->good));
+	self->good.shape[1] = INT64_MAX;
+	EXPECT_EQ(-ERANGE, check(self->dev, REGION, &self->good));
 }
 
 TEST_F(desc, overflows_are_erange)
@@ -280,6 +282,8 @@ TEST_F(desc, overflows_are_erange)
 	EXPECT_EQ(-ERANGE, check_line(self->dev, 8, 2, 1LL << 61, 0));
 	EXPECT_EQ(-ERANGE, check_line(self->dev, 8, 1, 1, ~0ULL));
 	EXPECT_EQ(-ERANGE, check_line(self->dev, 8, 1, 1, 1ULL << 61));
+	EXPECT_EQ(-ERANGE, check_line(self->dev, 8, INT64_MAX, 0, 0));
+	EXPECT_EQ(0, check_line(self->dev, 8, 1LL << 59, 0, 0));
 	desc.strides[0] = INT64_MAX;
 	desc.strides[1] = INT64_MIN;
 	desc.shape[0] = 2;

@@ -64,7 +64,7 @@ TEST(negative_strides_reach_back_to_the_start_and_no_further)
 
 TEST(strides_of_zero_repeat_an_element)
 {
-	desc.shape[0] = INT64_MAX;
+	desc.shape[0] = 1LL << 54;
 	desc.strides[0] = 0;
 	CHECK(!check(8 * 4));
 }
@@ -127,9 +127,11 @@ TEST(a_tensor_without_elements_may_begin_at_the_end)
 TEST(a_tensor_without_elements_may_have_any_strides)
 {
 	desc.shape[0] = 0;
-	desc.shape[1] = INT64_MAX;
+	desc.shape[1] = 1LL << 57;
 	desc.strides[1] = INT64_MIN;
 	CHECK(!check(PAGE));
+	desc.shape[1] = INT64_MAX;
+	CHECK(check(PAGE) == -ERANGE);
 }
 
 TEST(spans_that_overflow_are_out_of_range)
@@ -154,6 +156,19 @@ TEST(bits_that_overflow_are_out_of_range)
 {
 	desc.shape[0] = INT64_MAX / 8;
 	CHECK(check(UINT64_MAX) == -ERANGE);
+}
+
+TEST(elements_in_one_place_are_counted_all_the_same)
+{
+	desc.strides[0] = 0;
+	desc.strides[1] = 0;
+	desc.shape[0] = 1LL << 29;
+	desc.shape[1] = 1LL << 28;
+	CHECK(!check(4));
+	desc.shape[1] = 1LL << 29;
+	CHECK(check(4) == -ERANGE);
+	desc.ndim = 3;
+	CHECK(check(4) == -ERANGE);
 }
 
 TEST(a_negative_dimension_is_malformed)

@@ -119,8 +119,10 @@
  * @name: the tensor's name in its region, under the rules of a region's name;
  *        may be empty. Whether names differ is not looked at
  *
- * Every element must lie wholly inside the region. A tensor with a dimension
- * of zero has no element; its @byte_offset may equal the region's size.
+ * Every element must lie wholly inside the region, and all of them together,
+ * dimensions of zero left out, have less than 2^63 bits, also where strides of
+ * zero put them in one place. A tensor with a dimension of zero has no element;
+ * its @byte_offset may equal the region's size.
  */
 struct tshare_desc {
 	__u64 byte_offset;
