@@ -396,6 +396,22 @@ int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
 				 struct tshare_tensor **tensor);
 
 /**
+ * tshare_region_view() - a tensor of one's own making over a region's memory
+ * @region: the region
+ * @spec: what it looks like. @spec->byte_offset is from the region's start;
+ *        TSHARE_OFFSET_AUTO is as near to that as the strides allow
+ * @flags: TSHARE_READONLY or 0
+ * @tensor: where to store it
+ *
+ * The region's own list of tensors stays as it is. TSHARE_READONLY is a word
+ * for consumers here: what the MMU allows is the region's.
+ *
+ * Return: 0; -EINVAL; -ERANGE if it is not wholly inside; -ENOMEM.
+ */
+int tshare_region_view(struct tshare_region *region, const struct tshare_spec *spec, uint32_t flags,
+		       struct tshare_tensor **tensor);
+
+/**
  * tshare_unlink() - remove a region's name
  * @ctx: the context
  * @name: the name
@@ -448,6 +464,34 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 int tshare_tensor_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
 		       struct tshare_tensor **tensor);
 
+/**
+ * tshare_tensor_copy() - make a region that holds a copy of a tensor elsewhere
+ * @ctx: the context
+ * @name: the region's name, or NULL for none
+ * @data: address of the tensor's element [0, 0, ...]; not read if it is empty
+ * @spec: its type, shape and strides; the name and byte_offset have no say
+ * @options: or NULL
+ * @tensor: where to store the copy: C-contiguous, writable
+ *
+ * Return: as tshare_region_create(); -EINVAL for strides of packed elements.
+ */
+int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *data,
+		       const struct tshare_spec *spec, const struct tshare_options *options,
+		       struct tshare_tensor **tensor);
+
+/**
+ * tshare_tensor_wrap() - the tensor that memory of this process is already
+ * @data: address of element [0, 0, ...], as another library has it
+ * @spec: its type, shape, strides and name; byte_offset has no say
+ * @flags: TSHARE_READONLY or 0; see tshare_region_view()
+ * @tensor: where to store it; it keeps the region, however @data was come by
+ *
+ * Return: 0; -ENOENT if @data is in no region that this process has mapped;
+ * -ERANGE if the tensor is not wholly inside; -EINVAL, -ENOMEM.
+ */
+int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_t flags,
+		       struct tshare_tensor **tensor);
+
 struct tshare_tensor *tshare_tensor_ref(struct tshare_tensor *tensor);
 struct tshare_tensor *tshare_tensor_unref(struct tshare_tensor *tensor);
 
@@ -470,6 +514,27 @@ uint64_t tshare_tensor_nbytes(const struct tshare_tensor *tensor);
 bool tshare_tensor_readonly(const struct tshare_tensor *tensor);
 /* Whether the elements lie in C order without gaps. */
 bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor);
+
+/**
+ * tshare_tensor_read() - copy a tensor's elements out
+ * @tensor: the tensor
+ * @buffer: where to: tshare_tensor_nbytes() bytes, in C order without gaps
+ *
+ * Return: 0; -EINVAL for a strided tensor of packed elements.
+ */
+int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer);
+
+/**
+ * tshare_tensor_write() - copy a tensor's elements in
+ * @tensor: the tensor
+ * @data: address of element [0, 0, ...] of one of the same type and shape,
+ *        which doesn't overlap it
+ * @strides: elements from one index to the next, or NULL for C-contiguous
+ *
+ * Return: 0; -EACCES for a read-only tensor; -EINVAL for strides of packed
+ * elements.
+ */
+int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides);
 
 /* DLPack; for the structures see tshare-dlpack.h or a dlpack.h of your own. */
 
@@ -500,6 +565,38 @@ int tshare_tensor_to_dlpack(struct tshare_tensor *tensor,
  * so.
  */
 int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManagedTensor **managed);
+
+/**
+ * tshare_tensor_from_dlpack() - take another library's tensor into a region
+ * @ctx: the context
+ * @name: the new region's name, or NULL for none
+ * @managed: the tensor; stays the caller's, who may delete it afterwards
+ * @options: or NULL
+ * @tensor: where to store the copy; or, with neither name nor options, the
+ *          tensor itself where it lies in a region of this process already
+ *
+ * Return: as tshare_tensor_copy(); -EPROTO for another major version of
+ * DLPack, of which nothing but the deleter is known; -EOPNOTSUPP for memory
+ * that the CPU can't reach, and for packed types that are padded to bytes.
+ */
+int tshare_tensor_from_dlpack(struct tshare_ctx *ctx, const char *name,
+			      const struct DLManagedTensorVersioned *managed,
+			      const struct tshare_options *options, struct tshare_tensor **tensor);
+
+/**
+ * tshare_tensor_from_dlpack_legacy() - the same for the form before 1.0
+ * @ctx: the context
+ * @name: the new region's name, or NULL for none
+ * @managed: the tensor; stays the caller's
+ * @options: or NULL
+ * @tensor: where to store it
+ *
+ * Return: as tshare_tensor_from_dlpack().
+ */
+int tshare_tensor_from_dlpack_legacy(struct tshare_ctx *ctx, const char *name,
+				     const struct DLManagedTensor *managed,
+				     const struct tshare_options *options,
+				     struct tshare_tensor **tensor);
 
 #ifdef __cplusplus
 }

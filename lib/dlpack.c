@@ -92,3 +92,55 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
 	*managed = &export->managed;
 	return 0;
 }
+
+/* Import */
+
+static int from_dltensor(struct tshare_ctx *ctx, const char *name, const DLTensor *dl,
+			 uint32_t flags, const struct tshare_options *options,
+			 struct tshare_tensor **tensor)
+{
+	const char *data = (const char *)dl->data + dl->byte_offset;
+	struct tshare_spec spec = {
+		.dtype = { dl->dtype.code, dl->dtype.bits, dl->dtype.lanes },
+		.ndim = dl->ndim,
+		.shape = dl->shape,
+		.strides = dl->strides,
+	};
+
+	switch (dl->device.device_type) {
+	case kDLCPU:
+	case kDLCUDAHost:
+	case kDLCUDAManaged:
+		break;
+	default:
+		return tshare_fail(-EOPNOTSUPP, "managed: device (%d, %d) is not the CPU",
+				   dl->device.device_type, dl->device.device_id);
+	}
+	if (!name && !options && !tshare_tensor_wrap(data, &spec, flags, tensor))
+		return 0;
+	return tshare_tensor_copy(ctx, name, data, &spec, options, tensor);
+}
+
+TSHARE_EXPORT
+int tshare_tensor_from_dlpack(struct tshare_ctx *ctx, const char *name,
+			      const struct DLManagedTensorVersioned *managed,
+			      const struct tshare_options *options, struct tshare_tensor **tensor)
+{
+	if (managed->version.major != DLPACK_MAJOR_VERSION)
+		return tshare_fail(-EPROTO, "managed: DLPack version %u, not %d",
+				   managed->version.major, DLPACK_MAJOR_VERSION);
+	if (managed->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
+		return tshare_fail(-EOPNOTSUPP, "managed: its elements are padded to bytes");
+	return from_dltensor(ctx, name, &managed->dl_tensor,
+			     managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? TSHARE_READONLY : 0,
+			     options, tensor);
+}
+
+TSHARE_EXPORT
+int tshare_tensor_from_dlpack_legacy(struct tshare_ctx *ctx, const char *name,
+				     const struct DLManagedTensor *managed,
+				     const struct tshare_options *options,
+				     struct tshare_tensor **tensor)
+{
+	return from_dltensor(ctx, name, &managed->dl_tensor, 0, options, tensor);
+}

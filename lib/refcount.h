@@ -10,6 +10,18 @@ static inline void refcount_get(atomic_uint *refs)
 	atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
 }
 
+/* False if the last one has gone already. */
+static inline bool refcount_get_unless_zero(atomic_uint *refs)
+{
+	unsigned int count = atomic_load_explicit(refs, memory_order_relaxed);
+
+	while (count &&
+	       !atomic_compare_exchange_weak_explicit(refs, &count, count + 1, memory_order_relaxed,
+						      memory_order_relaxed))
+		;
+	return count;
+}
+
 /* True for the last one, who then sees all that the others did. */
 static inline bool refcount_put(atomic_uint *refs)
 {

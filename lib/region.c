@@ -14,6 +14,7 @@
 #include "export.h"
 #include "layout.h"
 #include "log.h"
+#include "mappings.h"
 #include "names.h"
 #include "refcount.h"
 #include "region.h"
@@ -112,7 +113,7 @@ static int map_region(struct tshare_region *region)
 		return tshare_fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", handle->size,
 				   strerror(errno));
 	region->data = data;
-	return 0;
+	return tshare_mappings_add(region);
 }
 
 static void unmap_region(struct tshare_region *region)
@@ -122,6 +123,7 @@ static void unmap_region(struct tshare_region *region)
 
 	if (!region->data)
 		return;
+	tshare_mappings_remove(region);
 	munmap(region->data, region->handle.size);
 	if (region->handle.size >= alignment)
 		atomic_store_explicit(&aligned_edge, (end + alignment - 1) & ~(alignment - 1),

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* Tensors: what a region's descriptors say, with addresses. */
+/* Tensors: what a region's descriptors say, with addresses; and views of one's own. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "copy.h"
 #include "error.h"
 #include "export.h"
+#include "layout.h"
+#include "mappings.h"
 #include "names.h"
 #include "refcount.h"
 #include "region.h"
@@ -13,23 +17,26 @@
 struct tshare_tensor {
 	atomic_uint refs;
 	struct tshare_region *region;
-	const struct tshare_desc *desc; /* the region's */
-	int64_t *strides;		/* in @shape, behind the shape */
+	const struct tshare_desc *desc; /* the region's, or a view's own in @shape, at the end */
+	bool readonly;
+	int64_t *strides; /* in @shape, behind the shape */
 	int64_t shape[];
 };
 
-static int tensor_new(struct tshare_region *region, size_t index, struct tshare_tensor **tensor)
+/* @own is the size of a descriptor that the tensor shall keep a copy of, or 0. */
+static int tensor_new(struct tshare_region *region, const struct tshare_desc *desc, size_t own,
+		      struct tshare_tensor **tensor)
 {
-	const struct tshare_desc *desc = &region->handle.descs[index];
 	struct tshare_tensor *new;
 	uint32_t i;
 
-	new = malloc(sizeof(*new) + 2 * desc->ndim * sizeof(*new->shape));
+	new = malloc(sizeof(*new) + 2 * desc->ndim * sizeof(*new->shape) + own);
 	if (!new)
 		return tshare_fail(-ENOMEM, "tensor: out of memory");
 	atomic_init(&new->refs, 1);
 	new->region = tshare_region_ref(region);
-	new->desc = desc;
+	new->desc = own ? memcpy(new->shape + 2 * desc->ndim, desc, own) : desc;
+	new->readonly = region->readonly;
 	new->strides = new->shape + desc->ndim;
 	for (i = 0; i < desc->ndim; i++) {
 		new->shape[i] = desc->shape[i];
@@ -39,6 +46,11 @@ static int tensor_new(struct tshare_region *region, size_t index, struct tshare_
 	return 0;
 }
 
+static int listed_tensor(struct tshare_region *region, size_t index, struct tshare_tensor **tensor)
+{
+	return tensor_new(region, &region->handle.descs[index], 0, tensor);
+}
+
 TSHARE_EXPORT
 int tshare_region_tensor(struct tshare_region *region, size_t index, struct tshare_tensor **tensor)
 {
@@ -46,7 +58,7 @@ int tshare_region_tensor(struct tshare_region *region, size_t index, struct tsha
 
 	if (index >= count)
 		return tshare_fail(-ENOENT, "index: %zu of %zu tensors", index, count);
-	return tensor_new(region, index, tensor);
+	return listed_tensor(region, index, tensor);
 }
 
 /* Threads may build the index at the same time: one of them leaves it to all. */
@@ -79,7 +91,7 @@ int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
 	place = tshare_index_find(index, region->handle.descs, count, name);
 	if (place == count)
 		return tshare_fail(-ENOENT, "name: no tensor '%s' among %zu", name, count);
-	return tensor_new(region, place, tensor);
+	return listed_tensor(region, place, tensor);
 }
 
 TSHARE_EXPORT
@@ -99,7 +111,7 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 	err = tshare_region_create(ctx, name, 0, &spec, 1, options, &region);
 	if (err)
 		return err;
-	err = tensor_new(region, 0, tensor);
+	err = listed_tensor(region, 0, tensor);
 	if (err && name)
 		tshare_unlink(ctx, name);
 	tshare_region_unref(region);
@@ -117,7 +129,7 @@ int tshare_tensor_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
 	if (err)
 		return err;
 	if (region->handle.desc_count == 1)
-		err = tensor_new(region, 0, tensor);
+		err = listed_tensor(region, 0, tensor);
 	else
 		err = tshare_fail(-EINVAL, "name: '%s' holds %zu tensors, not one", name,
 				  region->handle.desc_count);
@@ -207,23 +219,156 @@ uint64_t tshare_tensor_nbytes(const struct tshare_tensor *tensor)
 TSHARE_EXPORT
 bool tshare_tensor_readonly(const struct tshare_tensor *tensor)
 {
-	return tensor->region->readonly;
+	return tensor->readonly;
+}
+
+static bool is_contiguous(int32_t ndim, const int64_t *shape, const int64_t *strides)
+{
+	int64_t expected = 1;
+	bool contiguous = true;
+	int32_t i;
+
+	for (i = ndim; i-- > 0;) {
+		if (!shape[i])
+			return true;
+		/* Where there is one index only, its stride is never used. */
+		if (shape[i] > 1 && strides[i] != expected)
+			contiguous = false;
+		expected *= shape[i];
+	}
+	return contiguous;
 }
 
 TSHARE_EXPORT
 bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor)
 {
-	int64_t expected = 1;
-	bool contiguous = true;
-	uint32_t i;
+	return is_contiguous(tensor->desc->ndim, tensor->shape, tensor->strides);
+}
 
+/* Views */
+
+TSHARE_EXPORT
+int tshare_region_view(struct tshare_region *region, const struct tshare_spec *spec, uint32_t flags,
+		       struct tshare_tensor **tensor)
+{
+	struct tshare_desc desc = { 0 };
+	uint64_t needed;
+	int err;
+
+	if (!spec)
+		return tshare_fail(-EINVAL, "spec: is NULL");
+	if (flags & ~TSHARE_READONLY)
+		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
+	err = tshare_layout(spec, 1, &desc, &needed);
+	if (!err)
+		err = tshare_layout_check(&desc, 1, region->handle.size, "spec");
+	if (!err)
+		err = tensor_new(region, &desc, sizeof(desc), tensor);
+	if (!err && flags & TSHARE_READONLY)
+		(*tensor)->readonly = true;
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_t flags,
+		       struct tshare_tensor **tensor)
+{
+	struct tshare_region *region;
+	struct tshare_spec placed;
+	int err;
+
+	if (!spec)
+		return tshare_fail(-EINVAL, "spec: is NULL");
+	region = tshare_mappings_find(data);
+	if (!region)
+		return tshare_fail(-ENOENT, "data: %p is in no region of this process", data);
+	placed = *spec;
+	placed.byte_offset = (const char *)data - (const char *)region->data;
+	err = tshare_region_view(region, &placed, flags, tensor);
+	tshare_region_unref(region);
+	return err;
+}
+
+/* Copies */
+
+static size_t element_bits(const struct tshare_desc *desc)
+{
+	return (size_t)desc->dtype_bits * desc->dtype_lanes;
+}
+
+/* @strides, or those of a C-contiguous tensor of that shape, in @buffer. */
+static const int64_t *or_contiguous(const int64_t *strides, const struct tshare_tensor *tensor,
+				    int64_t *buffer)
+{
+	int64_t step = 1;
+	int32_t i;
+
+	if (strides)
+		return strides;
 	for (i = tensor->desc->ndim; i-- > 0;) {
-		if (!tensor->shape[i])
-			return true;
-		/* Where there is one index only, its stride is never used. */
-		if (tensor->shape[i] > 1 && tensor->strides[i] != expected)
-			contiguous = false;
-		expected *= tensor->shape[i];
+		buffer[i] = step;
+		/* Where it would overflow there are no elements. */
+		step = (uint64_t)step * tensor->shape[i];
 	}
-	return contiguous;
+	return buffer;
+}
+
+/* Copies between a tensor and memory with strides, or NULL for C-contiguous. */
+static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_strides,
+		const void *from, const int64_t *from_strides)
+{
+	int64_t to_buffer[TSHARE_NDIM_LIMIT], from_buffer[TSHARE_NDIM_LIMIT];
+	const struct tshare_desc *desc = tensor->desc;
+
+	to_strides = or_contiguous(to_strides, tensor, to_buffer);
+	from_strides = or_contiguous(from_strides, tensor, from_buffer);
+	if (element_bits(desc) % 8 == 0)
+		tshare_copy_elements(to, to_strides, from, from_strides, desc->ndim, tensor->shape,
+				     element_bits(desc) / 8);
+	else if (!tshare_tensor_nbytes(tensor))
+		return 0;
+	else if (is_contiguous(desc->ndim, tensor->shape, to_strides) &&
+		 is_contiguous(desc->ndim, tensor->shape, from_strides))
+		memcpy(to, from, tshare_tensor_nbytes(tensor));
+	else
+		return tshare_fail(-EINVAL, "strides: packed elements can't be copied one by one");
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer)
+{
+	return copy(tensor, buffer, NULL, tshare_tensor_data(tensor), tensor->strides);
+}
+
+TSHARE_EXPORT
+int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides)
+{
+	if (tensor->readonly)
+		return tshare_fail(-EACCES, "tensor: is read-only");
+	return copy(tensor, tshare_tensor_data(tensor), tensor->strides, data, strides);
+}
+
+TSHARE_EXPORT
+int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *data,
+		       const struct tshare_spec *spec, const struct tshare_options *options,
+		       struct tshare_tensor **tensor)
+{
+	struct tshare_tensor *new;
+	int err;
+
+	if (!spec)
+		return tshare_fail(-EINVAL, "spec: is NULL");
+	err = tshare_tensor_create(ctx, name, spec->dtype, spec->ndim, spec->shape, options, &new);
+	if (err)
+		return err;
+	err = tshare_tensor_write(new, data, spec->strides);
+	if (err) {
+		if (name)
+			tshare_unlink(ctx, name);
+		tshare_tensor_unref(new);
+		return err;
+	}
+	*tensor = new;
+	return 0;
 }

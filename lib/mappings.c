@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A tree of the regions mapped in this process, by address. Mappings never
+ * overlap, so that two that compare equal are the same, or an address and the
+ * mapping that holds it.
+ */
+#include "mappings.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "refcount.h"
+#include "region.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of @mappings */
+static void *mappings;
+
+static int compare(const void *a, const void *b)
+{
+	const struct tshare_region *left = a, *right = b;
+	uintptr_t left_start = (uintptr_t)left->data, right_start = (uintptr_t)right->data;
+
+	if (left_start + left->handle.size <= right_start)
+		return -1;
+	return right_start + right->handle.size <= left_start;
+}
+
+int tshare_mappings_add(struct tshare_region *region)
+{
+	void *node;
+
+	pthread_mutex_lock(&lock);
+	node = tsearch(region, &mappings, compare);
+	pthread_mutex_unlock(&lock);
+	return node ? 0 : tshare_fail(-ENOMEM, "region: out of memory");
+}
+
+void tshare_mappings_remove(struct tshare_region *region)
+{
+	pthread_mutex_lock(&lock);
+	tdelete(region, &mappings, compare);
+	pthread_mutex_unlock(&lock);
+}
+
+struct tshare_region *tshare_mappings_find(const void *address)
+{
+	const struct tshare_region key = { .data = (void *)address, .handle = { .size = 1 } };
+	struct tshare_region *found = NULL;
+	void *node;
+
+	pthread_mutex_lock(&lock);
+	node = tfind(&key, &mappings, compare);
+	/* Whoever dropped the last reference is on its way to take the region out. */
+	if (node && refcount_get_unless_zero(&(*(struct tshare_region **)node)->refs))
+		found = *(struct tshare_region **)node;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
