@@ -7,47 +7,58 @@
  */
 #include "ext.h"
 
-/* {"shape": ..., "typestr": ..., "data": (address, readonly), "strides": ..., "version": 3} */
-static PyObject *interface(PyObject *self, const char *typestr)
+PyObject *ts_build_interface(const struct ts_format *format, const struct tshare_spec *spec,
+			     const void *data, bool readonly, bool contiguous)
+{
+	int64_t bytes[TSHARE_NDIM_LIMIT];
+	PyObject *shape, *strides = NULL;
+	int32_t i;
+
+	for (i = 0; !contiguous && i < spec->ndim; i++)
+		/* Strides of an empty tensor are never followed, and may be anything. */
+		if (__builtin_mul_overflow(spec->strides[i], ts_itemsize(format->dtype), &bytes[i]))
+			bytes[i] = ts_itemsize(format->dtype);
+	shape = ts_int_tuple(spec->shape, spec->ndim);
+	if (contiguous) {
+		Py_INCREF(Py_None);
+		strides = Py_None;
+	} else {
+		strides = ts_int_tuple(bytes, spec->ndim);
+	}
+	/* "N" gives the references away, on failure too. */
+	return Py_BuildValue("{sNsss(NN)sNsi}", "shape", shape, "typestr", format->typestr, "data",
+			     PyLong_FromVoidPtr((void *)data), PyBool_FromLong(readonly), "strides",
+			     strides, "version", 3);
+}
+
+static struct tshare_spec own_spec(const struct tshare_tensor *handle)
+{
+	return (struct tshare_spec){
+		.ndim = tshare_tensor_ndim(handle),
+		.shape = tshare_tensor_shape(handle),
+		.strides = tshare_tensor_strides(handle),
+	};
+}
+
+/* Of the tensor's own memory, as @spec and @format say. */
+static PyObject *interface(PyObject *self, const struct ts_format *format,
+			   const struct tshare_spec *spec)
 {
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
-	PyObject *shape, *strides, *result = NULL;
+	PyObject *result;
 
-	shape = ts_tensor_shape(self);
-	strides = PyObject_GetAttrString(self, "strides");
-	if (shape && strides) {
-		if (tshare_tensor_is_contiguous(tensor->handle)) {
-			Py_DECREF(strides);
-			Py_INCREF(Py_None);
-			strides = Py_None;
-		}
-		result = Py_BuildValue("{sOsss(NN)sOsi}", "shape", shape, "typestr", typestr,
-				       "data",
-				       PyLong_FromVoidPtr(tshare_tensor_data(tensor->handle)),
-				       PyBool_FromLong(tshare_tensor_readonly(tensor->handle)),
-				       "strides", strides, "version", 3);
-	}
-	Py_XDECREF(shape);
-	Py_XDECREF(strides);
+	result = ts_build_interface(format, spec, tshare_tensor_data(tensor->handle),
+				    tshare_tensor_readonly(tensor->handle),
+				    tshare_tensor_is_contiguous(tensor->handle));
 	if (result)
 		tensor->pinned = true;
 	return result;
 }
 
-PyObject *ts_tensor_array_interface(PyObject *self, void *closure)
+PyObject *ts_no_typestr(struct tshare_dtype dtype)
 {
-	struct tshare_tensor *handle = ts_tensor_handle(self);
-	const struct ts_format *format;
-	PyObject *name;
+	PyObject *name = ts_dtype_name(dtype);
 
-	(void)closure;
-	if (!handle)
-		return NULL;
-	format = ts_format(tshare_tensor_dtype(handle));
-	if (format)
-		return interface(self, format->typestr);
-
-	name = ts_dtype_name(tshare_tensor_dtype(handle));
 	if (name) {
 		PyErr_Format(PyExc_AttributeError,
 			     "__array_interface__: the array interface has no type for %U", name);
@@ -56,14 +67,34 @@ PyObject *ts_tensor_array_interface(PyObject *self, void *closure)
 	return NULL;
 }
 
+PyObject *ts_tensor_array_interface(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	const struct ts_format *format;
+	struct tshare_spec spec;
+
+	(void)closure;
+	if (!handle)
+		return NULL;
+	format = ts_format(tshare_tensor_dtype(handle));
+	if (!format)
+		return ts_no_typestr(tshare_tensor_dtype(handle));
+	spec = own_spec(handle);
+	return interface(self, format, &spec);
+}
+
 /*
- * The array interface of any tensor of one, two, four or eight whole bytes an
- * element, as unsigned integers; for what NumPy has to be taught.
+ * The array interface of a tensor's elements as unsigned integers of their
+ * size, or of its bytes where they are packed; for what NumPy has to be taught.
  */
 PyObject *ts_raw_interface(PyObject *module, PyObject *tensor)
 {
 	struct tshare_tensor *handle;
 	const struct ts_format *format;
+	struct tshare_dtype dtype;
+	struct tshare_spec spec;
+	Py_ssize_t itemsize;
+	int64_t nbytes;
 
 	(void)module;
 	if (!PyObject_TypeCheck(tensor, ts_tensor_type)) {
@@ -74,13 +105,26 @@ PyObject *ts_raw_interface(PyObject *module, PyObject *tensor)
 	handle = ts_tensor_handle(tensor);
 	if (!handle)
 		return NULL;
-	format = ts_format(
-		(struct tshare_dtype){ 1, 8 * ts_itemsize(tshare_tensor_dtype(handle)), 1 });
+	itemsize = ts_itemsize(tshare_tensor_dtype(handle));
+	dtype = (struct tshare_dtype){ kDLUInt, itemsize ? 8 * itemsize : 8, 1 };
+	format = ts_format(dtype);
 	if (!format) {
 		PyErr_SetString(PyExc_TypeError, "no unsigned integer has the elements' size");
 		return NULL;
 	}
-	return interface(tensor, format->typestr);
+	spec = own_spec(handle);
+	if (!itemsize) {
+		if (!tshare_tensor_is_contiguous(handle)) {
+			PyErr_SetString(PyExc_TypeError,
+					"elements that are packed and strided have no bytes of "
+					"their own");
+			return NULL;
+		}
+		nbytes = tshare_tensor_nbytes(handle);
+		spec.ndim = 1;
+		spec.shape = &nbytes;
+	}
+	return interface(tensor, format, &spec);
 }
 
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,

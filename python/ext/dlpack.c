@@ -108,11 +108,7 @@ static struct copy *new_copy(const struct tshare_tensor *handle, DLTensor *tenso
 		copy->dims[ndim + i] = step;
 		step *= copy->dims[i];
 	}
-	if (tshare_tensor_is_contiguous(handle))
-		memcpy(copy->data, tshare_tensor_data(handle), nbytes);
-	else
-		ts_copy_elements(copy->data, tshare_tensor_data(handle), ndim, copy->dims,
-				 tshare_tensor_strides(handle), ts_itemsize(dtype));
+	tshare_tensor_read(handle, copy->data);
 
 	tensor->data = nbytes ? copy->data : NULL;
 	tensor->device = (DLDevice){ kDLCPU, 0 };

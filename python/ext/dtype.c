@@ -10,10 +10,8 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FOREIGN	      '>'
 #define TYPESTR(type) "<" type
 #else
-#define FOREIGN	      '<'
 #define TYPESTR(type) ">" type
 #endif
 
@@ -60,12 +58,12 @@ PyObject *ts_dtype_name(struct tshare_dtype dtype)
 }
 
 /* NumPy's other spellings: "<f4", "f4", "|u1", and names that end in "_". */
-static int parse_typestr(const char *name, struct tshare_dtype *dtype)
+int ts_typestr(const char *name, struct tshare_dtype *dtype)
 {
 	const char *type = name + (*name && strchr("<>=|", *name) != NULL);
 	size_t i;
 
-	if (*name == FOREIGN && strcmp(type + 1, "1"))
+	if (*name == TS_FOREIGN_ORDER && strcmp(type + 1, "1"))
 		return -1;
 	for (i = 0; *type && i < FORMAT_COUNT; i++)
 		if (!strcmp(formats[i].typestr + 1, type)) {
@@ -89,7 +87,7 @@ static int parse_name(const char *name, struct tshare_dtype *dtype)
 	/* What str() makes of PyTorch's types. */
 	if (!strncmp(name, "torch.", 6))
 		name += 6;
-	if (!tshare_dtype_parse(name, dtype) || !parse_typestr(name, dtype))
+	if (!tshare_dtype_parse(name, dtype) || !ts_typestr(name, dtype))
 		return 0;
 	for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
 		if (!strcmp(name, aliases[i][0]))
@@ -128,7 +126,7 @@ static int is_foreign(PyObject *obj)
 	if (!order)
 		return 0;
 	result = PyUnicode_Check(order) &&
-		 !PyUnicode_CompareWithASCIIString(order, (const char[]){ FOREIGN, '\0' });
+		 !PyUnicode_CompareWithASCIIString(order, (const char[]){ TS_FOREIGN_ORDER, '\0' });
 	Py_DECREF(order);
 	return result;
 }
@@ -217,45 +215,4 @@ int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype)
 			     obj);
 	Py_DECREF(name);
 	return err ? -1 : 0;
-}
-
-static void copy_line(char *to, const char *from, int64_t count, int64_t stride, size_t itemsize)
-{
-	int64_t i;
-
-	if (stride == 1) {
-		memcpy(to, from, count * itemsize);
-		return;
-	}
-	for (i = 0; i < count; i++)
-		memcpy(to + i * itemsize, from + i * stride * (int64_t)itemsize, itemsize);
-}
-
-static char *copy_dims(char *to, const char *from, int32_t ndim, const int64_t *shape,
-		       const int64_t *strides, size_t itemsize)
-{
-	int64_t i;
-
-	if (ndim == 1) {
-		copy_line(to, from, *shape, *strides, itemsize);
-		return to + *shape * itemsize;
-	}
-	for (i = 0; i < *shape; i++)
-		to = copy_dims(to, from + i * *strides * (int64_t)itemsize, ndim - 1, shape + 1,
-			       strides + 1, itemsize);
-	return to;
-}
-
-void ts_copy_elements(char *to, const char *from, int32_t ndim, const int64_t *shape,
-		      const int64_t *strides, size_t itemsize)
-{
-	int32_t i;
-
-	for (i = 0; i < ndim; i++)
-		if (!shape[i])
-			return;
-	if (ndim)
-		copy_dims(to, from, ndim, shape, strides, itemsize);
-	else
-		memcpy(to, from, itemsize);
 }

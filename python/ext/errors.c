@@ -37,3 +37,19 @@ PyObject *ts_raise(int err, PyObject *filename)
 	Py_DECREF(text);
 	return NULL;
 }
+
+void ts_raise_within(const char *format, PyObject *what)
+{
+	PyObject *type, *value, *traceback, *prefix, *text;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	prefix = PyUnicode_FromFormat(format, what);
+	text = prefix ? PyObject_Str(value ? value : type) : NULL;
+	if (text)
+		PyErr_Format(type, "%U%U", prefix, text);
+	Py_XDECREF(prefix);
+	Py_XDECREF(text);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+}

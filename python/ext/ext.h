@@ -68,6 +68,7 @@ PyObject *ts_tensor_sole(struct tshare_region *region);
  * Only for elements of whole bytes. NULL with an error set if out of memory.
  */
 const Py_ssize_t *ts_tensor_byte_strides(PyObject *self);
+PyObject *ts_int_tuple(const int64_t *values, int32_t count);
 /* New reference to the shape as a tuple. */
 PyObject *ts_tensor_shape(PyObject *self);
 
@@ -79,6 +80,8 @@ PyObject *ts_tensor_shape(PyObject *self);
  * Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
+/* Puts a text, made with @what, in front of that of the exception that is set. */
+void ts_raise_within(const char *format, PyObject *what);
 /* Text of the library, in which names may be any bytes: UTF-8 with surrogateescape. */
 PyObject *ts_text(const char *text);
 
@@ -127,6 +130,14 @@ struct ts_format {
 
 /* NULL for a type that neither knows. */
 const struct ts_format *ts_format(struct tshare_dtype dtype);
+/* The type of a native typestr: 0, or -1 without an error set. */
+int ts_typestr(const char *typestr, struct tshare_dtype *dtype);
+/* What both the struct module and NumPy begin a type with that isn't in native byte order. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define TS_FOREIGN_ORDER '>'
+#else
+#define TS_FOREIGN_ORDER '<'
+#endif
 /* New reference to the name. */
 PyObject *ts_dtype_name(struct tshare_dtype dtype);
 /* Bytes of an element; 0 if it isn't a whole number of them. */
@@ -136,15 +147,55 @@ static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 
 	return bits % 8 ? 0 : bits / 8;
 }
-/* Copies elements into C order; strides count elements of @itemsize bytes. */
-void ts_copy_elements(char *to, const char *from, int32_t ndim, const int64_t *shape,
-		      const int64_t *strides, size_t itemsize);
+/* Other libraries' tensors */
+
+/*
+ * A tensor elsewhere in memory, held until ts_source_close(). @spec's shape and
+ * strides are the source's own arrays: don't move it.
+ */
+struct ts_source {
+	struct tshare_spec spec;
+	const void *data; /* element [0, 0, ...] */
+	bool readonly;
+	bool converted; /* what was asked for had to be copied already */
+	int64_t shape[TSHARE_NDIM_LIMIT];
+	int64_t strides[TSHARE_NDIM_LIMIT];
+	DLManagedTensorVersioned *versioned;
+	DLManagedTensor *legacy;
+	Py_buffer view;
+	PyObject *keep;
+};
+
+enum ts_source_use {
+	TS_FROM_CPU,
+	TS_FROM_ANYWHERE, /* a copy from a GPU will do */
+	TS_IN_PLACE,	  /* a copy won't do */
+};
+
+enum ts_copy { TS_COPY_IF_NEEDED, TS_COPY_ALWAYS, TS_COPY_NEVER };
+
+/* By DLPack alone, or by whatever @x offers. 0, or -1 with an error set and nothing held. */
+int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source);
+int ts_source_open(PyObject *x, struct ts_source *source);
+/* Keeps an exception that is set. */
+void ts_source_close(struct ts_source *source);
+/* Whether its elements can be copied: 0, or -1 with an error set. */
+int ts_source_check_copy(const struct ts_source *source);
+/* A Tensor: the source's own memory where that is in a region, else a new region's. */
+PyObject *ts_source_take(struct ts_source *source, PyObject *name,
+			 const struct tshare_options *options, enum ts_copy copy);
 
 /* Protocols of a tensor, and what the module offers */
 
 int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void ts_tensor_releasebuffer(PyObject *self, Py_buffer *view);
 PyObject *ts_tensor_array_interface(PyObject *self, void *closure);
+/* {"shape": ..., "typestr": ..., "data": (address, readonly), "strides": ..., "version": 3} */
+PyObject *ts_build_interface(const struct ts_format *format, const struct tshare_spec *spec,
+			     const void *data, bool readonly, bool contiguous);
+/* AttributeError for a type without typestr; returns NULL. */
+PyObject *ts_no_typestr(struct tshare_dtype dtype);
+PyObject *ts_array_interface_of(PyObject *module, PyObject *x);
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			  PyObject *kwnames);
 PyObject *ts_raw_interface(PyObject *module, PyObject *tensor);
@@ -153,6 +204,9 @@ PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nar
 PyObject *ts_tensor_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);
+PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+PyObject *ts_tensor_spec(PyObject *self, void *closure);
+PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args);
 PyObject *ts_info_new(const struct tshare_region_info *info);
 PyObject *ts_list(PyObject *module, PyObject *unused);
 PyObject *ts_limits(PyObject *module, PyObject *unused);

@@ -152,8 +152,22 @@ static PyMethodDef methods[] = {
 	  "The tensor behind another process's descriptor, which stays the caller's." },
 	{ "from_dlpack", TS_FASTCALL(ts_from_dlpack), METH_FASTCALL | METH_KEYWORDS,
 	  "from_dlpack(x, *, device=None, copy=None)\n--\n\n"
-	  "Copy another library's tensor into a new region without a name.\n\n"
-	  "A tshare.Tensor is returned as it is, unless copy is True." },
+	  "Take another library's tensor: its own memory where that is in a region, else a copy in\n"
+	  "a new region without a name.\n\n"
+	  "copy=True copies always; copy=False never, and raises BufferError instead.\n"
+	  "device='cpu' takes a tensor from another device too." },
+	{ "asarray", TS_FASTCALL(ts_asarray), METH_FASTCALL | METH_KEYWORDS,
+	  "asarray(x, name=None, *, copy=None, mode=0o600, persist=False, node=None, dma32=False,\n"
+	  "        contiguous=False)\n--\n\n"
+	  "A Tensor of anything with DLPack, a buffer or the array interface, and of whatever NumPy\n"
+	  "makes an array of: x's own memory where that is in a region (of that name) already, else\n"
+	  "a copy in a new region.\n\n"
+	  "copy=True copies always; copy=False never, and raises BufferError instead." },
+	{ "array_interface", ts_array_interface_of, METH_O,
+	  "array_interface(x, /)\n--\n\n"
+	  "NumPy's array interface of any tensor that speaks DLPack and is in the CPU's memory.\n\n"
+	  "The address is x's own: keep x. AttributeError for a tensor on another device, or of a\n"
+	  "type that the array interface lacks." },
 	{ "unlink", module_unlink, METH_O,
 	  "unlink(name, /)\n--\n\nRemove a region's name; the memory stays for its users." },
 	{ "list", ts_list, METH_NOARGS,
@@ -163,6 +177,7 @@ static PyMethodDef methods[] = {
 	{ "backend", module_backend, METH_NOARGS,
 	  "backend()\n--\n\nWhich backend is used: \"kmod\" or \"shm\"." },
 	{ "raw_interface", ts_raw_interface, METH_O, NULL },
+	{ "rebuild", ts_tensor_rebuild, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -46,6 +46,7 @@ static void region_dealloc(PyObject *self)
 /* What a struct tshare_spec points to. */
 struct draft {
 	PyObject *keep;
+	struct ts_source *source; /* what to fill the tensor with, or NULL */
 	int64_t shape[TSHARE_NDIM_LIMIT];
 	int64_t strides[TSHARE_NDIM_LIMIT];
 };
@@ -80,25 +81,49 @@ static int parse_strides(PyObject *obj, struct draft *draft, const struct tshare
 	return 0;
 }
 
-/* @item: (name, (shape, dtype[, strides[, offset]])) */
+/* A tensor that is filled with another library's. */
+static int draft_copy(PyObject *name, PyObject *what, struct draft *draft, struct tshare_spec *spec)
+{
+	struct ts_source *source = PyMem_Calloc(1, sizeof(*source));
+
+	if (!source) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	if (ts_source_open(what, source) < 0) {
+		PyMem_Free(source);
+		ts_raise_within("tensors: %R: ", name);
+		return -1;
+	}
+	draft->source = source;
+	spec->dtype = source->spec.dtype;
+	spec->ndim = source->spec.ndim;
+	spec->shape = source->shape;
+	return ts_source_check_copy(source);
+}
+
+/* @item: (name, what), and what is (shape, dtype[, strides[, offset]]) or an array */
 static int parse_spec(PyObject *item, struct draft *draft, struct tshare_spec *spec)
 {
 	PyObject *what = PyTuple_GetItem(item, 1);
-	Py_ssize_t count = PyTuple_Check(what) ? PyTuple_Size(what) : 0;
+	Py_ssize_t count;
 	int64_t offset;
 
-	if (count < 2 || count > 4) {
-		PyErr_Format(
-			PyExc_TypeError,
-			"tensors: %R: must be a tuple (shape, dtype, strides=None, offset=None)",
-			PyTuple_GetItem(item, 0));
-		return -1;
-	}
 	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &draft->keep);
 	if (!spec->name)
 		return -1;
-	spec->shape = draft->shape;
 	spec->byte_offset = TSHARE_OFFSET_AUTO;
+	if (!PyTuple_Check(what))
+		return draft_copy(PyTuple_GetItem(item, 0), what, draft, spec);
+	count = PyTuple_Size(what);
+	if (count < 2 || count > 4) {
+		PyErr_Format(PyExc_TypeError,
+			     "tensors: %R: must be an array, or a tuple (shape, dtype, "
+			     "strides=None, offset=None)",
+			     PyTuple_GetItem(item, 0));
+		return -1;
+	}
+	spec->shape = draft->shape;
 	if (ts_dims_arg(PyTuple_GetItem(what, 0), "shape", draft->shape, &spec->ndim) < 0 ||
 	    ts_dtype_arg(PyTuple_GetItem(what, 1), &spec->dtype) < 0)
 		return -1;
@@ -113,6 +138,26 @@ static int parse_spec(PyObject *item, struct draft *draft, struct tshare_spec *s
 		spec->byte_offset = offset;
 	}
 	return 0;
+}
+
+/* Copies what the drafts bring along. Called without the GIL. */
+static int fill(struct tshare_region *region, const struct draft *drafts, Py_ssize_t count)
+{
+	struct tshare_tensor *tensor;
+	Py_ssize_t i;
+	int err = 0;
+
+	for (i = 0; i < count && !err; i++) {
+		if (!drafts[i].source)
+			continue;
+		err = tshare_region_tensor(region, i, &tensor);
+		if (!err) {
+			err = tshare_tensor_write(tensor, drafts[i].source->data,
+						  drafts[i].source->strides);
+			tshare_tensor_unref(tensor);
+		}
+	}
+	return err;
 }
 
 static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
@@ -146,11 +191,23 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 
 	state = PyEval_SaveThread();
 	err = tshare_region_create(ctx, name, size, specs, count, options, &region);
+	if (!err) {
+		err = fill(region, drafts, count);
+		if (err && name)
+			tshare_unlink(ctx, name);
+		if (err)
+			tshare_region_unref(region);
+	}
 	PyEval_RestoreThread(state);
 	self = err < 0 ? ts_raise(err, name ? arg : NULL) : ts_region_wrap(region);
 out:
-	for (i = 0; drafts && i < count; i++)
+	for (i = 0; drafts && i < count; i++) {
 		Py_XDECREF(drafts[i].keep);
+		if (drafts[i].source) {
+			ts_source_close(drafts[i].source);
+			PyMem_Free(drafts[i].source);
+		}
+	}
 	PyMem_Free(drafts);
 	PyMem_Free(specs);
 	Py_XDECREF(keep);

@@ -75,7 +75,7 @@ static void tensor_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-static PyObject *int_tuple(const int64_t *values, int32_t count)
+PyObject *ts_int_tuple(const int64_t *values, int32_t count)
 {
 	PyObject *tuple = PyTuple_New(count);
 	int32_t i;
@@ -94,8 +94,8 @@ PyObject *ts_tensor_shape(PyObject *self)
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 
 	if (!tensor->shape)
-		tensor->shape = int_tuple(tshare_tensor_shape(tensor->handle),
-					  tshare_tensor_ndim(tensor->handle));
+		tensor->shape = ts_int_tuple(tshare_tensor_shape(tensor->handle),
+					     tshare_tensor_ndim(tensor->handle));
 	Py_XINCREF(tensor->shape);
 	return tensor->shape;
 }
@@ -141,7 +141,7 @@ static PyObject *get_strides(PyObject *self, void *closure)
 	if (!ts_itemsize(tshare_tensor_dtype(handle)))
 		Py_RETURN_NONE;
 	strides = ts_tensor_byte_strides(self);
-	return strides ? int_tuple(strides, tshare_tensor_ndim(handle)) : NULL;
+	return strides ? ts_int_tuple(strides, tshare_tensor_ndim(handle)) : NULL;
 }
 
 static PyObject *get_dtype(PyObject *self, void *closure)
@@ -204,15 +204,6 @@ static PyObject *get_name(PyObject *self, void *closure)
 	return ts_text(name);
 }
 
-/* The name in the region alone, by which a Region finds it. For pickling. */
-static PyObject *get_key(PyObject *self, void *closure)
-{
-	struct tshare_tensor *handle = ts_tensor_handle(self);
-
-	(void)closure;
-	return handle ? ts_text(tshare_tensor_name(handle)) : NULL;
-}
-
 static PyObject *get_device(PyObject *self, void *closure)
 {
 	(void)closure;
@@ -250,7 +241,7 @@ static PyGetSetDef tensor_getset[] = {
 	{ "device", get_device, NULL, "Where the memory is: \"cpu\".", NULL },
 	{ "region", get_region, NULL, "The tshare.Region that it lies in.", NULL },
 	{ "closed", get_closed, NULL, "Whether close() was called.", NULL },
-	{ "_key", get_key, NULL, NULL, NULL },
+	{ "_spec", ts_tensor_spec, NULL, NULL, NULL },
 	{ "__array_interface__", ts_tensor_array_interface, NULL,
 	  "NumPy's array interface, version 3.", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
@@ -325,6 +316,90 @@ static PyObject *tensor_reduce(PyObject *self, PyObject *protocol)
 	return NULL;
 }
 
+/* What a process on the other side needs besides the descriptor. */
+
+/* (name, (code, bits, lanes), shape, strides in elements, byte offset, readonly) */
+PyObject *ts_tensor_spec(PyObject *self, void *closure)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	struct tshare_dtype dtype;
+	PyObject *name;
+
+	(void)closure;
+	if (!handle)
+		return NULL;
+	name = ts_text(tshare_tensor_name(handle));
+	if (!name)
+		return NULL;
+	dtype = tshare_tensor_dtype(handle);
+	return Py_BuildValue(
+		"(N(iii)NNKO)", name, dtype.code, dtype.bits, dtype.lanes, ts_tensor_shape(self),
+		ts_int_tuple(tshare_tensor_strides(handle), tshare_tensor_ndim(handle)),
+		(unsigned long long)tshare_tensor_byte_offset(handle),
+		tshare_tensor_readonly(handle) ? Py_True : Py_False);
+}
+
+/* (fd, spec): spec is checked like any other, since it comes from a peer. */
+PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
+{
+	PyThreadState *state;
+	int64_t dims[TSHARE_NDIM_LIMIT], steps[TSHARE_NDIM_LIMIT];
+	PyObject *name, *shape, *strides, *keep;
+	struct tshare_spec spec = { .shape = dims, .strides = steps };
+	struct tshare_tensor *handle = NULL;
+	struct tshare_region *region;
+	int fd, code, bits, lanes, readonly, err;
+	unsigned long long offset;
+	struct tshare_ctx *ctx;
+	int32_t count;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "i(O(iii)OOKp)", &fd, &name, &code, &bits, &lanes, &shape,
+			      &strides, &offset, &readonly))
+		return NULL;
+	spec.dtype = (struct tshare_dtype){ code, bits, lanes };
+	spec.byte_offset = offset;
+	if (ts_dims_arg(shape, "shape", dims, &spec.ndim) < 0 ||
+	    ts_dims_arg(strides, "strides", steps, &count) < 0)
+		return NULL;
+	if (count != spec.ndim) {
+		PyErr_SetString(PyExc_ValueError, "strides: not one for each dimension");
+		return NULL;
+	}
+	spec.name = ts_name_arg(name, "name", &keep);
+	if (!spec.name)
+		return NULL;
+	ctx = ts_session();
+	if (!ctx) {
+		Py_XDECREF(keep);
+		return NULL;
+	}
+	state = PyEval_SaveThread();
+	err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
+	if (!err) {
+		err = tshare_region_view(region, &spec, 0, &handle);
+		tshare_region_unref(region);
+	}
+	PyEval_RestoreThread(state);
+	Py_XDECREF(keep);
+	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
+}
+
+static PyObject *tensor_jax_array(PyObject *self, PyObject *unused)
+{
+	PyObject *module, *array;
+
+	(void)unused;
+	if (!ts_tensor_handle(self))
+		return NULL;
+	module = PyImport_ImportModule("tshare._jax");
+	if (!module)
+		return NULL;
+	array = PyObject_CallMethod(module, "as_array", "O", self);
+	Py_DECREF(module);
+	return array;
+}
+
 static PyMethodDef tensor_methods[] = {
 	{ "close", tensor_close, METH_NOARGS,
 	  "close($self, /)\n--\n\n"
@@ -341,6 +416,8 @@ static PyMethodDef tensor_methods[] = {
 	{ "__array__", TS_FASTCALL(ts_tensor_array), METH_FASTCALL | METH_KEYWORDS,
 	  "__array__($self, dtype=None, copy=None)\n--\n\n"
 	  "A NumPy array of it; of types that NumPy lacks, by means of ml_dtypes." },
+	{ "__jax_array__", tensor_jax_array, METH_NOARGS,
+	  "__jax_array__($self, /)\n--\n\nA JAX array of it." },
 	{ "__dlpack__", TS_FASTCALL(ts_tensor_dlpack), METH_FASTCALL | METH_KEYWORDS,
 	  "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
 	  "Export as a DLPack capsule." },

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tensor.__array__, for the types that NumPy knows from ml_dtypes alone."""
+"""Where NumPy is needed: arrays of what NumPy knows from ml_dtypes alone, and
+tensors of what only NumPy can make an array of."""
 
 from __future__ import annotations
 
@@ -18,28 +19,87 @@ class _Raw:
         self.__array_interface__ = raw_interface(tensor)
 
 
-def _view(tensor: Tensor) -> Any:
-    try:
-        return np.asarray(memoryview(tensor))
-    except BufferError:
-        pass
-    name = tensor.dtype
+def _bits(dtype: np.dtype[Any]) -> int:
+    """Bits of an element in a tensor; fewer than in NumPy for ml_dtypes' small types."""
+    import ml_dtypes
+
+    for info in (ml_dtypes.finfo, ml_dtypes.iinfo):
+        try:
+            return int(info(dtype).bits)
+        except ValueError:
+            pass
+    raise ValueError
+
+
+# Elements of less than a byte lie side by side in a tensor, low bits first, and
+# in NumPy in a byte each, whose high bits are zero.
+
+
+def _pack(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+    each = np.unpackbits(array.reshape(-1, 1), axis=1, bitorder="little")
+    return np.packbits(each[:, :bits], bitorder="little")
+
+
+def _unpack(packed: np.ndarray[Any, Any], bits: int, count: int) -> np.ndarray[Any, Any]:
+    each = np.unpackbits(packed, count=bits * count, bitorder="little").reshape(count, bits)
+    return np.packbits(each, axis=1, bitorder="little").reshape(count)
+
+
+def _known(name: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError:
         raise TypeError(f"NumPy has no {name}, and ml_dtypes is not installed") from None
-    dtype = getattr(ml_dtypes, name, None)
-    # Packed elements have no strides, and are a byte each in ml_dtypes.
-    if dtype is None or tensor.strides is None:
+    scalar = getattr(ml_dtypes, name, None)
+    if scalar is None:
         raise TypeError(f"NumPy and ml_dtypes have no {name}")
-    return np.asarray(_Raw(tensor)).view(dtype)
+    return np.dtype(scalar)
+
+
+def _view(tensor: Tensor) -> Any:
+    try:
+        return np.asarray(memoryview(tensor))
+    except BufferError:
+        return np.asarray(_Raw(tensor)).view(_known(tensor.dtype))
+
+
+def _unpacked(tensor: Tensor) -> Any:
+    dtype = _known(tensor.dtype)
+    count = int(np.prod(tensor.shape, dtype=np.int64))
+    return _unpack(np.asarray(_Raw(tensor)), _bits(dtype), count).view(dtype).reshape(tensor.shape)
 
 
 def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Any:
-    """An array over the tensor's memory, or a copy of it where that is asked for."""
-    array = _view(tensor)
+    """An array over the tensor's memory, or a copy of it where one is asked for or needed."""
+    packed = tensor.strides is None
+    if packed and copy is not None and not copy:
+        raise ValueError(f"copy: packed {tensor.dtype} can't become an array without one")
+    array = _unpacked(tensor) if packed else _view(tensor)
     if dtype is not None and np.dtype(dtype) != array.dtype:
         if copy is not None and not copy:
             raise ValueError(f"copy: {tensor.dtype} can't become {dtype} without one")
         return array.astype(dtype)
-    return array.copy() if copy else array
+    return array.copy() if copy and not packed else array
+
+
+def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] | None]:
+    """A C-contiguous array of native byte order that is a copy of x.
+
+    With it come the type and the shape of its elements, where the array itself
+    holds but the bytes.
+    """
+    array = np.array(x, order="C")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind in "biufc":
+        return array, None, None
+    try:
+        bits = _bits(array.dtype)
+    except (ImportError, ValueError):
+        raise TypeError(
+            f"x: NumPy makes it an array of {array.dtype}, which no tensor has"
+        ) from None
+    raw = array.reshape(-1).view(np.uint8)
+    if bits < 8 * array.dtype.itemsize:
+        raw = _pack(raw, bits)
+    return raw, array.dtype.name, array.shape

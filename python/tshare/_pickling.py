@@ -11,23 +11,38 @@ import os
 from multiprocessing import reduction
 from typing import TYPE_CHECKING, Any
 
-from ._tshare import Region, Tensor
+from ._tshare import Region, Tensor, rebuild
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def _receive(handle: Any) -> int:
+    try:
+        return int(handle.detach())
+    except (OSError, EOFError) as error:
+        # It is fetched from the sender, over a socket of this machine.
+        raise OSError(
+            error.errno or 0,
+            "the descriptor of shared memory can't be fetched from the process that pickled it: "
+            f"it has ended, is on another machine, or sent it to one process already ({error})",
+        ) from error
+
+
 def _rebuild_region(handle: Any, readonly: bool) -> Region:
-    fd = handle.detach()
+    fd = _receive(handle)
     try:
         return Region.from_fd(fd, readonly=readonly)
     finally:
         os.close(fd)
 
 
-def _rebuild_tensor(handle: Any, readonly: bool, key: str) -> Tensor:
-    with _rebuild_region(handle, readonly) as region:
-        return region[key]
+def _rebuild_tensor(handle: Any, spec: tuple[Any, ...]) -> Tensor:
+    fd = _receive(handle)
+    try:
+        return rebuild(fd, spec)
+    finally:
+        os.close(fd)
 
 
 def _reduce_region(region: Region) -> tuple[Callable[..., Region], tuple[Any, ...]]:
@@ -37,7 +52,7 @@ def _reduce_region(region: Region) -> tuple[Callable[..., Region], tuple[Any, ..
 
 def _reduce_tensor(tensor: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     handle = reduction.DupFd(tensor.fileno())
-    return _rebuild_tensor, (handle, tensor.readonly, tensor._key)
+    return _rebuild_tensor, (handle, tensor._spec)
 
 
 def register() -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
+import ctypes
 import gc
 
 import pytest
 
 import tshare
-from support import address, mapped, need, version
+from support import address, mapped, need, version, versioned
 
 np = need("numpy")
 
@@ -182,9 +183,37 @@ def test_from_dlpack_of_a_type_that_numpy_lacks_is_refused(dtype):
         np.from_dlpack(tshare.create(None, 2, dtype))
 
 
-def test_packed_tensor_is_no_object_array():
-    with pytest.raises(TypeError, match="float4_e2m1fn"):
-        np.asarray(tshare.create(None, 3, "float4_e2m1fn"))
+PACKED = [
+    ("float4_e2m1fn", [1, 0.5, 3, -6, 0]),
+    ("float6_e2m3fn", [1, 0.125, -7.5, 3, 0]),
+    ("int4", [-8, 7, 1, 0, -1]),
+    ("uint2", [3, 2, 1, 0, 3]),
+]
+
+
+@pytest.mark.parametrize(("dtype", "values"), PACKED)
+def test_packed_elements_are_unpacked_into_ml_dtypes_arrays(dtype, values):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    there = np.array(values, getattr(ml_dtypes, dtype))
+    tensor = tshare.asarray(there)
+    assert tensor.dtype == dtype
+    assert tensor.nbytes < there.nbytes
+    back = np.asarray(tensor)
+    assert back.dtype == there.dtype
+    assert np.array_equal(back.view(np.uint8), there.view(np.uint8))
+
+
+def test_packed_elements_lie_low_bits_first():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    tensor = tshare.asarray(np.array([1, 2, 3], ml_dtypes.uint4))
+    capsule = tensor.__dlpack__(max_version=(1, 0))
+    assert ctypes.string_at(versioned(capsule).dl_tensor.data, 2) == b"\x21\x03"
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="NumPy before 2.0")
+def test_packed_elements_are_no_array_without_a_copy():
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(tshare.create(None, 3, "float4_e2m1fn"), copy=False)
 
 
 @pytest.mark.parametrize(

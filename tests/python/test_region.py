@@ -156,7 +156,7 @@ def test_region_refuses_a_tensor_that_leaves_it(spec, message):
         tshare.Region.create(None, {"t": spec}, size=4096)
 
 
-@pytest.mark.parametrize("spec", [(), (1,), 1, None, [1, "uint8"], (1, "uint8", None, 0, 0)])
+@pytest.mark.parametrize("spec", [(), (1,), None, [1, "uint8"], (1, "uint8", None, 0, 0)])
 def test_region_refuses_a_spec_that_is_none(spec):
     with pytest.raises(TypeError, match="tensors"):
         tshare.Region.create(None, {"t": spec})

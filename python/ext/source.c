@@ -1,0 +1,731 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Tensors of other libraries: what they look like, by whichever protocol they
+ * speak, for as long as they are held.
+ */
+#include "ext.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool source_is_contiguous(const struct ts_source *source)
+{
+	int64_t expected = 1;
+	bool contiguous = true;
+	int32_t i;
+
+	for (i = source->spec.ndim; i-- > 0;) {
+		if (!source->shape[i])
+			return true;
+		if (source->shape[i] != 1 && source->strides[i] != expected)
+			contiguous = false;
+		expected *= source->shape[i];
+	}
+	return contiguous;
+}
+
+static void start(struct ts_source *source)
+{
+	memset(source, 0, sizeof(*source));
+	source->spec.shape = source->shape;
+	source->spec.strides = source->strides;
+	source->spec.byte_offset = TSHARE_OFFSET_AUTO;
+}
+
+static int check_ndim(long ndim)
+{
+	if (ndim >= 0 && ndim <= TSHARE_NDIM_LIMIT)
+		return 0;
+	PyErr_Format(PyExc_BufferError, "x: has %ld dimensions, more than %d", ndim,
+		     TSHARE_NDIM_LIMIT);
+	return -1;
+}
+
+static void c_strides(struct ts_source *source)
+{
+	int64_t step = 1;
+	int32_t i;
+
+	for (i = source->spec.ndim; i-- > 0;) {
+		source->strides[i] = step;
+		/* Where it would overflow, the source is refused later for its size. */
+		step = (int64_t)((uint64_t)step * (uint64_t)source->shape[i]);
+	}
+}
+
+/*
+ * From strides in bytes, as all protocols but DLPack have them. Where there is
+ * no second index they may be anything.
+ */
+static int take_byte_strides(struct ts_source *source, Py_ssize_t itemsize)
+{
+	bool empty = false;
+	int32_t i;
+
+	for (i = 0; i < source->spec.ndim; i++)
+		empty |= !source->shape[i];
+	if (empty) {
+		c_strides(source);
+		return 0;
+	}
+	for (i = 0; i < source->spec.ndim; i++) {
+		if (source->shape[i] > 1 && source->strides[i] % itemsize) {
+			PyErr_SetString(PyExc_BufferError, "x: its strides are not whole elements");
+			return -1;
+		}
+		source->strides[i] /= itemsize;
+	}
+	return 0;
+}
+
+/* DLPack */
+
+static int take_dltensor(struct ts_source *source, const DLTensor *tensor)
+{
+	int32_t i;
+
+	switch (tensor->device.device_type) {
+	case kDLCPU:
+	case kDLCUDAHost:
+	case kDLCUDAManaged:
+		break;
+	default:
+		PyErr_Format(PyExc_BufferError, "x: is on device (%d, %d), not in the CPU's memory",
+			     (int)tensor->device.device_type, (int)tensor->device.device_id);
+		return -1;
+	}
+	if (check_ndim(tensor->ndim) < 0)
+		return -1;
+	source->spec.dtype = (struct tshare_dtype){ tensor->dtype.code, tensor->dtype.bits,
+						    tensor->dtype.lanes };
+	source->spec.ndim = tensor->ndim;
+	source->data = (const char *)tensor->data + tensor->byte_offset;
+	for (i = 0; i < tensor->ndim; i++)
+		source->shape[i] = tensor->shape[i];
+	if (tensor->strides)
+		memcpy(source->strides, tensor->strides, tensor->ndim * sizeof(int64_t));
+	else
+		c_strides(source);
+	return 0;
+}
+
+/* From here on the source answers for what the capsule holds. */
+static int take_capsule(struct ts_source *source, PyObject *capsule)
+{
+	DLManagedTensorVersioned *versioned;
+
+	if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+		versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+		if (PyCapsule_SetName(capsule, "used_dltensor_versioned") < 0)
+			return -1;
+		source->versioned = versioned;
+		/* Of another major version, all that is known is how to delete it. */
+		if (versioned->version.major != DLPACK_MAJOR_VERSION) {
+			PyErr_Format(PyExc_BufferError, "x: its DLPack version is %u, not %d",
+				     versioned->version.major, DLPACK_MAJOR_VERSION);
+			return -1;
+		}
+		if (versioned->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) {
+			PyErr_SetString(PyExc_BufferError, "x: its elements are padded to bytes");
+			return -1;
+		}
+		source->readonly = versioned->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
+		return take_dltensor(source, &versioned->dl_tensor);
+	}
+	if (PyCapsule_IsValid(capsule, "dltensor")) {
+		source->legacy = PyCapsule_GetPointer(capsule, "dltensor");
+		if (PyCapsule_SetName(capsule, "used_dltensor") < 0) {
+			source->legacy = NULL;
+			return -1;
+		}
+		return take_dltensor(source, &source->legacy->dl_tensor);
+	}
+	PyErr_SetString(PyExc_BufferError, "x: __dlpack__() gave no unused DLPack capsule");
+	return -1;
+}
+
+/* Asked first, since __dlpack__() of a tensor on a GPU may wait, or copy. */
+static int check_device(PyObject *x)
+{
+	PyObject *device;
+	long type, id;
+	int err = 0;
+
+	if (!PyObject_HasAttrString(x, "__dlpack_device__"))
+		return 0;
+	device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
+	if (!device)
+		return -1;
+	if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ll", &type, &id)) {
+		if (!PyErr_Occurred())
+			PyErr_SetString(PyExc_TypeError, "x: __dlpack_device__() gave no tuple");
+		err = -1;
+	} else if (type != kDLCPU && type != kDLCUDAHost && type != kDLCUDAManaged) {
+		PyErr_Format(PyExc_BufferError,
+			     "x: is on device (%ld, %ld), not in the CPU's memory: copy it there "
+			     "first, with .cpu() or device='cpu'",
+			     type, id);
+		err = -1;
+	}
+	Py_DECREF(device);
+	return err;
+}
+
+/* x.__dlpack__() with the keywords, or without them where they are unknown. */
+static PyObject *get_capsule(PyObject *x, bool never_copy)
+{
+	PyObject *method, *args, *kwargs, *capsule = NULL;
+
+	method = PyObject_GetAttrString(x, "__dlpack__");
+	if (!method)
+		return NULL;
+	args = PyTuple_New(0);
+	kwargs = Py_BuildValue("{s(ii)s(ii)}", "max_version", DLPACK_MAJOR_VERSION,
+			       DLPACK_MINOR_VERSION, "dl_device", kDLCPU, 0);
+	if (kwargs && never_copy && PyDict_SetItemString(kwargs, "copy", Py_False) < 0)
+		Py_CLEAR(kwargs);
+	if (args && kwargs) {
+		capsule = PyObject_Call(method, args, kwargs);
+		if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+			PyErr_Clear();
+			capsule = PyObject_Call(method, args, NULL);
+		}
+	}
+	Py_XDECREF(args);
+	Py_XDECREF(kwargs);
+	Py_DECREF(method);
+	return capsule;
+}
+
+int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source)
+{
+	PyObject *capsule;
+	int err;
+
+	start(source);
+	if (!PyObject_HasAttrString(x, "__dlpack__")) {
+		PyErr_Format(PyExc_TypeError, "x: %R has no __dlpack__()", Py_TYPE(x));
+		return -1;
+	}
+	if (use != TS_FROM_ANYWHERE && check_device(x) < 0)
+		return -1;
+	capsule = get_capsule(x, use == TS_IN_PLACE);
+	if (!capsule)
+		return -1;
+	err = take_capsule(source, capsule);
+	Py_DECREF(capsule);
+	if (err)
+		ts_source_close(source);
+	return err;
+}
+
+/* The buffer protocol */
+
+/* Bit sizes are the item's: what "l" means depends on the prefix. */
+static int format_dtype(const char *format, Py_ssize_t itemsize, struct tshare_dtype *dtype)
+{
+	static const struct {
+		const char *formats;
+		uint8_t code;
+	} kinds[] = {
+		{ "bhilqn", kDLInt }, { "BHILQN", kDLUInt }, { "efd", kDLFloat }, { "?", kDLBool }
+	};
+	size_t i;
+
+	if (!format)
+		format = "B";
+	if (*format == TS_FOREIGN_ORDER && itemsize > 1)
+		return -1;
+	if (*format && strchr("@=<>!|", *format))
+		format++;
+	*dtype = (struct tshare_dtype){ 0, 8 * itemsize, 1 };
+	if (format[0] == 'Z' && (format[1] == 'f' || format[1] == 'd') && !format[2]) {
+		dtype->code = kDLComplex;
+		return 0;
+	}
+	if (!format[0] || format[1])
+		return -1;
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strchr(kinds[i].formats, format[0])) {
+			dtype->code = kinds[i].code;
+			return 0;
+		}
+	return -1;
+}
+
+static int open_buffer(PyObject *x, struct ts_source *source)
+{
+	Py_buffer *view = &source->view;
+	int32_t i;
+
+	start(source);
+	if (PyObject_GetBuffer(x, view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0)
+		return -1;
+	if (check_ndim(view->ndim) < 0)
+		goto err;
+	if (format_dtype(view->format, view->itemsize, &source->spec.dtype) < 0) {
+		PyErr_Format(PyExc_BufferError, "x: its buffer's format, '%s', is none of tensors",
+			     view->format);
+		goto err;
+	}
+	source->data = view->buf;
+	source->readonly = view->readonly;
+	source->spec.ndim = view->ndim;
+	for (i = 0; i < view->ndim; i++) {
+		source->shape[i] = view->shape[i];
+		source->strides[i] = view->strides[i];
+	}
+	if (!take_byte_strides(source, view->itemsize))
+		return 0;
+err:
+	ts_source_close(source);
+	return -1;
+}
+
+/* The array interface */
+
+/*
+ * @x may have a .dtype that says more than the typestr of the interface, as
+ * NumPy's arrays of ml_dtypes have.
+ */
+static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *dtype)
+{
+	const char *text = typestr && PyUnicode_Check(typestr) ?
+				   PyUnicode_AsUTF8AndSize(typestr, NULL) :
+				   NULL;
+	PyObject *type;
+	int err;
+
+	if (!text) {
+		if (!PyErr_Occurred())
+			PyErr_SetString(PyExc_BufferError, "x: its interface has no typestr");
+		return -1;
+	}
+	if (!ts_typestr(text, dtype))
+		return 0;
+	type = PyObject_GetAttrString(x, "dtype");
+	err = type ? ts_dtype_arg(type, dtype) : -1;
+	Py_XDECREF(type);
+	if (!err && (text[1] != 'V' || ts_itemsize(*dtype) != atoi(text + 2)))
+		err = -1;
+	if (err) {
+		PyErr_Clear();
+		PyErr_Format(PyExc_BufferError, "x: its typestr, '%s', is none of tensors", text);
+	}
+	return err;
+}
+
+static int interface_dims(PyObject *dims, const char *what, int64_t *values, int32_t *count)
+{
+	Py_ssize_t i, size = PyTuple_Check(dims) ? PyTuple_Size(dims) : -1;
+
+	if (size < 0 || size > TSHARE_NDIM_LIMIT) {
+		PyErr_Format(PyExc_BufferError,
+			     "x: the %s of its interface must be a tuple of at most %d", what,
+			     TSHARE_NDIM_LIMIT);
+		return -1;
+	}
+	for (i = 0; i < size; i++) {
+		values[i] = PyLong_AsLongLong(PyTuple_GetItem(dims, i));
+		if (values[i] == -1 && PyErr_Occurred())
+			return -1;
+	}
+	*count = size;
+	return 0;
+}
+
+/* "data" is (address, readonly), an object with a buffer, or None for x itself. */
+static int interface_data(PyObject *x, PyObject *data, PyObject *offset, struct ts_source *source)
+{
+	PyObject *flag;
+	long long shift = 0;
+	int readonly;
+
+	if (data && PyTuple_Check(data) && PyTuple_Size(data) == 2) {
+		flag = PyTuple_GetItem(data, 1);
+		source->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
+		readonly = PyErr_Occurred() ? -1 : PyObject_IsTrue(flag);
+		source->readonly = readonly > 0;
+		return readonly < 0 ? -1 : 0;
+	}
+	if (PyObject_GetBuffer(data && data != Py_None ? data : x, &source->view, PyBUF_SIMPLE) < 0)
+		return -1;
+	if (offset)
+		shift = PyLong_AsLongLong(offset);
+	if (shift == -1 && PyErr_Occurred())
+		return -1;
+	source->data = (const char *)source->view.buf + shift;
+	source->readonly = source->view.readonly;
+	return 0;
+}
+
+static int read_interface(PyObject *x, PyObject *interface, struct ts_source *source)
+{
+	PyObject *shape, *strides;
+	Py_ssize_t itemsize;
+	int32_t count;
+
+	if (!PyDict_Check(interface)) {
+		PyErr_SetString(PyExc_BufferError, "x: __array_interface__ is no dict");
+		return -1;
+	}
+	if (!ts_none(PyDict_GetItemString(interface, "mask"))) {
+		PyErr_SetString(PyExc_BufferError, "x: has a mask, which tensors lack");
+		return -1;
+	}
+	shape = PyDict_GetItemString(interface, "shape");
+	strides = PyDict_GetItemString(interface, "strides");
+	if (interface_dtype(x, PyDict_GetItemString(interface, "typestr"), &source->spec.dtype) < 0)
+		return -1;
+	itemsize = ts_itemsize(source->spec.dtype);
+	if (interface_dims(shape ? shape : Py_None, "shape", source->shape, &source->spec.ndim) < 0)
+		return -1;
+	if (ts_none(strides)) {
+		c_strides(source);
+	} else {
+		if (interface_dims(strides, "strides", source->strides, &count) < 0)
+			return -1;
+		if (count != source->spec.ndim) {
+			PyErr_SetString(PyExc_BufferError,
+					"x: its interface has other strides than dimensions");
+			return -1;
+		}
+		if (take_byte_strides(source, itemsize) < 0)
+			return -1;
+	}
+	return interface_data(x, PyDict_GetItemString(interface, "data"),
+			      PyDict_GetItemString(interface, "offset"), source);
+}
+
+static int open_interface(PyObject *x, struct ts_source *source)
+{
+	PyObject *interface;
+	int err;
+
+	start(source);
+	interface = PyObject_GetAttrString(x, "__array_interface__");
+	if (!interface)
+		return -1;
+	err = read_interface(x, interface, source);
+	/* Whoever reads an interface keeps its owner; the dict may own what it describes. */
+	source->keep = interface;
+	if (err)
+		ts_source_close(source);
+	return err;
+}
+
+/* All of them */
+
+/* NumPy's array of x, and where it isn't one of tensors, what to take it for. */
+static int open_converted(PyObject *x, struct ts_source *source)
+{
+	PyObject *module, *result, *array, *dtype, *shape;
+	int err = -1;
+
+	module = PyImport_ImportModule("tshare._numpy");
+	if (!module) {
+		if (PyErr_ExceptionMatches(PyExc_ImportError))
+			PyErr_Format(PyExc_TypeError,
+				     "x: %R has no __dlpack__(), buffer or array interface, and "
+				     "NumPy, which might make an array of it, is not installed",
+				     Py_TYPE(x));
+		return -1;
+	}
+	result = PyObject_CallMethod(module, "convert", "O", x);
+	Py_DECREF(module);
+	if (!result)
+		return -1;
+	if (PyArg_ParseTuple(result, "OOO", &array, &dtype, &shape) &&
+	    !open_buffer(array, source)) {
+		err = 0;
+		if (dtype != Py_None)
+			err = ts_dtype_arg(dtype, &source->spec.dtype) ||
+			      ts_dims_arg(shape, "shape", source->shape, &source->spec.ndim);
+		if (err)
+			ts_source_close(source);
+		else if (dtype != Py_None)
+			c_strides(source);
+	}
+	Py_DECREF(result);
+	return err;
+}
+
+static void keep_first(PyObject **type, PyObject **value, PyObject **traceback)
+{
+	if (*type)
+		PyErr_Clear();
+	else
+		PyErr_Fetch(type, value, traceback);
+}
+
+int ts_source_open(PyObject *x, struct ts_source *source)
+{
+	PyObject *type = NULL, *value = NULL, *traceback = NULL;
+	int err = -1;
+
+	if (PyObject_HasAttrString(x, "__dlpack__")) {
+		if (check_device(x) < 0)
+			return -1;
+		err = ts_source_dlpack(x, TS_FROM_CPU, source);
+		if (err)
+			keep_first(&type, &value, &traceback);
+	}
+	if (err && PyObject_CheckBuffer(x)) {
+		err = open_buffer(x, source);
+		if (err)
+			keep_first(&type, &value, &traceback);
+	}
+	if (err && PyObject_HasAttrString(x, "__array_interface__")) {
+		err = open_interface(x, source);
+		if (err)
+			keep_first(&type, &value, &traceback);
+	}
+	if (err) {
+		err = open_converted(x, source);
+		source->converted = true;
+		if (err)
+			keep_first(&type, &value, &traceback);
+	}
+	if (err) {
+		PyErr_Restore(type, value, traceback);
+		return err;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+	return 0;
+}
+
+void ts_source_close(struct ts_source *source)
+{
+	PyObject *type, *value, *traceback;
+
+	/* A deleter, or the release of a buffer, may be Python code. */
+	PyErr_Fetch(&type, &value, &traceback);
+	if (source->versioned && source->versioned->deleter)
+		source->versioned->deleter(source->versioned);
+	if (source->legacy && source->legacy->deleter)
+		source->legacy->deleter(source->legacy);
+	if (source->view.obj)
+		PyBuffer_Release(&source->view);
+	Py_CLEAR(source->keep);
+	source->versioned = NULL;
+	source->legacy = NULL;
+	PyErr_Restore(type, value, traceback);
+}
+
+int ts_source_check_copy(const struct ts_source *source)
+{
+	if (ts_itemsize(source->spec.dtype) || source_is_contiguous(source))
+		return 0;
+	PyErr_SetString(PyExc_BufferError, "x: is strided, and its elements are packed");
+	return -1;
+}
+
+/* What is made of them */
+
+/* The tensor that the source is already, if @name (or any, if NULL) is its region's. */
+static struct tshare_tensor *wrap(const struct ts_source *source, const char *name)
+{
+	struct tshare_tensor *handle;
+
+	if (source->converted ||
+	    tshare_tensor_wrap(source->data, &source->spec, source->readonly ? TSHARE_READONLY : 0,
+			       &handle) < 0)
+		return NULL;
+	if (!name || !strcmp(name, tshare_region_name(tshare_tensor_region(handle))))
+		return handle;
+	return tshare_tensor_unref(handle);
+}
+
+PyObject *ts_source_take(struct ts_source *source, PyObject *name_arg,
+			 const struct tshare_options *options, enum ts_copy copy)
+{
+	PyThreadState *state;
+	struct tshare_tensor *handle = NULL;
+	PyObject *keep = NULL, *self = NULL;
+	const char *name = NULL;
+	struct tshare_ctx *ctx;
+	int err;
+
+	if (!ts_none(name_arg)) {
+		name = ts_name_arg(name_arg, "name", &keep);
+		if (!name)
+			return NULL;
+	}
+	if (copy != TS_COPY_ALWAYS)
+		handle = wrap(source, name);
+	if (handle) {
+		self = ts_tensor_wrap(handle);
+	} else if (copy == TS_COPY_NEVER) {
+		PyErr_SetString(PyExc_BufferError,
+				name ? "copy: a tensor that isn't in that region has to be copied" :
+				       "copy: a tensor outside of shared memory has to be copied");
+	} else if (!ts_source_check_copy(source)) {
+		ctx = ts_session();
+		if (ctx) {
+			state = PyEval_SaveThread();
+			err = tshare_tensor_copy(ctx, name, source->data, &source->spec, options,
+						 &handle);
+			PyEval_RestoreThread(state);
+			self = err < 0 ? ts_raise(err, name ? name_arg : NULL) :
+					 ts_tensor_wrap(handle);
+		}
+	}
+	Py_XDECREF(keep);
+	return self;
+}
+
+static int copy_arg(PyObject *obj, enum ts_copy *copy)
+{
+	bool always;
+
+	*copy = TS_COPY_IF_NEEDED;
+	if (ts_none(obj))
+		return 0;
+	if (ts_bool_arg(obj, &always) < 0)
+		return -1;
+	*copy = always ? TS_COPY_ALWAYS : TS_COPY_NEVER;
+	return 0;
+}
+
+/* @x itself, if it is a Tensor and in the region of that name; else NULL, maybe with an error set. */
+static PyObject *as_it_is(PyObject *x, PyObject *name)
+{
+	struct tshare_tensor *handle;
+	PyObject *own;
+	int same;
+
+	if (!PyObject_TypeCheck(x, ts_tensor_type))
+		return NULL;
+	handle = ts_tensor_handle(x);
+	if (!handle)
+		return NULL;
+	if (!ts_none(name)) {
+		own = ts_text(tshare_region_name(tshare_tensor_region(handle)));
+		same = own ? PyObject_RichCompareBool(own, name, Py_EQ) : -1;
+		Py_XDECREF(own);
+		if (same <= 0)
+			return NULL;
+	}
+	Py_INCREF(x);
+	return x;
+}
+
+static PyObject *need_x(const char *function)
+{
+	PyErr_Format(PyExc_TypeError, "%s() needs the argument 'x'", function);
+	return NULL;
+}
+
+/* Only the CPU can be asked for: None, "cpu" or (kDLCPU, 0). */
+static int device_arg(PyObject *device)
+{
+	long type, id;
+
+	if (ts_none(device) ||
+	    (PyUnicode_Check(device) && !PyUnicode_CompareWithASCIIString(device, "cpu")))
+		return 0;
+	if (PyTuple_Check(device) && PyArg_ParseTuple(device, "ll", &type, &id) && type == kDLCPU &&
+	    !id)
+		return 0;
+	if (!PyErr_Occurred())
+		PyErr_Format(PyExc_ValueError, "device: %R is not the CPU", device);
+	return -1;
+}
+
+PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames)
+{
+	static const char *const names[] = { "x", "device", "copy" };
+	struct ts_source source;
+	PyObject *given[3], *result;
+	enum ts_copy copy;
+
+	(void)module;
+	if (ts_parse("from_dlpack", args, nargs, kwnames, names, 1, 3, given) < 0)
+		return NULL;
+	if (!given[0])
+		return need_x("from_dlpack");
+	if (device_arg(given[1]) < 0 || copy_arg(given[2], &copy) < 0)
+		return NULL;
+	if (copy != TS_COPY_ALWAYS) {
+		result = as_it_is(given[0], NULL);
+		if (result || PyErr_Occurred())
+			return result;
+	}
+	if (ts_source_dlpack(given[0], ts_none(given[1]) ? TS_FROM_CPU : TS_FROM_ANYWHERE,
+			     &source) < 0)
+		return NULL;
+	result = ts_source_take(&source, NULL, NULL, copy);
+	ts_source_close(&source);
+	return result;
+}
+
+PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+	static const char *const names[] = { "x", "name", "copy", TS_OPTION_NAMES };
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	PyObject *given[3 + TS_OPTION_COUNT], *result;
+	struct ts_source source;
+	enum ts_copy copy;
+
+	(void)module;
+	if (ts_parse("asarray", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0)
+		return NULL;
+	if (!given[0])
+		return need_x("asarray");
+	if (copy_arg(given[2], &copy) < 0 || ts_options_arg(given + 3, &options) < 0)
+		return NULL;
+	if (copy != TS_COPY_ALWAYS) {
+		result = as_it_is(given[0], given[1]);
+		if (result || PyErr_Occurred())
+			return result;
+	}
+	if (ts_source_open(given[0], &source) < 0)
+		return NULL;
+	result = ts_source_take(&source, given[1], &options, copy);
+	ts_source_close(&source);
+	return result;
+}
+
+/* What hasattr() and NumPy understand: there is no such attribute. */
+static void become_attribute_error(void)
+{
+	PyObject *type, *value, *traceback, *text;
+
+	if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
+	    !PyErr_ExceptionMatches(PyExc_RuntimeError))
+		return;
+	PyErr_Fetch(&type, &value, &traceback);
+	text = PyObject_Str(value ? value : type);
+	if (text)
+		PyErr_Format(PyExc_AttributeError, "__array_interface__: %U", text);
+	Py_XDECREF(text);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+}
+
+PyObject *ts_array_interface_of(PyObject *module, PyObject *x)
+{
+	const struct ts_format *format;
+	struct ts_source source;
+	PyObject *result;
+
+	(void)module;
+	if (PyObject_TypeCheck(x, ts_tensor_type))
+		return ts_tensor_array_interface(x, NULL);
+	if (ts_source_dlpack(x, TS_IN_PLACE, &source) < 0) {
+		become_attribute_error();
+		return NULL;
+	}
+	format = ts_format(source.spec.dtype);
+	if (!format)
+		result = ts_no_typestr(source.spec.dtype);
+	else
+		result = ts_build_interface(format, &source.spec, source.data, source.readonly,
+					    source_is_contiguous(&source));
+	ts_source_close(&source);
+	return result;
+}
