@@ -28,12 +28,13 @@ MODULE_PARM_DESC(ns_max_mib, "MiB that the regions of one namespace may have (0:
 
 /**
  * struct tshare_account - one user's regions
- * @user: who, a reference
+ * @cred: whose ->user it is, a reference: not every kernel lets modules put a
+ *        user that they hold
  * @nr_pages: pages of the user's regions; the account goes when it is zero
  * @node: in accounts
  */
 struct tshare_account {
-	struct user_struct *user;
+	const struct cred *cred;
 	unsigned long nr_pages;
 	struct list_head node;
 };
@@ -74,7 +75,7 @@ static struct tshare_account *account_find(struct user_struct *user)
 	struct tshare_account *account;
 
 	list_for_each_entry(account, &accounts, node)
-		if (account->user == user)
+		if (account->cred->user == user)
 			return account;
 	return NULL;
 }
@@ -141,7 +142,7 @@ int tshare_charge(struct tshare_charge *charge, struct tshare_ns *ns, unsigned l
 			kfree(fresh);
 			return -EDQUOT;
 		}
-		charge->memlock = get_uid(user);
+		charge->memlock = get_current_cred();
 	}
 
 	mutex_lock(&tshare_lock);
@@ -152,7 +153,7 @@ int tshare_charge(struct tshare_charge *charge, struct tshare_ns *ns, unsigned l
 		if (!account) {
 			account = fresh;
 			fresh = NULL;
-			account->user = get_uid(user);
+			account->cred = get_current_cred();
 			list_add(&account->node, &accounts);
 		}
 		account->nr_pages += nr_pages;
@@ -177,8 +178,8 @@ void tshare_uncharge(struct tshare_charge *charge)
 	struct tshare_account *account = charge->account;
 
 	if (charge->memlock) {
-		atomic_long_sub(charge->nr_pages, &charge->memlock->locked_vm);
-		free_uid(charge->memlock);
+		atomic_long_sub(charge->nr_pages, &charge->memlock->user->locked_vm);
+		put_cred(charge->memlock);
 	}
 	if (!account)
 		return;
@@ -194,7 +195,7 @@ void tshare_uncharge(struct tshare_charge *charge)
 	mutex_unlock(&tshare_lock);
 
 	if (account) {
-		free_uid(account->user);
+		put_cred(account->cred);
 		kfree(account);
 	}
 }

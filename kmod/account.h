@@ -9,22 +9,22 @@
 
 #include <linux/types.h>
 
+struct cred;
 struct tshare_ns;
 struct tshare_account;
-struct user_struct;
 
 /**
  * struct tshare_charge - what a region counts against
  * @nr_pages: its pages
  * @ns: its namespace
  * @account: its creator's account
- * @memlock: whose locked memory it is; NULL if the creator was exempt
+ * @memlock: whose user's locked memory it is, a reference; NULL if the creator was exempt
  */
 struct tshare_charge {
 	unsigned long nr_pages;
 	struct tshare_ns *ns;
 	struct tshare_account *account;
-	struct user_struct *memlock;
+	const struct cred *memlock;
 };
 
 int tshare_charge(struct tshare_charge *charge, struct tshare_ns *ns, unsigned long nr_pages);
