@@ -44,9 +44,9 @@ static int32_t merge_dims(struct dim *dims, const int64_t *to_strides, const int
 }
 
 /* With a constant size the compiler makes memcpy() a load and a store. */
-#define COPY_EACH(size)                                                   \
-	for (i = 0; i < dim->count; i++)                                  \
-		memcpy(to + i * dim->to, from + i * dim->from, (size))
+#define COPY_EACH(size)                  \
+	for (i = 0; i < dim->count; i++) \
+	memcpy(to + i * dim->to, from + i * dim->from, (size))
 
 static void copy_line(char *to, const char *from, const struct dim *dim, size_t itemsize)
 {

@@ -290,9 +290,8 @@ err:
  */
 static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *dtype)
 {
-	const char *text = typestr && PyUnicode_Check(typestr) ?
-				   PyUnicode_AsUTF8AndSize(typestr, NULL) :
-				   NULL;
+	const char *text =
+		typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8AndSize(typestr, NULL) : NULL;
 	PyObject *type;
 	int err;
 
@@ -694,8 +693,8 @@ static void become_attribute_error(void)
 {
 	PyObject *type, *value, *traceback, *text;
 
-	if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_TypeError) &&
-	    !PyErr_ExceptionMatches(PyExc_RuntimeError))
+	if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
+	    !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_RuntimeError))
 		return;
 	PyErr_Fetch(&type, &value, &traceback);
 	text = PyObject_Str(value ? value : type);
