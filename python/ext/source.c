@@ -271,10 +271,15 @@ static int open_buffer(PyObject *x, struct ts_source *source)
 	source->data = view->buf;
 	source->readonly = view->readonly;
 	source->spec.ndim = view->ndim;
-	for (i = 0; i < view->ndim; i++) {
+	for (i = 0; i < view->ndim; i++)
 		source->shape[i] = view->shape[i];
-		source->strides[i] = view->strides[i];
+	/* ctypes has none, even for those who ask. */
+	if (!view->strides) {
+		c_strides(source);
+		return 0;
 	}
+	for (i = 0; i < view->ndim; i++)
+		source->strides[i] = view->strides[i];
 	if (!take_byte_strides(source, view->itemsize))
 		return 0;
 err:
@@ -295,7 +300,7 @@ static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *
 	PyObject *type;
 	int err;
 
-	if (!text) {
+	if (!text || strlen(text) < 3) {
 		if (!PyErr_Occurred())
 			PyErr_SetString(PyExc_BufferError, "x: its interface has no typestr");
 		return -1;
@@ -305,7 +310,7 @@ static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *
 	type = PyObject_GetAttrString(x, "dtype");
 	err = type ? ts_dtype_arg(type, dtype) : -1;
 	Py_XDECREF(type);
-	if (!err && (text[1] != 'V' || ts_itemsize(*dtype) != atoi(text + 2)))
+	if (!err && (*text == TS_FOREIGN_ORDER || ts_itemsize(*dtype) != atoi(text + 2)))
 		err = -1;
 	if (err) {
 		PyErr_Clear();
@@ -358,6 +363,9 @@ static int interface_data(PyObject *x, PyObject *data, PyObject *offset, struct 
 	return 0;
 }
 
+/* Nothing else is to be tried: NumPy would overlook it. */
+#define FINAL (-2)
+
 static int read_interface(PyObject *x, PyObject *interface, struct ts_source *source)
 {
 	PyObject *shape, *strides;
@@ -369,8 +377,8 @@ static int read_interface(PyObject *x, PyObject *interface, struct ts_source *so
 		return -1;
 	}
 	if (!ts_none(PyDict_GetItemString(interface, "mask"))) {
-		PyErr_SetString(PyExc_BufferError, "x: has a mask, which tensors lack");
-		return -1;
+		PyErr_SetString(PyExc_ValueError, "x: has a mask, which tensors lack");
+		return FINAL;
 	}
 	shape = PyDict_GetItemString(interface, "shape");
 	strides = PyDict_GetItemString(interface, "strides");
@@ -476,23 +484,23 @@ int ts_source_open(PyObject *x, struct ts_source *source)
 	}
 	if (err && PyObject_HasAttrString(x, "__array_interface__")) {
 		err = open_interface(x, source);
-		if (err)
+		if (err && err != FINAL)
 			keep_first(&type, &value, &traceback);
 	}
-	if (err) {
+	if (err && err != FINAL) {
 		err = open_converted(x, source);
 		source->converted = true;
 		if (err)
 			keep_first(&type, &value, &traceback);
 	}
-	if (err) {
+	if (err && err != FINAL) {
 		PyErr_Restore(type, value, traceback);
-		return err;
+		return -1;
 	}
 	Py_XDECREF(type);
 	Py_XDECREF(value);
 	Py_XDECREF(traceback);
-	return 0;
+	return err ? -1 : 0;
 }
 
 void ts_source_close(struct ts_source *source)
@@ -694,7 +702,8 @@ static void become_attribute_error(void)
 	PyObject *type, *value, *traceback, *text;
 
 	if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
-	    !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_RuntimeError))
+	    !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+	    !PyErr_ExceptionMatches(PyExc_RuntimeError))
 		return;
 	PyErr_Fetch(&type, &value, &traceback);
 	text = PyObject_Str(value ? value : type);

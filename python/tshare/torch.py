@@ -5,10 +5,11 @@
 
     tshare.torch.enable_array_interface()
 
-From then on all that reads __array_interface__ takes a torch.Tensor, without a
-copy and without NumPy: Pillow, for one. Tensors whose memory can't be read as
-it lies, those on a GPU, those that require a gradient, and those of a type
-that the array interface lacks, have no such attribute, and are met as before.
+From then on all that reads __array_interface__, NumPy first of all, takes a
+torch.Tensor without a copy, and without the bridge to NumPy that PyTorch may or
+may not have been built with. Tensors whose memory can't be read as it lies,
+those on a GPU, those that require a gradient, and those of a type that the
+array interface lacks, have no such attribute, and are met as before.
 """
 
 from __future__ import annotations

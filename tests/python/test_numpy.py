@@ -193,7 +193,7 @@ PACKED = [
 
 @pytest.mark.parametrize(("dtype", "values"), PACKED)
 def test_packed_elements_are_unpacked_into_ml_dtypes_arrays(dtype, values):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = need("ml_dtypes")
     there = np.array(values, getattr(ml_dtypes, dtype))
     tensor = tshare.asarray(there)
     assert tensor.dtype == dtype
@@ -204,7 +204,7 @@ def test_packed_elements_are_unpacked_into_ml_dtypes_arrays(dtype, values):
 
 
 def test_packed_elements_lie_low_bits_first():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = need("ml_dtypes")
     tensor = tshare.asarray(np.array([1, 2, 3], ml_dtypes.uint4))
     capsule = tensor.__dlpack__(max_version=(1, 0))
     assert ctypes.string_at(versioned(capsule).dl_tensor.data, 2) == b"\x21\x03"

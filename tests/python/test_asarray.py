@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: MIT
+import array
+import ctypes
+import gc
+import sys
+import weakref
+
+import pytest
+
+import tshare
+from support import IS_COPIED, READ_ONLY, Versioned, VersionedDeleter, address, new_capsule
+
+FORMATS = {
+    "b": "int8", "B": "uint8", "h": "int16", "H": "uint16", "i": "int32", "I": "uint32",
+    "l": "int64", "L": "uint64", "q": "int64", "Q": "uint64", "f": "float32", "d": "float64",
+}  # fmt: skip
+
+
+def values(tensor):
+    return memoryview(tensor).tolist()
+
+
+class Interface:
+    """Offers the array interface alone."""
+
+    def __init__(self, **interface):
+        self.__array_interface__ = interface
+
+
+class OnGpu:
+    """A tensor of a GPU, which nothing may be asked of but where it is."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **_):
+        raise AssertionError("it was asked for its memory")
+
+    def __array__(self, *_):
+        raise AssertionError("it was asked for an array")
+
+
+class Producer:
+    """Speaks DLPack alone, as well as it is told to."""
+
+    def __init__(self, shape=(2, 3), strides=None, *, flags=0, major=1, device=(1, 0)):
+        self.data = (ctypes.c_int32 * 100)(*range(100))
+        self.shape = (ctypes.c_int64 * len(shape))(*shape)
+        self.strides = (ctypes.c_int64 * len(shape))(*strides) if strides else None
+        self.flags, self.major, self.device = flags, major, device
+        self.deleted = 0
+        self.asked = []
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        self.asked.append((max_version, dl_device, copy))
+
+        def delete(_):
+            self.deleted += 1
+
+        self.managed = Versioned(major=self.major, minor=9, flags=self.flags)
+        self.managed.deleter = self.deleter = VersionedDeleter(delete)
+        tensor = self.managed.dl_tensor
+        tensor.data = ctypes.addressof(self.data)
+        tensor.device.device_type = self.device[0]
+        tensor.ndim = len(self.shape)
+        tensor.dtype.bits, tensor.dtype.lanes = 32, 1
+        tensor.shape = self.shape
+        if self.strides:
+            tensor.strides = self.strides
+        return new_capsule(self.managed, b"dltensor_versioned")
+
+
+# What is taken
+
+
+@pytest.mark.parametrize("code", FORMATS)
+def test_arrays_of_the_standard_library_are_taken(code):
+    t = tshare.asarray(array.array(code, [1, 2, 3]))
+    assert t.dtype == FORMATS[code]
+    assert values(t) == [1, 2, 3]
+
+
+def test_bytes_are_taken():
+    assert values(tshare.asarray(b"abc")) == [97, 98, 99]
+
+
+def test_ctypes_arrays_are_taken():
+    t = tshare.asarray(((ctypes.c_int16 * 2) * 3)((1, 2), (3, 4), (5, 6)))
+    assert (t.dtype, t.shape) == ("int16", (3, 2))
+    assert values(t) == [[1, 2], [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize("step", [2, -1, -3])
+def test_strided_memoryviews_are_taken(step):
+    view = memoryview(array.array("i", range(10)))[::step]
+    t = tshare.asarray(view)
+    assert values(t) == view.tolist()
+    assert t.strides == (4,)
+
+
+def test_ctypes_structures_of_the_other_byte_order_are_not_taken_for_native():
+    numbers = (ctypes.c_int32.__ctype_be__ * 2)(1, 2)
+    try:
+        assert values(tshare.asarray(numbers)) == [1, 2]
+    except (BufferError, TypeError):
+        pass
+
+
+def test_empty_buffers_are_taken():
+    t = tshare.asarray(array.array("d"))
+    assert (t.dtype, t.shape, t.nbytes) == ("float64", (0,), 0)
+
+
+def test_interface_is_taken():
+    numbers = array.array("i", range(6))
+    where = (numbers.buffer_info()[0], False)
+    t = tshare.asarray(Interface(shape=(2, 3), typestr="<i4", data=where, version=3))
+    assert values(t) == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_interface_s_strides_are_bytes():
+    numbers = array.array("i", range(6))
+    last = (numbers.buffer_info()[0] + 20, False)
+    backwards = Interface(shape=(3,), typestr="<i4", data=last, strides=(-8,), version=3)
+    assert values(tshare.asarray(backwards)) == [5, 3, 1]
+
+
+def test_interface_s_data_may_be_a_buffer():
+    x = Interface(shape=(2,), typestr="|u1", data=b"abcd", offset=1, version=3)
+    assert bytes(tshare.asarray(x)) == b"bc"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": None},
+        {"shape": [2]},
+        {"shape": (2,) * 40},
+        {"shape": ("2",)},
+        {"shape": (-1,)},
+        {"typestr": None},
+        {"typestr": "<U4"},
+        {"typestr": "|V4"},
+        {"typestr": "<f16"},
+        {"strides": (4, 4)},
+        {"strides": [4]},
+        {"data": (None, False)},
+        {"data": 5},
+        {"mask": True},
+    ],
+)
+def test_broken_interface_is_refused(change):
+    memory = array.array("i", range(100))
+    where = (memory.buffer_info()[0], False)
+    interface = {"shape": (2,), "typestr": "<i4", "data": where, "version": 3, **change}
+    with pytest.raises((BufferError, TypeError, ValueError)):
+        tshare.asarray(Interface(**interface))
+
+
+def test_what_is_no_array_is_refused():
+    with pytest.raises(TypeError, match="x: "):
+        tshare.asarray(object())
+    with pytest.raises(TypeError, match="'x'"):
+        tshare.asarray()
+
+
+def test_tensor_of_a_gpu_is_refused_before_it_is_touched():
+    for function in (tshare.asarray, tshare.from_dlpack):
+        with pytest.raises(BufferError, match=r"\.cpu\(\)"):
+            function(OnGpu())
+
+
+def test_device_cpu_asks_another_device_for_a_copy():
+    x = Producer(device=(1, 0))
+    x.__class__ = type("Far", (Producer,), {"__dlpack_device__": lambda _: (2, 0)})
+    assert values(tshare.from_dlpack(x, device="cpu")) == [[0, 1, 2], [3, 4, 5]]
+    assert x.asked == [((1, 3), (1, 0), None)]
+
+
+# DLPack
+
+
+def test_strides_of_dlpack_count_elements():
+    t = tshare.asarray(Producer((3, 2), (1, 10)))
+    assert values(t) == [[0, 10], [1, 11], [2, 12]]
+
+
+def test_missing_strides_of_dlpack_mean_c_order():
+    assert values(tshare.asarray(Producer((2, 2)))) == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("function", [tshare.asarray, tshare.from_dlpack])
+def test_deleter_is_called_once(function):
+    x = Producer()
+    t = function(x)
+    assert x.deleted == 1
+    del t
+    gc.collect()
+    assert x.deleted == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"major": 2}, {"flags": 4}, {"device": (2, 0)}, {"shape": (1,) * 33}]
+)
+def test_refused_dlpack_tensor_is_deleted_too(wrong):
+    x = Producer(**wrong)
+    x.__class__ = type("Near", (Producer,), {"__dlpack_device__": lambda _: (1, 0)})
+    with pytest.raises(BufferError):
+        tshare.from_dlpack(x)
+    assert x.deleted == 1
+
+
+def test_array_interface_never_asks_for_a_copy():
+    x = Producer()
+    assert tshare.array_interface(x)["data"] == (ctypes.addressof(x.data), False)
+    assert x.asked == [((1, 3), (1, 0), False)]
+    assert x.deleted == 1
+
+
+def test_array_interface_says_read_only():
+    x = Producer(flags=READ_ONLY)
+    assert tshare.array_interface(x)["data"][1]
+
+
+def test_array_interface_has_strides_in_bytes_where_they_are_needed():
+    assert tshare.array_interface(Producer())["strides"] is None
+    x = Producer((3, 2), (1, 10))
+    assert tshare.array_interface(x)["strides"] == (4, 40)
+    assert tshare.array_interface(x)["shape"] == (3, 2)
+    assert tshare.array_interface(x)["typestr"] == "<i4"
+    assert tshare.array_interface(x)["version"] == 3
+
+
+@pytest.mark.parametrize("x", [OnGpu(), object(), Producer(major=2)])
+def test_array_interface_of_what_has_none_is_an_attribute_error(x):
+    with pytest.raises(AttributeError, match="__array_interface__"):
+        tshare.array_interface(x)
+
+
+def test_array_interface_of_a_tensor_is_its_own():
+    t = tshare.create(None, (2, 3), "float32")
+    assert tshare.array_interface(t) == t.__array_interface__
+
+
+# What is copied, and what is not
+
+
+def test_copy_is_of_its_own():
+    there = bytearray(b"abc")
+    t = tshare.asarray(there)
+    there[0] = 0
+    assert bytes(t) == b"abc"
+    t.close()
+    there.clear()  # which a held buffer would refuse
+
+
+def test_nothing_holds_the_source():
+    class Numbers(array.array):
+        pass
+
+    x = Numbers("i", [1])
+    gone = weakref.ref(x)
+    tshare.asarray(x)
+    before = sys.getrefcount(x)
+    tshare.asarray(x)
+    assert sys.getrefcount(x) == before
+    del x
+    assert gone() is None
+
+
+def test_tensor_is_returned_as_it_is():
+    t = tshare.create(None, 3)
+    assert tshare.asarray(t) is t
+    assert tshare.asarray(t, copy=False) is t
+    assert tshare.from_dlpack(t) is t
+
+
+def test_tensor_of_that_name_is_returned_as_it_is(name):
+    t = tshare.create(name, 3)
+    assert tshare.asarray(t, name) is t
+
+
+def test_views_of_a_region_stay_in_it():
+    t = tshare.create(None, 10, "int32")
+    view = memoryview(t)[2:8:2]
+    w = tshare.asarray(view)
+    assert (w.shape, w.strides) == ((3,), (8,))
+    assert address(w) == address(t) + 8
+    assert w.region.id == t.region.id
+    memoryview(w)[1] = 7
+    assert values(t)[4] == 7
+
+
+def test_wrapped_view_keeps_the_memory():
+    t = tshare.create(None, 10, "int32")
+    memoryview(t)[9] = 5
+    w = tshare.asarray(memoryview(t)[::-1])
+    t.close()
+    del t
+    assert values(w)[0] == 5
+
+
+def test_readonly_view_of_a_writable_region_stays_readonly():
+    t = tshare.create(None, 4)
+    w = tshare.asarray(memoryview(t).toreadonly())
+    assert w.readonly
+    assert address(w) == address(t)
+    assert memoryview(w).readonly
+    with pytest.raises(BufferError):
+        w.__dlpack__()
+
+
+def test_views_of_a_named_region_are_that_name_s(name):
+    t = tshare.create(name, 10)
+    w = tshare.asarray(memoryview(t)[5:], name)
+    assert address(w) == address(t) + 5
+
+
+def test_another_name_makes_a_copy(new_name):
+    t = tshare.create(new_name(), 4)
+    other = new_name()
+    w = tshare.asarray(t, other)
+    assert w.name == other
+    assert address(w) != address(t)
+    assert tshare.open(other).shape == (4,)
+
+
+def test_copy_true_copies_what_is_shared_already(name):
+    t = tshare.create(name, 4)
+    assert address(tshare.asarray(t, copy=True)) != address(t)
+    with pytest.raises(FileExistsError):
+        tshare.asarray(t, name, copy=True)
+
+
+def test_copy_false_refuses_to_copy(new_name):
+    for x in (b"abc", [1, 2], Producer()):
+        with pytest.raises(BufferError, match="copy"):
+            tshare.asarray(x, copy=False)
+    t = tshare.create(new_name(), 4)
+    with pytest.raises(BufferError, match="copy"):
+        tshare.asarray(t, new_name(), copy=False)
+
+
+def test_views_of_a_freed_region_s_addresses_are_copied():
+    t = tshare.create(None, 1 << 20)
+    where = address(t)
+    t.close()
+    assert t.closed
+    del t
+    gc.collect()
+    t = tshare.asarray(bytes(16))
+    assert address(t) != where or not tshare.asarray(t).closed
+
+
+def test_closed_tensor_is_refused():
+    t = tshare.create(None, 3)
+    t.close()
+    with pytest.raises(ValueError, match="closed"):
+        tshare.asarray(t)
+
+
+# Names and options
+
+
+def test_copy_can_be_opened_by_its_name(name):
+    keep = tshare.asarray(array.array("d", [1.5, 2.5]), name)
+    assert values(tshare.open(name)) == [1.5, 2.5]
+    assert keep.name == name
+
+
+def test_taken_name_is_refused(name):
+    keep = tshare.create(name, 3)
+    with pytest.raises(FileExistsError):
+        tshare.asarray(b"abc", name)
+    assert bytes(keep) == bytes(3)
+
+
+def test_options_are_create_s(name):
+    t = tshare.asarray(b"abc", name, mode=0o640, persist=True)
+    info = t.region.info()
+    assert info.mode == 0o640
+    assert info.persist
+    with pytest.raises(ValueError, match="mode"):
+        tshare.asarray(b"abc", mode=0o7777)
+    with pytest.raises(TypeError, match="name"):
+        tshare.asarray(b"abc", 5)
+
+
+def test_dlpack_of_a_copy_says_nothing_of_copies():
+    capsule = tshare.asarray(b"abc").__dlpack__(max_version=(1, 0))
+    from support import versioned
+
+    assert not versioned(capsule).flags & IS_COPIED
+
+
+# Regions of arrays
+
+
+def test_region_takes_arrays_and_descriptions():
+    region = tshare.Region.create(
+        None,
+        {
+            "weights": array.array("f", [1, 2, 3]),
+            "biases": ((2,), "float64"),
+            "bytes": b"abc",
+            "copied": tshare.asarray(b"xyz"),
+        },
+    )
+    assert {key: (t.shape, t.dtype) for key, t in region.items()} == {
+        "weights": ((3,), "float32"),
+        "biases": ((2,), "float64"),
+        "bytes": ((3,), "uint8"),
+        "copied": ((3,), "uint8"),
+    }
+    assert values(region["weights"]) == [1, 2, 3]
+    assert values(region["biases"]) == [0, 0]
+    assert bytes(region["bytes"]) == b"abc"
+    assert bytes(region["copied"]) == b"xyz"
+
+
+def test_region_s_copies_are_contiguous():
+    region = tshare.Region.create(None, {"x": Producer((3, 2), (1, 10))})
+    assert values(region["x"]) == [[0, 10], [1, 11], [2, 12]]
+    assert region["x"].strides == (8, 4)
+
+
+def test_region_lets_go_of_its_sources():
+    x = Producer()
+    region = tshare.Region.create(None, {"x": x, "y": bytearray(3)})
+    assert x.deleted == 1
+    assert len(region) == 2
+
+
+def test_region_names_the_array_that_it_refuses(name):
+    with pytest.raises(TypeError, match="'bad'"):
+        tshare.Region.create(name, {"good": b"abc", "bad": object()})
+    with pytest.raises(BufferError, match="'far'"):
+        tshare.Region.create(name, {"far": OnGpu()})
+    with pytest.raises(FileNotFoundError):
+        tshare.Region.open(name)
+
+
+def test_tensors_of_one_region_are_one_mapping_and_one_descriptor():
+    region = tshare.Region.create(None, {f"t{i}": array.array("i", [i]) for i in range(1000)})
+    tensors = list(region.values())
+    assert len({t.fileno() for t in tensors}) == 1
+    assert max(map(address, tensors)) - min(map(address, tensors)) < region.size
+    assert [values(t)[0] for t in tensors] == list(range(1000))
