@@ -7,8 +7,9 @@ descriptors. Any other pickling is refused: bytes in a file can't hold memory.
 
 from __future__ import annotations
 
+import errno
 import os
-from multiprocessing import reduction
+from multiprocessing import AuthenticationError, reduction
 from typing import TYPE_CHECKING, Any
 
 from ._tshare import Region, Tensor, rebuild
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 def _receive(handle: Any) -> int:
     try:
         return int(handle.detach())
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, AuthenticationError) as error:
         # It is fetched from the sender, over a socket of this machine.
         raise OSError(
-            error.errno or 0,
+            getattr(error, "errno", None) or errno.ECONNRESET,
             "the descriptor of shared memory can't be fetched from the process that pickled it: "
             f"it has ended, is on another machine, or sent it to one process already ({error})",
         ) from error

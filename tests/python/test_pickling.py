@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
+import concurrent.futures
+import copy
 import multiprocessing
-from multiprocessing import forkserver, resource_sharer, resource_tracker
+import os
+import pickle
+from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
 
 import pytest
 
 import tshare
+from support import address
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -14,7 +19,7 @@ def helpers():
     forkserver.ensure_running()
 
 
-@pytest.fixture(params=["spawn", "forkserver"])
+@pytest.fixture(params=["fork", "forkserver", "spawn"])
 def context(request):
     yield multiprocessing.get_context(request.param)
     # Ends the thread that serves descriptors, which has some of its own.
@@ -40,6 +45,28 @@ def work(tensors, answers):
 def fill(region):
     for value, tensor in enumerate(region.values(), 1):
         write(tensor, value)
+
+
+def write_mine(tensors, number):
+    tensor = tensors.get(timeout=300)
+    with memoryview(tensor) as view:
+        view[number] = number + 1
+    tensor.close()
+
+
+def total(tensor):
+    with memoryview(tensor) as view:
+        result = sum(view)
+    tensor.close()
+    return result
+
+
+def numbers(count):
+    return tshare.asarray(bytes(range(count)))
+
+
+def leave(tensors):
+    tensors.put(numbers(3))
 
 
 def join(process):
@@ -102,3 +129,119 @@ def test_readonly_tensor_stays_readonly(context, name):
     join(process)
     close(answers)
     assert not keep.readonly
+
+
+def test_view_travels_with_its_shape_and_strides(context):
+    t = tshare.create(None, (4, 6), "uint8")
+    view = tshare.asarray(memoryview(t)[::-2])
+    process = context.Process(target=write_row, args=(view,))
+    process.start()
+    join(process)
+    assert memoryview(t).tolist()[1:] == [[1] * 6, [0] * 6, [2] * 6]
+
+
+def write_row(tensor):
+    import numpy as np
+
+    np.asarray(tensor)[0] = 2
+    np.asarray(tensor)[1] = 1
+
+
+def test_readonly_view_arrives_readonly(context):
+    t = tshare.create(None, 4)
+    view = tshare.asarray(memoryview(t).toreadonly())
+    answers = context.Queue()
+    process = context.Process(target=look, args=(view, answers))
+    process.start()
+    assert answers.get(timeout=300) == ((4,), "uint8", True)
+    join(process)
+    close(answers)
+
+
+def test_tensor_travels_after_its_name_is_gone(context, name):
+    t = tshare.create(name, 4)
+    t.unlink()
+    process = context.Process(target=write, args=(t, 7))
+    process.start()
+    join(process)
+    assert bytes(t)[0] == 7
+
+
+def test_executor_takes_tensors_and_gives_them(context):
+    t = tshare.asarray(bytes([1, 2, 3]))
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        assert pool.submit(total, t).result(timeout=300) == 6
+        assert list(pool.map(total, [t, t])) == [6, 6]
+        made = pool.submit(numbers, 4).result(timeout=300)
+        assert bytes(made) == bytes(range(4))
+
+
+def test_sixty_four_processes_share_one_tensor():
+    context = multiprocessing.get_context("fork")
+    t = tshare.create(None, 64)
+    tensors = context.Queue()
+    processes = [context.Process(target=write_mine, args=(tensors, i)) for i in range(64)]
+    for process in processes:
+        process.start()
+        tensors.put(t)
+    for process in processes:
+        join(process)
+    assert bytes(t) == bytes(range(1, 65))
+    close(tensors)
+    resource_sharer.stop()
+
+
+def test_what_arrives_is_no_copy():
+    t = tshare.create(None, 4)
+    received = pickle.loads(reduction.ForkingPickler.dumps(t))
+    assert address(received) != address(t)
+    memoryview(received)[3] = 9
+    assert bytes(t)[3] == 9
+    resource_sharer.stop()
+
+
+@pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_bytes_can_t_hold_a_tensor(way):
+    for thing in (tshare.create(None, 4), tshare.Region.create(None, size=1)):
+        with pytest.raises(TypeError, match="one machine"):
+            way(thing)
+
+
+def test_pickle_that_outlives_its_sender_says_so():
+    context = multiprocessing.get_context("fork")
+    tensors = context.Queue()
+    process = context.Process(target=leave, args=(tensors,))
+    process.start()
+    join(process)
+    with pytest.raises(OSError, match="it has ended, is on another machine"):
+        tensors.get(timeout=300)
+    close(tensors)
+
+
+def test_pickle_that_was_used_says_so():
+    data = reduction.ForkingPickler.dumps(tshare.create(None, 4))
+    pickle.loads(data)
+    with pytest.raises(OSError, match="sent it to one process already"):
+        pickle.loads(data)
+    resource_sharer.stop()
+
+
+def test_damaged_pickle_can_t_reach_beyond_the_region():
+    t = tshare.create(None, 4)
+    name, dtype, shape, strides, offset, readonly = t._spec
+    rebuild = tshare._tshare.rebuild
+    assert rebuild(t.fileno(), t._spec).shape == (4,)
+    size = t.region.size
+    for spec in (
+        (name, dtype, (size + 1,), strides, offset, readonly),
+        (name, dtype, shape, (size,), offset, readonly),
+        (name, dtype, shape, (-1,), 2, readonly),
+        (name, dtype, shape, strides, 1 << 63, readonly),
+        (name, dtype, shape, (), offset, readonly),
+        (name, dtype, (-1,), strides, offset, readonly),
+        (name, (1, 0, 1), shape, strides, offset, readonly),
+    ):
+        with pytest.raises(ValueError):
+            rebuild(t.fileno(), spec)
+    with open(os.devnull) as other, pytest.raises(ValueError, match="fd"):
+        rebuild(other.fileno(), t._spec)
