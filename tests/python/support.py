@@ -48,6 +48,14 @@ def run(code, *args, **options):
     return output.strip()
 
 
+def run_in_silence(code, *args):
+    """As run(), of a program that must print no warnings."""
+    process = spawn(code, *args, stderr=subprocess.PIPE)
+    output, errors = process.communicate(timeout=300)
+    assert (process.returncode, errors) == (0, "")
+    return output.strip()
+
+
 class Device(ctypes.Structure):
     _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
 

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""multiprocessing.shared_memory, with tshare's memory behind it.
+
+    from tshare.shared_memory import ShareableList, SharedMemory
+
+The classes derive from the standard ones and behave like them, with these
+exceptions:
+
+- A name goes with the process that made it, however that ends, unless it was
+  made with track=False: then it stays until it is unlinked. There is no
+  resource tracker, so attaching never removes anybody's memory, and nothing is
+  printed. The standard module keeps a name until all processes of the program
+  have ended; a child that makes one, ends, and leaves it to others needs
+  track=False here, or tshare.managers.SharedMemoryManager.
+- Names are tshare's: tshare.open() finds a SharedMemory, as a tensor of bytes,
+  and SharedMemory any tensor alone in its region. The standard module sees
+  neither.
+- Memory is there once it was made: if there is too little, that is an OSError
+  with ENOMEM, not a SIGBUS later.
+- What NumPy made with ndarray(buffer=shm.buf) stays valid after close().
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import types
+import weakref
+from collections.abc import Callable
+from multiprocessing import shared_memory as _std
+from pickle import PickleBuffer
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import _tshare
+
+__all__ = ["ShareableList", "SharedMemory"]
+
+_SLT = TypeVar("_SLT", int, float, bool, str, bytes, None)
+
+# Not part of the interface, but what the standard module has, too: programs
+# and tests look at these, and replace them.
+_USE_POSIX = True
+_O_CREX = os.O_CREAT | os.O_EXCL
+_SHM_NAME_PREFIX = "/psm_"
+
+# TSHARE_NAME_MAX of <tshare.h>; shm_open() takes twice as many.
+_NAME_MAX = 127
+
+
+def _make_filename() -> str:
+    """A name that nobody else has, with luck; whoever takes it sees to that."""
+    return _SHM_NAME_PREFIX + secrets.token_hex(4)
+
+
+def _error(number: int, name: str) -> OSError:
+    return OSError(number, os.strerror(number), name)
+
+
+def _region_name(name: str) -> str:
+    """The region's name for one that shm_open() takes, refused where that refuses it."""
+    region = name.lstrip("/")
+    if "\0" in region:
+        raise ValueError("embedded null character")
+    if not region or "/" in region or region in (".", ".."):
+        raise _error(errno.EINVAL, name)
+    if len(region.encode()) > _NAME_MAX:
+        raise _error(errno.ENAMETOOLONG, name)
+    return region
+
+
+def _bytes_of(tensor: _tshare.Tensor) -> memoryview:
+    """The memory of any tensor, as bytes."""
+    if not tensor.nbytes:
+        raise ValueError("cannot map a tensor without bytes")
+    if tensor.dtype == "uint8" and tensor.strides == (1,):
+        return memoryview(tensor)
+    try:
+        return PickleBuffer(tensor).raw()
+    except BufferError as error:
+        raise ValueError(f"{tensor!r} is not to be had as bytes: {error}") from error
+
+
+class SharedMemory(_std.SharedMemory):
+    """A block of shared memory, made anew or attached to by name.
+
+    As multiprocessing.shared_memory.SharedMemory, and an instance of it. track
+    says when the name goes that is made here: by default with this process,
+    otherwise only when it is unlinked. The memory goes with its last user.
+
+    Read-only memory is had with tshare.open(name, readonly=True).
+    """
+
+    _name: str | None
+    _buf: memoryview | None
+    _flags: int
+    _mode: int
+    _prepend_leading_slash: bool
+
+    _track = True
+    _tensor: _tshare.Tensor | None = None
+
+    def __init__(
+        self,
+        name: str | None = None,
+        create: bool = False,
+        size: int = 0,
+        *,
+        track: bool = True,
+    ) -> None:
+        if create:
+            self._flags = _O_CREX | os.O_RDWR
+        new = self._flags & os.O_EXCL
+        if not size >= 0:
+            raise ValueError("'size' must be a positive integer")
+        if new and size == 0:
+            raise ValueError("'size' must be a positive number different from zero")
+        if name is None and not new:
+            raise ValueError("'name' can only be None if create=True")
+
+        self._track = track
+        if name is None:
+            name, tensor = self._create_somewhere(size)
+        else:
+            name = "/" + name if self._prepend_leading_slash else name
+            tensor = self._create(name, size) if new else self._open(name)
+        buf = _bytes_of(tensor)
+        self._name, self._tensor, self._buf, self._size = name, tensor, buf, buf.nbytes
+
+    def _create(self, name: str, size: int) -> _tshare.Tensor:
+        region = _region_name(name)
+        try:
+            return _tshare.create(region, size, mode=self._mode, persist=not self._track)
+        except OSError as error:
+            raise _error(error.errno or 0, name) from error
+
+    def _create_somewhere(self, size: int) -> tuple[str, _tshare.Tensor]:
+        while True:
+            name = _make_filename()
+            try:
+                return name, self._create(name, size)
+            except FileExistsError:
+                continue
+
+    def _open(self, name: str) -> _tshare.Tensor:
+        readonly = self._flags & os.O_ACCMODE == os.O_RDONLY
+        region = _region_name(name)
+        try:
+            return _tshare.open(region, readonly=readonly)
+        except OSError as error:
+            raise _error(error.errno or 0, name) from error
+
+    def __del__(self) -> None:
+        # The memory goes by itself. To close it here, as the standard class
+        # does, could only fail, where a view is alive.
+        pass
+
+    def close(self) -> None:
+        """Let go of the memory, which stays for its other users.
+
+        BufferError while there are views of it, such as slices of buf.
+        """
+        if self._buf is not None:
+            self._buf.release()
+            if self._tensor is not None:
+                # NumPy's ndarray(buffer=buf) keeps a reference to buf, but no
+                # buffer. Who was asked for its address stays mapped when it is
+                # closed, until it is gone, which is not before buf is.
+                self._tensor.__array_interface__  # noqa: B018
+                weakref.finalize(self._buf, _keep_until_then, self._tensor).atexit = False
+            self._buf = None
+        if self._tensor is not None:
+            try:
+                self._tensor.close()
+            except BufferError:
+                raise BufferError("cannot close exported pointers exist") from None
+            self._tensor = None
+
+    def unlink(self) -> None:
+        """Remove the name; the memory stays for its users."""
+        if self._name:
+            region = _region_name(self._name)
+            try:
+                _tshare.unlink(region)
+            except OSError as error:
+                raise _error(error.errno or 0, self._name) from error
+
+
+def _keep_until_then(tensor: _tshare.Tensor) -> None:
+    """What a finalizer calls that is there for the reference it holds."""
+
+
+def _list_init(memory: Callable[..., _std.SharedMemory]) -> Callable[..., None]:
+    """The standard ShareableList.__init__, which calls memory() for SharedMemory().
+
+    So the layout, and what each Python version has put right in it, are its own.
+    """
+    init: Any = _std.ShareableList.__init__
+    names = {**init.__globals__, "SharedMemory": memory}
+    function = types.FunctionType(
+        init.__code__, names, init.__name__, init.__defaults__, init.__closure__
+    )
+    function.__kwdefaults__ = init.__kwdefaults__
+    return function
+
+
+class ShareableList(_std.ShareableList[_SLT]):
+    """A list of fixed length in a SharedMemory of tshare's.
+
+    As multiprocessing.shared_memory.ShareableList, and an instance of it.
+    """
+
+    if not TYPE_CHECKING:
+        __init__ = _list_init(SharedMemory)
