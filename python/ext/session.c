@@ -4,7 +4,7 @@
  *
  * Opened at the first call that needs it, and kept until the interpreter is
  * finalised, as the names of its regions are. The GIL makes the opening happen
- * once. A child of fork() shares it.
+ * once. A child of fork() shares it, until it ends it and so gets its own.
  */
 #include "ext.h"
 
@@ -16,8 +16,18 @@ static void end_session(void)
 	session = tshare_ctx_unref(session);
 }
 
+/* Live regions keep it; what is made from here on is another session's. */
+PyObject *ts_end_session(PyObject *module, PyObject *unused)
+{
+	(void)module;
+	(void)unused;
+	end_session();
+	Py_RETURN_NONE;
+}
+
 struct tshare_ctx *ts_session(void)
 {
+	static bool registered;
 	struct tshare_ctx *ctx;
 	int err;
 
@@ -30,6 +40,8 @@ struct tshare_ctx *ts_session(void)
 	}
 	session = ctx;
 	/* If there is no room for one more, the kernel ends it a little later. */
-	Py_AtExit(end_session);
+	if (!registered)
+		Py_AtExit(end_session);
+	registered = true;
 	return session;
 }
