@@ -38,7 +38,7 @@ demo:
 	@examples/demo
 
 check:
-	@tests/setup build vm lint demo
+	@tests/setup build vm lint demo stdlib-tests
 	@tests/run
 
 bench:
