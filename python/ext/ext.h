@@ -89,8 +89,6 @@ PyObject *ts_text(const char *text);
 
 /* The process's context, borrowed; opened when first used. NULL with an error set. */
 struct tshare_ctx *ts_session(void);
-/* _tshare.end_session(), for a process that has just begun: no other thread may use it. */
-PyObject *ts_end_session(PyObject *module, PyObject *unused);
 
 /* Arguments */
 

@@ -178,7 +178,6 @@ static PyMethodDef methods[] = {
 	  "backend()\n--\n\nWhich backend is used: \"kmod\" or \"shm\"." },
 	{ "raw_interface", ts_raw_interface, METH_O, NULL },
 	{ "rebuild", ts_tensor_rebuild, METH_VARARGS, NULL },
-	{ "end_session", ts_end_session, METH_NOARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

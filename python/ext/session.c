@@ -4,25 +4,25 @@
  *
  * Opened at the first call that needs it, and kept until the interpreter is
  * finalised, as the names of its regions are. The GIL makes the opening happen
- * once. A child of fork() shares it, until it ends it and so gets its own.
+ * once. A child of fork() opens one of its own: the names that it makes are to
+ * go with it, and not with the last of those that have its parent's.
  */
 #include "ext.h"
 
+#include <pthread.h>
+
 static struct tshare_ctx *session;
+static bool inherited;
+
+static void after_fork(void)
+{
+	inherited = true;
+}
 
 /* After the last Python object: what is still alive then holds it until exit. */
 static void end_session(void)
 {
 	session = tshare_ctx_unref(session);
-}
-
-/* Live regions keep it; what is made from here on is another session's. */
-PyObject *ts_end_session(PyObject *module, PyObject *unused)
-{
-	(void)module;
-	(void)unused;
-	end_session();
-	Py_RETURN_NONE;
 }
 
 struct tshare_ctx *ts_session(void)
@@ -31,17 +31,22 @@ struct tshare_ctx *ts_session(void)
 	struct tshare_ctx *ctx;
 	int err;
 
-	if (session)
+	if (session && !inherited)
 		return session;
 	err = tshare_ctx_new(&ctx);
 	if (err < 0) {
 		ts_raise(err, NULL);
 		return NULL;
 	}
+	/* Regions that were inherited, too, keep the one they were made in. */
+	tshare_ctx_unref(session);
 	session = ctx;
-	/* If there is no room for one more, the kernel ends it a little later. */
-	if (!registered)
+	inherited = false;
+	if (!registered) {
+		/* If there is no room for one more, the kernel ends it a little later. */
 		Py_AtExit(end_session);
+		pthread_atfork(NULL, NULL, after_fork);
+	}
 	registered = true;
 	return session;
 }

@@ -83,8 +83,6 @@ class SharedMemoryManager(_std.SharedMemoryManager):
 
     @classmethod
     def _run_server(cls, *args: Any, **kwargs: Any) -> None:
-        # A fork of somebody's session would leave the names to both processes.
-        _tshare.end_session()
         threading.Thread(target=_end_with_parent, daemon=True).start()
         super()._run_server(*args, **kwargs)  # type: ignore[misc]
 

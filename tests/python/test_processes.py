@@ -151,6 +151,27 @@ def test_forked_child_shares_memory_and_names(name):
     assert run(code, name) == "[1, 2, 0]"
 
 
+def test_name_that_a_forked_child_makes_goes_with_the_child(new_name):
+    before, theirs, ours = new_name(), new_name(), new_name()
+    keep = tshare.create(before, 4)
+    told, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        kept = tshare.create(theirs, 4)
+        os.write(tell, kept.name.encode())
+        signal.pause()
+    assert os.read(told, 100).decode() == theirs
+    assert tshare.open(theirs).shape == (4,)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with pytest.raises(FileNotFoundError):
+        tshare.open(theirs)
+    assert tshare.open(before).shape == keep.shape
+    assert tshare.create(ours, 4).name == ours
+    os.close(told)
+    os.close(tell)
+
+
 def test_descriptor_travels_through_a_socket():
     t = tshare.create(None, (2, 3), "int32")
     ours, theirs = socket.socketpair()
