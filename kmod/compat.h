@@ -12,6 +12,7 @@
 #include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/shmem_fs.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
@@ -19,6 +20,10 @@
 #endif
 #ifndef CONFIG_64BIT
 #error "tshare needs a 64-bit kernel: regions are mapped whole and ids are 64 bits"
+#endif
+
+#ifndef CONFIG_SHMEM
+#error "tshare needs CONFIG_SHMEM: the counters of regions are shared memory"
 #endif
 
 /* The namespace of dma-buf's symbols became a string in 6.13. */
@@ -39,6 +44,16 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 	vma->vm_flags &= ~flags;
 }
 #endif
+
+/* A file of shared memory without a name; its pages are counted from the start. */
+static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size)
+{
+#ifdef TSHARE_HAVE_SHMEM_VMA_FLAGS
+	return shmem_file_setup(name, size, (vma_flags_t){});
+#else
+	return shmem_file_setup(name, size, 0);
+#endif
+}
 
 /*
  * Chunks: the core maps 2 MiB at a time only what is a folio of exactly that

@@ -25,6 +25,7 @@
 #define UNLINK_SIZE_V1	   144
 #define INFO_SIZE_V1	   208
 #define LIST_SIZE_V1	   32
+#define COUNTER_SIZE_V1	   16
 #define DESC_SIZE_V1	   672
 #define LIST_ENTRY_SIZE_V1 168
 
@@ -382,6 +383,57 @@ static long ioctl_list(struct tshare_file *tf, void __user *arg, size_t usize)
 	return copy_out(arg, usize, &req, sizeof(req));
 }
 
+static struct file *open_counter(int fd)
+{
+	struct tshare_region *region;
+	struct dma_buf *dmabuf;
+	struct file *file;
+
+	dmabuf = dma_buf_get(fd);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	region = tshare_region_of(dmabuf);
+	file = region ? tshare_counter_open(region, tshare_export_writable(dmabuf)) :
+			ERR_PTR(-EINVAL);
+	dma_buf_put(dmabuf);
+	return file;
+}
+
+static long ioctl_counter(struct tshare_file *tf, void __user *arg, size_t usize)
+{
+	struct tshare_counter req;
+	struct file *file;
+	int fd, err;
+
+	BUILD_BUG_ON(sizeof(req) != COUNTER_SIZE_V1);
+	err = copy_struct_from_user(&req, sizeof(req), arg, usize);
+	if (err)
+		return err;
+	if (req.flags & ~TSHARE_COUNTER_NO_CLOEXEC || req.reserved)
+		return -EINVAL;
+
+	file = open_counter(req.fd);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	fd = get_unused_fd_flags(req.flags & TSHARE_COUNTER_NO_CLOEXEC ? 0 : O_CLOEXEC);
+	if (fd < 0) {
+		err = fd;
+		goto err_put_file;
+	}
+	req.counter_fd = fd;
+	err = copy_out(arg, usize, &req, sizeof(req));
+	if (err)
+		goto err_put_fd;
+	fd_install(fd, file);
+	return 0;
+
+err_put_fd:
+	put_unused_fd(fd);
+err_put_file:
+	fput(file);
+	return err;
+}
+
 static const struct {
 	long (*handle)(struct tshare_file *tf, void __user *arg, size_t usize);
 	size_t size_v1;
@@ -392,6 +444,7 @@ static const struct {
 	[_IOC_NR(TSHARE_IOCTL_UNLINK)] = { ioctl_unlink, UNLINK_SIZE_V1 },
 	[_IOC_NR(TSHARE_IOCTL_INFO)] = { ioctl_info, INFO_SIZE_V1 },
 	[_IOC_NR(TSHARE_IOCTL_LIST)] = { ioctl_list, LIST_SIZE_V1 },
+	[_IOC_NR(TSHARE_IOCTL_COUNTER)] = { ioctl_counter, COUNTER_SIZE_V1 },
 };
 
 static long tshare_ioctl(struct file *file, unsigned int cmd, unsigned long arg)

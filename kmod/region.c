@@ -80,6 +80,7 @@ static void region_release(struct kref *ref)
 
 	tshare_run_free(region->pfn, region->nr_pages);
 	tshare_uncharge(&region->charge);
+	tshare_counter_put(region);
 	tshare_ns_put(region->ns);
 	dma_resv_fini(&region->resv);
 	mutex_destroy(&region->maps_lock);

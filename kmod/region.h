@@ -6,6 +6,9 @@
  *	                  |
  *	                  v names (unless they persist)
  *	dma-buf ----> tshare_region --> tshare_ns
+ *	                  |
+ *	                  v counter, once somebody asked for it
+ *	                file of shared memory
  *
  * Arrows are references. A name is a reference on its region, held by the file
  * it was made through, or by nobody (and then by the module's use count).
@@ -50,6 +53,8 @@ extern struct mutex tshare_lock;
  * @resv: fences, shared by all its dma-bufs
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
+ * @counter: the file of its counter; NULL until somebody asks for it, and the
+ *           same from then on
  * @name: its name, "" if it never had one
  * @name_node: in @ns's names while the name is there; under tshare_lock
  * @name_owner: in the names of the file that it was made through, likewise
@@ -70,6 +75,7 @@ struct tshare_region {
 	struct dma_resv resv;
 	struct mutex maps_lock; /* protects maps */
 	struct list_head maps;
+	struct file *counter;
 	char name[TSHARE_NAME_LEN];
 	struct rb_node name_node;
 	struct list_head name_owner;
@@ -98,6 +104,10 @@ void tshare_region_put(struct tshare_region *region);
 struct dma_buf *tshare_export(struct tshare_region *region, bool writable);
 struct tshare_region *tshare_region_of(const struct dma_buf *dmabuf);
 bool tshare_export_writable(const struct dma_buf *dmabuf);
+
+/* counter.c */
+struct file *tshare_counter_open(struct tshare_region *region, bool writable);
+void tshare_counter_put(struct tshare_region *region);
 
 /* Counters of what is alive, shown in sysfs. */
 extern atomic_long_t tshare_region_count;

@@ -31,6 +31,9 @@
  * TSHARE_IOCTL_UNLINK. A vanished name never takes the memory from those who
  * use it.
  *
+ * Beside its memory a region has a *counter*, a page of shared memory on which
+ * processes can sleep with futex(); see TSHARE_IOCTL_COUNTER.
+ *
  * Who may open a region is decided by the region's owner, group and mode, as
  * for a file; CAP_IPC_OWNER in the user namespace of the IPC namespace passes.
  *
@@ -79,7 +82,8 @@
  * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
  * ENFILE        the system has no open file left
  * ENOENT        no such name or id in this namespace
- * ENOMEM        no contiguous run of that size, on that node, below that limit
+ * ENOMEM        no contiguous run of that size, on that node, below that limit;
+ *               or no memory for a counter
  * ENOTTY        unknown command
  * EPERM         neither owner of the name nor privileged
  * ERANGE        a descriptor's tensor is not wholly inside the region
@@ -371,11 +375,40 @@ struct tshare_list {
 	__u32 reserved;
 };
 
-#define TSHARE_IOCTL_QUERY  _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
-#define TSHARE_IOCTL_CREATE _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
-#define TSHARE_IOCTL_OPEN   _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
-#define TSHARE_IOCTL_UNLINK _IOWR(TSHARE_IOCTL_MAGIC, 0x03, struct tshare_unlink)
-#define TSHARE_IOCTL_INFO   _IOWR(TSHARE_IOCTL_MAGIC, 0x04, struct tshare_info)
-#define TSHARE_IOCTL_LIST   _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
+/* struct tshare_counter.flags */
+#define TSHARE_COUNTER_NO_CLOEXEC (1U << 0) /* the descriptor survives execve() */
+
+/**
+ * struct tshare_counter - ioctl(TSHARE_IOCTL_COUNTER)
+ * @fd: in: descriptor of a dma-buf that this device exported
+ * @flags: in: TSHARE_COUNTER_*
+ * @counter_fd: out: descriptor of a file that is the region's counter
+ * @reserved: in: must be zero
+ *
+ * Opens a region's counter: one page of shared memory, zero at first, the same
+ * for all who have the region. futex() doesn't work on the region's own memory,
+ * but does on a shared mapping of this file, where FUTEX_WAIT needs read access
+ * alone. What the page means is its users' business.
+ *
+ * Each call gives an open file description of its own, so that what belongs to
+ * one, as F_OFD_SETLK locks do, belongs to one caller. It is writable if @fd
+ * is, else read-only. The file can't be opened in another way, truncated,
+ * extended or sealed. It doesn't keep the region, nor goes with it while it is
+ * open or mapped.
+ */
+struct tshare_counter {
+	__s32 fd;
+	__u32 flags;
+	__s32 counter_fd;
+	__u32 reserved;
+};
+
+#define TSHARE_IOCTL_QUERY   _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
+#define TSHARE_IOCTL_CREATE  _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
+#define TSHARE_IOCTL_OPEN    _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
+#define TSHARE_IOCTL_UNLINK  _IOWR(TSHARE_IOCTL_MAGIC, 0x03, struct tshare_unlink)
+#define TSHARE_IOCTL_INFO    _IOWR(TSHARE_IOCTL_MAGIC, 0x04, struct tshare_info)
+#define TSHARE_IOCTL_LIST    _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
+#define TSHARE_IOCTL_COUNTER _IOWR(TSHARE_IOCTL_MAGIC, 0x06, struct tshare_counter)
 
 #endif /* _UAPI_LINUX_TSHARE_H */
