@@ -42,7 +42,9 @@
  *                addresses below 4 GiB on shm
  * -EPERM         neither owner of the name nor privileged
  * -EPROTO        a peer's shared memory is damaged (shm)
+ * -EOWNERDEAD    who published before is gone, and nobody else publishes
  * -ERANGE        a tensor is not wholly inside its region
+ * -ETIMEDOUT     nothing was published in time
  *
  * and what open(2) and mmap(2) may return besides. Sizes are in bytes, shapes
  * and strides in elements. All functions are there since version 0.1.
@@ -394,6 +396,65 @@ int tshare_region_tensor(struct tshare_region *region, size_t index, struct tsha
  */
 int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
 				 struct tshare_tensor **tensor);
+
+/* Generations */
+
+/*
+ * A region has a number, its generation, which is 0 at first. Whoever may write
+ * the region can publish: that adds one, and wakes all who wait. What was
+ * written before a publish is seen by whoever has seen its generation.
+ *
+ *	tshare_region_publish(region, NULL);			// a producer
+ *
+ *	uint64_t seen = 0;					// a consumer
+ *	while (!tshare_region_wait(region, seen, -1, 0, &seen))
+ *		look_at(tshare_region_data(region));
+ *
+ * With its first publish an object becomes a publisher, and is one until its
+ * last unref, or until its process has ended in whatever way. After fork() it
+ * is not one in the child until it publishes there.
+ */
+
+/**
+ * tshare_region_generation() - the number of publishes so far
+ * @region: the region
+ * @generation: where to store it
+ *
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM; -EOPNOTSUPP if the module is too old.
+ */
+int tshare_region_generation(struct tshare_region *region, uint64_t *generation);
+
+/**
+ * tshare_region_publish() - tell all who wait that there is something new
+ * @region: the region
+ * @generation: where to store the new generation, or NULL
+ *
+ * Return: 0; -EACCES for a read-only region, or one on shm that was passed on
+ * to a process which may not open it; and as tshare_region_generation().
+ */
+int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
+
+/**
+ * tshare_region_wait() - wait for a generation that is new to the caller
+ * @region: the region, which may be read-only
+ * @seen: the newest generation that the caller knows
+ * @timeout_ns: how long, in nanoseconds; 0 only looks; negative for ever
+ * @spin_ns: how much of that to look again and again before sleeping, which
+ *           saves the time that waking takes and costs a processor; usually 0
+ * @generation: where to store the newest generation, which is above @seen
+ *
+ * Sleeps until somebody publishes. A publisher that comes to its end without a
+ * publish is noticed within about 100 ms: when there have been publishers
+ * beside this object, and none of them is left, nobody is waited for. Before
+ * the first one has come the wait goes on. An object doesn't count itself as
+ * somebody to wait for, whichever thread has published: threads that wait for
+ * one another have an object each.
+ *
+ * Return: 0; -ETIMEDOUT; -EINTR if a signal handler ran meanwhile; -EOWNERDEAD
+ * if there is no publisher left; and as tshare_region_generation().
+ */
+int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t timeout_ns,
+		       int64_t spin_ns, uint64_t *generation);
 
 /**
  * tshare_region_view() - a tensor of one's own making over a region's memory

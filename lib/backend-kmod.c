@@ -392,6 +392,26 @@ static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *i
 	return 0;
 }
 
+static int kmod_counter(void *session, int fd, bool own, struct backend_counter *counter)
+{
+	struct tshare_counter request = { .fd = fd };
+	int device, err;
+
+	(void)own; /* each is */
+	device = session ? session_fd(session) : open_device();
+	if (device < 0)
+		return device;
+	err = device_ioctl(device, TSHARE_IOCTL_COUNTER, &request);
+	if (!session)
+		close(device);
+	if (err == -ENOTTY)
+		return tshare_fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
+	if (err)
+		return tshare_fail(err, DEVICE ": counter: %s", strerror(-err));
+	*counter = (struct backend_counter){ .fd = request.counter_fd };
+	return 0;
+}
+
 static int kmod_info(void *session, int fd, struct tshare_region_info *info)
 {
 	struct tshare_info answer = { .fd = fd };
@@ -431,5 +451,6 @@ const struct backend_ops tshare_backend_kmod = {
 	.import = kmod_import,
 	.unlink = kmod_unlink,
 	.list = kmod_list,
+	.counter = kmod_counter,
 	.info = kmod_info,
 };

@@ -2,8 +2,8 @@
 /*
  * The backend that is POSIX shared memory: runs anywhere.
  *
- * A region is a file: a header, descriptors, and from a page boundary on the
- * data (from a 2 MiB boundary where the data is that large, so that a mount
+ * A region is a file: a header, the counter, descriptors, and from a page
+ * boundary on the data (from a 2 MiB boundary where the data is that large, so that a mount
  * with huge pages can use them). Named ones are in /dev/shm, or in
  * $TSHARE_SHM_DIR, as tshare.NAME; unnamed ones are sealed memfds.
  *
@@ -49,7 +49,7 @@
 #define FILE_NAME_LEN (sizeof(FILE_PREFIX) - 1 + TSHARE_NAME_LEN)
 
 #define SHM_MAGIC   "tshare\r\n"
-#define SHM_VERSION 1
+#define SHM_VERSION 2
 
 /* struct shm_header.flags */
 #define SHM_PERSIST (1U << 0)
@@ -69,9 +69,9 @@
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
 #endif
 
-enum shm_lock { LIFE = 0, REAP = 1 };
+enum shm_lock { LIFE = 0, REAP = 1, COUNTER = 2 };
 
-/* What a file begins with; the descriptors follow. */
+/* What a file begins with. */
 struct shm_header {
 	char magic[8];
 	uint32_t version;
@@ -89,10 +89,21 @@ struct shm_header {
 /* One pread() gets all there is to know of a region that holds one tensor, as most do. */
 #define HEAD_DESCS 1
 
+/*
+ * The counter changes all the time, and says nothing of the region: it is never
+ * looked at here. It has a cache line of its own.
+ */
 struct shm_head {
 	struct shm_header header;
+	_Alignas(TSHARE_COUNTER_BYTES) char counter[TSHARE_COUNTER_BYTES];
 	struct tshare_desc descs[HEAD_DESCS];
 };
+
+#define COUNTER_OFFSET offsetof(struct shm_head, counter)
+#define DESCS_OFFSET   offsetof(struct shm_head, descs)
+#define HEAD_SIZE      (DESCS_OFFSET + HEAD_DESCS * sizeof(struct tshare_desc))
+
+_Static_assert(DESCS_OFFSET % _Alignof(struct tshare_desc) == 0, "descriptors are aligned");
 
 /* A name that the session holds. */
 struct shm_name {
@@ -174,10 +185,10 @@ static int read_head(int fd, struct shm_head *head, size_t *length)
 {
 	ssize_t got;
 
-	got = pread(fd, head, sizeof(*head), 0);
+	got = pread(fd, head, HEAD_SIZE, 0);
 	if (got < 0)
 		return -EINVAL;
-	if ((size_t)got < sizeof(head->header) ||
+	if ((size_t)got < DESCS_OFFSET ||
 	    memcmp(head->header.magic, SHM_MAGIC, sizeof(head->header.magic)))
 		return -EINVAL;
 	*length = got;
@@ -202,8 +213,7 @@ static int check_header(const struct shm_header *header, int fd)
 	if (!header->size || header->size & mask)
 		return damaged("size");
 	if (header->data_offset & mask ||
-	    header->data_offset <
-		    sizeof(*header) + (uint64_t)header->desc_count * header->desc_size)
+	    header->data_offset < DESCS_OFFSET + (uint64_t)header->desc_count * header->desc_size)
 		return damaged("place of the data");
 	if (__builtin_add_overflow(header->data_offset, header->size, &end) || file_size < 0 ||
 	    end > (uint64_t)file_size)
@@ -218,12 +228,12 @@ static int read_descs(int fd, const struct shm_head *head, size_t length, struct
 	size_t size = head->header.desc_count * sizeof(*descs), done;
 	ssize_t got;
 
-	done = length - sizeof(head->header);
+	done = length - DESCS_OFFSET;
 	if (done > size)
 		done = size;
 	memcpy(descs, head->descs, done);
 	while (done < size) {
-		got = pread(fd, (char *)descs + done, size - done, sizeof(head->header) + done);
+		got = pread(fd, (char *)descs + done, size - done, DESCS_OFFSET + done);
 		if (got <= 0)
 			return damaged("the file is too short");
 		done += got;
@@ -551,7 +561,7 @@ static int make_header(const struct shm_session *session, const struct backend_r
 		       struct shm_header *header)
 {
 	uint64_t alignment = session->page_size;
-	uint64_t used = sizeof(*header) + request->desc_count * sizeof(*request->descs);
+	uint64_t used = DESCS_OFFSET + request->desc_count * sizeof(*request->descs);
 
 	if (request->size >= session->huge_page_size)
 		alignment = session->huge_page_size;
@@ -622,7 +632,7 @@ static int fill_file(int fd, const struct shm_header *header, const struct backe
 		err = write_all(fd, header, sizeof(*header), 0);
 	if (!err)
 		err = write_all(fd, request->descs, request->desc_count * sizeof(*request->descs),
-				sizeof(*header));
+				DESCS_OFFSET);
 	if (err == -ENOSPC || err == -EFBIG || err == -ENOMEM)
 		return fail_no_room(request);
 	if (err)
@@ -919,6 +929,26 @@ static int shm_unlink_name(void *opened, const char *name)
 	return 0;
 }
 
+/*
+ * The region's own description does to map the counter and to ask for locks.
+ * To lock takes another, for that one may have been passed to anybody.
+ */
+static int shm_counter(void *opened, int fd, bool own, struct backend_counter *counter)
+{
+	int new;
+
+	(void)opened;
+	new = own ? reopen(fd, O_RDONLY) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (new < 0 && !own)
+		return tshare_fail(-errno, "region: %s", strerror(errno));
+	if (new == -EMFILE || new == -ENFILE || new == -ENOMEM)
+		return new;
+	if (new < 0)
+		return tshare_fail_within(-EACCES, "region: may not be opened anew: ");
+	*counter = (struct backend_counter){ new, COUNTER_OFFSET, COUNTER };
+	return 0;
+}
+
 /* Telling */
 
 /* The file's mode holds; it is shown as the region's unless they differ in what counts. */
@@ -1055,5 +1085,6 @@ const struct backend_ops tshare_backend_shm = {
 	.import = shm_import,
 	.unlink = shm_unlink_name,
 	.list = shm_list,
+	.counter = shm_counter,
 	.info = shm_info,
 };

@@ -51,6 +51,18 @@ struct backend_region {
 	char name[TSHARE_NAME_LEN];
 };
 
+/*
+ * Where a region's counter is: TSHARE_COUNTER_BYTES of a file, zero when the
+ * region is made, in one page. The caller owns @fd.
+ */
+#define TSHARE_COUNTER_BYTES 64
+
+struct backend_counter {
+	int fd;		 /* O_CLOEXEC; as writable as the region's */
+	uint64_t offset; /* of the counter, a multiple of TSHARE_COUNTER_BYTES */
+	uint64_t lock;	 /* a byte of the file for the users' locks, which nothing else locks */
+};
+
 struct backend_ops {
 	const char *name; /* "kmod", "shm" */
 
@@ -83,6 +95,14 @@ struct backend_ops {
 	int (*unlink)(void *session, const char *name);
 	int (*list)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
 		    void *data);
+
+	/*
+	 * Finds the counter of the region behind @fd, which is this backend's.
+	 * If @own, then @counter's description is one that nobody else has, for
+	 * F_OFD_SETLK locks of one's own, and may be read-only: -EACCES if there
+	 * is none to be had. @session may be NULL, as for import().
+	 */
+	int (*counter)(void *session, int fd, bool own, struct backend_counter *counter);
 
 	/* What is known of the region behind @fd, which is this backend's. */
 	int (*info)(void *session, int fd, struct tshare_region_info *info);

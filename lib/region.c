@@ -145,6 +145,7 @@ static struct tshare_region *region_new(struct tshare_ctx *ctx)
 	region->ctx = tshare_ctx_ref(ctx);
 	region->backend = ctx->backend;
 	region->handle.fd = -1;
+	generation_init(&region->generation);
 	return region;
 }
 
@@ -160,6 +161,7 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 {
 	if (!region || !refcount_put(&region->refs))
 		return NULL;
+	generation_release(region);
 	unmap_region(region);
 	if (region->handle.fd >= 0)
 		close(region->handle.fd);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "backend.h"
+#include "generation.h"
 
 struct tshare_region {
 	atomic_uint refs;
@@ -14,6 +15,7 @@ struct tshare_region {
 	void *data;
 	bool readonly;		   /* the mapping, maybe of a writable descriptor */
 	_Atomic(uint32_t *) index; /* see names.h; made when first needed */
+	struct generation generation;
 };
 
 #endif /* TSHARE_REGION_H */

@@ -106,6 +106,28 @@ int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, i
 	return 0;
 }
 
+int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns)
+{
+	double seconds = PyFloat_AsDouble(obj);
+
+	if (seconds == -1.0 && PyErr_Occurred()) {
+		if (PyErr_ExceptionMatches(PyExc_TypeError))
+			PyErr_Format(PyExc_TypeError, "%s: must be a number of seconds, not %R",
+				     argument, Py_TYPE(obj));
+		return -1;
+	}
+	/* Nor is what is not a number. */
+	if (!(seconds >= 0)) {
+		PyErr_Format(PyExc_ValueError, "%s: %S is not 0 seconds or more", argument, obj);
+		return -1;
+	}
+	*ns = seconds < INT64_MAX / 1e9 ? (int64_t)(seconds * 1e9) : INT64_MAX;
+	/* To wait for a moment is not the same as only to look. */
+	if (!*ns && seconds > 0)
+		*ns = 1;
+	return 0;
+}
+
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim)
 {
 	PyObject *items;

@@ -111,6 +111,8 @@ static inline bool ts_none(PyObject *obj)
 const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep);
 int ts_bool_arg(PyObject *obj, bool *value);
 int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, int64_t *value);
+/* A number of seconds, from 0; in nanoseconds, INT64_MAX for what is longer. */
+int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns);
 /* An int or a sequence of ints, at most TSHARE_NDIM_LIMIT of them. */
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
@@ -185,7 +187,7 @@ int ts_source_check_copy(const struct ts_source *source);
 PyObject *ts_source_take(struct ts_source *source, PyObject *name,
 			 const struct tshare_options *options, enum ts_copy copy);
 
-/* Protocols of a tensor, and what the module offers */
+/* Protocols of a tensor, generations of a region, and what the module offers */
 
 int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void ts_tensor_releasebuffer(PyObject *self, Py_buffer *view);
@@ -207,6 +209,10 @@ PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nar
 PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 PyObject *ts_tensor_spec(PyObject *self, void *closure);
 PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args);
+PyObject *ts_region_generation(PyObject *self, void *closure);
+PyObject *ts_region_publish(PyObject *self, PyObject *unused);
+PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames);
 PyObject *ts_info_new(const struct tshare_region_info *info);
 PyObject *ts_list(PyObject *module, PyObject *unused);
 PyObject *ts_limits(PyObject *module, PyObject *unused);

@@ -618,6 +618,7 @@ static PyGetSetDef region_getset[] = {
 	{ "id", get_id, NULL, "Unique among the backend's regions alive.", NULL },
 	{ "readonly", get_readonly, NULL, "Whether this process may not write the memory.", NULL },
 	{ "backend", get_backend, NULL, "Whose the descriptor is: \"kmod\" or \"shm\".", NULL },
+	{ "generation", ts_region_generation, NULL, "How often publish() was called so far.", NULL },
 	{ "closed", get_closed, NULL, "Whether close() was called.", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
@@ -644,6 +645,14 @@ static PyMethodDef region_methods[] = {
 	  "The file descriptor that another process can import; owned by the region." },
 	{ "info", region_info, METH_NOARGS,
 	  "info($self, /)\n--\n\nWhat the backend knows of it now, a RegionInfo." },
+	{ "publish", ts_region_publish, METH_NOARGS,
+	  "publish($self, /)\n--\n\n"
+	  "Tell all who wait that there is something new; the new generation." },
+	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS,
+	  "wait($self, /, seen, timeout=None, *, spin=0.0)\n--\n\n"
+	  "Sleep until the generation is above seen, and return it.\n\n"
+	  "Raises TimeoutError after timeout seconds, and OSError with errno EOWNERDEAD when all\n"
+	  "other publishers are gone. Looks again and again for the first spin seconds." },
 	{ "unlink", region_unlink, METH_NOARGS,
 	  "unlink($self, /)\n--\n\nRemove the name; the memory stays for its users." },
 	{ "close", region_close, METH_NOARGS,

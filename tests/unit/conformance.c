@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -1527,6 +1528,900 @@ TEST(nothing_is_left_open)
 		tshare_region_unref(region);
 	}
 	CHECK(open_descriptors() == before);
+}
+
+/* Generations */
+
+static uint64_t generation_of(struct tshare_region *region)
+{
+	uint64_t generation;
+
+	CHECK(!tshare_region_generation(region, &generation));
+	return generation;
+}
+
+static void publish(struct tshare_region *region)
+{
+	CHECK(!tshare_region_publish(region, NULL));
+}
+
+/* What a wait gives, in nanoseconds and without a generation; 0 if it is @expected. */
+static int wait_beyond(struct tshare_region *region, uint64_t seen, int64_t timeout_ns,
+		       uint64_t expected)
+{
+	uint64_t generation = UINT64_MAX;
+	int err;
+
+	err = tshare_region_wait(region, seen, timeout_ns, 0, &generation);
+	if (err)
+		return generation == UINT64_MAX ? err : -EBADMSG;
+	return generation == expected ? 0 : -EBADMSG;
+}
+
+#define MS INT64_C(1000000)
+
+/* Long enough for anything, and short enough to tell that it never came. */
+#define LONG (20000 * MS)
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * (1000 * MS) + now.tv_nsec;
+}
+
+/* Another object of the same region, as another process would have one. */
+static struct tshare_region *another(struct tshare_region *region, uint32_t flags)
+{
+	struct tshare_region *other;
+
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), flags, &other));
+	return other;
+}
+
+TEST(a_generation_is_0_at_first)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	CHECK(generation_of(region) == 0);
+	tshare_region_unref(region);
+}
+
+TEST(publishes_are_counted)
+{
+	struct tshare_region *region = new_region(NULL);
+	uint64_t generation, i;
+
+	for (i = 1; i <= 10; i++) {
+		CHECK(!tshare_region_publish(region, &generation));
+		CHECK(generation == i);
+		CHECK(generation_of(region) == i);
+	}
+	publish(region);
+	CHECK(generation_of(region) == 11);
+	tshare_region_unref(region);
+}
+
+TEST(each_region_has_a_generation_of_its_own)
+{
+	struct tshare_region *one = new_region(NULL), *two = new_region(NULL);
+
+	publish(one);
+	CHECK(generation_of(one) == 1);
+	CHECK(generation_of(two) == 0);
+	publish(two);
+	publish(two);
+	CHECK(generation_of(one) == 1);
+	CHECK(generation_of(two) == 2);
+	tshare_region_unref(one);
+	tshare_region_unref(two);
+}
+
+TEST(a_generation_is_the_same_for_all_who_have_the_region)
+{
+	const char *name = unique("generation");
+	struct tshare_region *region = new_region(name), *opened, *imported, *reader;
+
+	publish(region);
+	CHECK(!tshare_region_open(ctx, name, 0, &opened));
+	imported = another(region, 0);
+	reader = another(region, TSHARE_READONLY);
+	publish(opened);
+	publish(imported);
+	CHECK(generation_of(region) == 3);
+	CHECK(generation_of(opened) == 3);
+	CHECK(generation_of(imported) == 3);
+	CHECK(generation_of(reader) == 3);
+	tshare_region_unref(region);
+	tshare_region_unref(opened);
+	tshare_region_unref(imported);
+	CHECK(generation_of(reader) == 3);
+	tshare_region_unref(reader);
+}
+
+TEST(a_generation_is_no_part_of_the_memory)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	publish(region);
+	CHECK(all_zero(tshare_region_data(region), tshare_region_size(region)));
+	memset(tshare_region_data(region), 0xff, tshare_region_size(region));
+	CHECK(generation_of(region) == 1);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_returns_at_once_when_it_is_behind)
+{
+	struct tshare_region *region = new_region(NULL);
+	uint64_t i;
+
+	for (i = 0; i < 5; i++)
+		publish(region);
+	for (i = 0; i < 5; i++) {
+		CHECK(!wait_beyond(region, i, 0, 5));
+		CHECK(!wait_beyond(region, i, -1, 5));
+		CHECK(!wait_beyond(region, i, LONG, 5));
+	}
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_times_out)
+{
+	struct tshare_region *region = new_region(NULL);
+	int64_t start = now_ns(), took;
+
+	CHECK(wait_beyond(region, 0, 250 * MS, 0) == -ETIMEDOUT);
+	took = now_ns() - start;
+	CHECK(error_says("timeout"));
+	CHECK(took >= 250 * MS);
+	CHECK(took < LONG);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_without_time_only_looks)
+{
+	struct tshare_region *region = new_region(NULL);
+	int64_t start = now_ns();
+	int i;
+
+	for (i = 0; i < 10; i++)
+		CHECK(wait_beyond(region, 0, 0, 0) == -ETIMEDOUT);
+	CHECK(now_ns() - start < 10 * 100 * MS);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_that_spins_times_out_too)
+{
+	struct tshare_region *region = new_region(NULL);
+	int64_t start = now_ns(), took;
+	uint64_t generation;
+
+	CHECK(tshare_region_wait(region, 0, 50 * MS, LONG, &generation) == -ETIMEDOUT);
+	took = now_ns() - start;
+	CHECK(took >= 50 * MS);
+	CHECK(took < LONG);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_takes_no_processor)
+{
+	struct tshare_region *region = new_region(NULL);
+	clock_t start = clock();
+
+	CHECK(wait_beyond(region, 0, 1000 * MS, 0) == -ETIMEDOUT);
+	CHECK(clock() - start < CLOCKS_PER_SEC / 4);
+	tshare_region_unref(region);
+}
+
+TEST(who_may_only_read_can_wait_and_not_publish)
+{
+	const char *name = unique("reader");
+	struct tshare_region *region = new_region(name), *reader, *imported;
+	uint64_t generation = 7;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	imported = another(region, TSHARE_READONLY);
+	CHECK(tshare_region_publish(reader, &generation) == -EACCES);
+	CHECK(error_says("read-only"));
+	CHECK(tshare_region_publish(imported, &generation) == -EACCES);
+	CHECK(generation == 7);
+	CHECK(wait_beyond(reader, 0, 50 * MS, 0) == -ETIMEDOUT);
+	publish(region);
+	CHECK(!wait_beyond(reader, 0, LONG, 1));
+	CHECK(!wait_beyond(imported, 0, LONG, 1));
+	CHECK(wait_beyond(reader, 1, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+	tshare_region_unref(imported);
+}
+
+TEST(waiting_and_publishing_leave_nothing_open)
+{
+	struct tshare_region *region = new_region(NULL), *other;
+	size_t before = open_descriptors();
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		other = another(region, i % 2 ? TSHARE_READONLY : 0);
+		CHECK(wait_beyond(other, UINT64_MAX, 1 * MS, 0) == (i ? -EOWNERDEAD : -ETIMEDOUT));
+		if (!(i % 2))
+			publish(other);
+		CHECK(wait_beyond(other, UINT64_MAX, 1 * MS, 0) == (i ? -EOWNERDEAD : -ETIMEDOUT));
+		tshare_region_unref(other);
+	}
+	CHECK(open_descriptors() == before);
+	tshare_region_unref(region);
+}
+
+/* What a child process does with a region, in step with the test or not. */
+struct partner {
+	struct tshare_region *region;
+	const char *name; /* opened by it if not NULL */
+	uint32_t flags;
+	uint64_t seen;
+	uint64_t rounds;
+	int64_t delay_ns;
+	struct steps steps;
+};
+
+static struct tshare_region *open_as_partner(const struct partner *partner)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!partner->name)
+		return partner->region;
+	if (tshare_ctx_new(&own) || tshare_region_open(own, partner->name, partner->flags, &region))
+		_exit(9);
+	tshare_ctx_unref(own);
+	return region;
+}
+
+static void sleep_ns(int64_t ns)
+{
+	const struct timespec pause = { ns / (1000 * MS), ns % (1000 * MS) };
+
+	nanosleep(&pause, NULL);
+}
+
+static pid_t start(int (*fn)(struct partner *partner), struct partner *partner)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(fn(partner));
+	return pid;
+}
+
+/* The exit status of a child, or -1 if it was killed. */
+static int end_of(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		CHECK(errno == EINTR);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int publish_later(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+
+	sleep_ns(partner->delay_ns);
+	strcpy(tshare_region_data(region), "published");
+	return tshare_region_publish(region, NULL) ? 1 : 0;
+}
+
+TEST(a_publish_wakes_another_process)
+{
+	const char *name = unique("wakes");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .delay_ns = 150 * MS };
+	pid_t pid = start(publish_later, &partner);
+
+	CHECK(!wait_beyond(region, 0, LONG, 1));
+	CHECK(!strcmp(tshare_region_data(region), "published"));
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+}
+
+TEST(a_publish_wakes_who_waits_for_ever)
+{
+	const char *name = unique("wakes");
+	struct tshare_region *region = new_region(name), *reader;
+	struct partner partner = { .name = name, .delay_ns = 50 * MS };
+	pid_t pid;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	pid = start(publish_later, &partner);
+	CHECK(!wait_beyond(reader, 0, -1, 1));
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+}
+
+TEST(a_publish_ends_a_spin)
+{
+	const char *name = unique("spins");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .delay_ns = 20 * MS };
+	pid_t pid = start(publish_later, &partner);
+	uint64_t generation;
+
+	CHECK(!tshare_region_wait(region, 0, LONG, LONG, &generation));
+	CHECK(generation == 1);
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+}
+
+static int wait_in_child(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+
+	send_byte(partner->steps.ends[0]);
+	return -wait_beyond(region, partner->seen, LONG, partner->seen + 1);
+}
+
+TEST(a_publish_wakes_all_who_wait)
+{
+	enum { WAITERS = 16 };
+	const char *name = unique("all");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	pid_t pids[WAITERS];
+	int i;
+
+	CHECK(steps_open(&partner.steps));
+	for (i = 0; i < WAITERS; i++) {
+		partner.flags = i % 2 ? TSHARE_READONLY : 0;
+		pids[i] = start(wait_in_child, &partner);
+	}
+	for (i = 0; i < WAITERS; i++)
+		CHECK(await_byte(partner.steps.ends[1]));
+	sleep_ns(50 * MS);
+	publish(region);
+	for (i = 0; i < WAITERS; i++)
+		CHECK(!end_of(pids[i]));
+	steps_close(&partner.steps);
+	tshare_region_unref(region);
+}
+
+TEST(an_unnamed_region_passes_its_generation_on)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { .region = another(region, 0), .delay_ns = 50 * MS };
+	pid_t pid = start(publish_later, &partner);
+
+	CHECK(!wait_beyond(region, 0, LONG, 1));
+	CHECK(!end_of(pid));
+	tshare_region_unref(partner.region);
+	tshare_region_unref(region);
+}
+
+static int publish_received(void *data)
+{
+	struct steps *steps = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int fd = receive_fd(steps->ends[1]);
+
+	if (tshare_ctx_new(&own) || tshare_region_import(own, fd, 0, &region))
+		return 1;
+	return tshare_region_publish(region, NULL) ? 2 : 0;
+}
+
+TEST(who_was_passed_a_descriptor_can_publish)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct steps steps;
+
+	CHECK(steps_open(&steps));
+	CHECK(send_fd(steps.ends[0], tshare_region_fd(region)));
+	CHECK(!in_child(publish_received, &steps));
+	CHECK(!wait_beyond(region, 0, LONG, 1));
+	steps_close(&steps);
+	tshare_region_unref(region);
+}
+
+/* Publishes, says so, and goes on until it is told to go. */
+static int publish_and_stay(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+
+	if (tshare_region_publish(region, NULL))
+		return 1;
+	send_byte(partner->steps.ends[0]);
+	await_byte(partner->steps.ends[0]);
+	tshare_region_unref(region);
+	send_byte(partner->steps.ends[0]);
+	await_byte(partner->steps.ends[0]);
+	return 0;
+}
+
+static pid_t start_publisher(struct partner *partner)
+{
+	pid_t pid;
+
+	CHECK(steps_open(&partner->steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(partner->steps.ends[1]);
+		_exit(publish_and_stay(partner));
+	}
+	close(partner->steps.ends[0]);
+	CHECK(await_byte(partner->steps.ends[1]));
+	return pid;
+}
+
+static void kill_and_reap(pid_t pid)
+{
+	CHECK(!kill(pid, SIGKILL));
+	CHECK(end_of(pid) == -1);
+}
+
+TEST(a_publisher_that_was_killed_is_noticed_at_once)
+{
+	const char *name = unique("dead");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	int64_t begin;
+
+	kill_and_reap(start_publisher(&partner));
+	begin = now_ns();
+	CHECK(wait_beyond(region, 1, -1, 0) == -EOWNERDEAD);
+	CHECK(now_ns() - begin < 1000 * MS);
+	CHECK(error_says("gone"));
+	close(partner.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+static int kill_later(struct partner *partner)
+{
+	sleep_ns(partner->delay_ns);
+	return kill((pid_t)partner->seen, SIGKILL) ? 1 : 0;
+}
+
+/* @waiter waits for a publisher of the region @name that is killed meanwhile. */
+static void check_death_is_noticed(struct tshare_region *waiter, const char *name)
+{
+	struct partner partner = { .name = name }, killer = { .delay_ns = 250 * MS };
+	uint64_t seen;
+	pid_t pids[2];
+	int64_t begin;
+
+	pids[0] = start_publisher(&partner);
+	seen = generation_of(waiter);
+	killer.seen = pids[0];
+	begin = now_ns();
+	pids[1] = start(kill_later, &killer);
+	CHECK(wait_beyond(waiter, seen, -1, 0) == -EOWNERDEAD);
+	CHECK(now_ns() - begin >= 200 * MS);
+	CHECK(now_ns() - begin < 5000 * MS);
+	CHECK(!end_of(pids[1]));
+	CHECK(end_of(pids[0]) == -1);
+	close(partner.steps.ends[1]);
+}
+
+TEST(a_publisher_that_is_killed_is_noticed_during_the_wait)
+{
+	const char *name = unique("dies");
+	struct tshare_region *region = new_region(name);
+
+	check_death_is_noticed(region, name);
+	tshare_region_unref(region);
+}
+
+TEST(a_reader_notices_a_dead_publisher)
+{
+	const char *name = unique("dies");
+	struct tshare_region *region = new_region(name), *reader;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	check_death_is_noticed(reader, name);
+	tshare_region_unref(reader);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_does_not_wait_for_itself)
+{
+	const char *name = unique("alone");
+	struct tshare_region *region = new_region(name);
+
+	publish(region);
+	check_death_is_noticed(region, name);
+	publish(region);
+	CHECK(wait_beyond(region, generation_of(region), -1, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+TEST(before_another_publisher_has_come_a_wait_goes_on)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	CHECK(wait_beyond(region, 0, 250 * MS, 0) == -ETIMEDOUT);
+	publish(region);
+	CHECK(wait_beyond(region, 1, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_in_the_same_process_is_another_one)
+{
+	struct tshare_region *region = new_region(NULL), *other = another(region, 0);
+
+	publish(other);
+	publish(region);
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(other);
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+TEST(one_publisher_of_two_is_enough)
+{
+	const char *name = unique("two");
+	struct tshare_region *region = new_region(name);
+	struct partner one = { .name = name }, two = { .name = name };
+	pid_t pids[2];
+
+	pids[0] = start_publisher(&one);
+	pids[1] = start_publisher(&two);
+	kill_and_reap(pids[0]);
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	kill_and_reap(pids[1]);
+	CHECK(wait_beyond(region, 2, LONG, 0) == -EOWNERDEAD);
+	close(one.steps.ends[1]);
+	close(two.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_that_lets_go_is_no_longer_one)
+{
+	const char *name = unique("orderly");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	pid_t pid = start_publisher(&partner);
+
+	CHECK(wait_beyond(region, 1, 250 * MS, 0) == -ETIMEDOUT);
+	CHECK(send_byte(partner.steps.ends[1]));
+	CHECK(await_byte(partner.steps.ends[1]));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	CHECK(send_byte(partner.steps.ends[1]));
+	CHECK(!end_of(pid));
+	close(partner.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_that_exits_is_no_longer_one)
+{
+	const char *name = unique("exits");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+
+	CHECK(!end_of(start(publish_later, &partner)));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+TEST(what_the_dead_have_published_is_not_lost)
+{
+	const char *name = unique("legacy");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .delay_ns = 120 * MS };
+	pid_t pid = start(publish_later, &partner);
+	int i;
+
+	CHECK(!wait_beyond(region, 0, LONG, 1));
+	CHECK(!end_of(pid));
+	for (i = 0; i < 20; i++) {
+		partner.delay_ns = i * MS;
+		pid = start(publish_later, &partner);
+		CHECK(wait_beyond(region, 0, LONG, i + 1) == 0);
+		CHECK(!end_of(pid));
+		CHECK(!wait_beyond(region, i + 1, LONG, i + 2));
+	}
+	tshare_region_unref(region);
+}
+
+TEST(a_new_publisher_takes_the_place_of_a_dead_one)
+{
+	const char *name = unique("heir");
+	struct tshare_region *region = new_region(name);
+	struct partner one = { .name = name }, two = { .name = name };
+	pid_t pid;
+
+	kill_and_reap(start_publisher(&one));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	pid = start_publisher(&two);
+	CHECK(!wait_beyond(region, 1, LONG, 2));
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	kill_and_reap(pid);
+	close(one.steps.ends[1]);
+	close(two.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+/* Publishes, leaves a child that has the region too, and ends. */
+static int publish_and_fork(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+
+	if (tshare_region_publish(region, NULL))
+		return 1;
+	if (!fork()) {
+		send_byte(partner->steps.ends[0]);
+		await_byte(partner->steps.ends[0]);
+		if (!tshare_region_publish(region, NULL))
+			send_byte(partner->steps.ends[0]);
+		await_byte(partner->steps.ends[0]);
+		_exit(0);
+	}
+	return 0;
+}
+
+TEST(after_fork_the_child_is_no_publisher_until_it_publishes)
+{
+	const char *name = unique("fork");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	pid_t pid;
+
+	CHECK(steps_open(&partner.steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(partner.steps.ends[1]);
+		_exit(publish_and_fork(&partner));
+	}
+	close(partner.steps.ends[0]);
+	CHECK(await_byte(partner.steps.ends[1]));
+	CHECK(!end_of(pid));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	CHECK(send_byte(partner.steps.ends[1]));
+	CHECK(await_byte(partner.steps.ends[1]));
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	close(partner.steps.ends[1]);
+	CHECK(wait_beyond(region, 2, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+static int end_at_once(struct partner *partner)
+{
+	tshare_region_unref(partner->region);
+	return 0;
+}
+
+TEST(after_fork_the_parent_stays_a_publisher)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct tshare_region *reader = another(region, TSHARE_READONLY);
+	struct partner partner = { .region = region };
+
+	publish(region);
+	CHECK(!end_of(start(end_at_once, &partner)));
+	CHECK(wait_beyond(reader, 1, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(region);
+	CHECK(wait_beyond(reader, 1, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(reader);
+}
+
+static int wait_for_parent(struct partner *partner)
+{
+	/* The parent is alive, and a publisher to this process. */
+	if (wait_beyond(partner->region, 1, 250 * MS, 0) != -ETIMEDOUT)
+		return 1;
+	send_byte(partner->steps.ends[0]);
+	return wait_beyond(partner->region, 1, LONG, 2) ? 2 : 0;
+}
+
+TEST(after_fork_the_child_can_wait_for_its_parent)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { .region = region };
+	pid_t pid;
+
+	publish(region);
+	CHECK(steps_open(&partner.steps));
+	pid = start(wait_for_parent, &partner);
+	CHECK(await_byte(partner.steps.ends[1]));
+	publish(region);
+	CHECK(!end_of(pid));
+	steps_close(&partner.steps);
+	tshare_region_unref(region);
+}
+
+static void note_signal(int signal)
+{
+	(void)signal;
+}
+
+static int send_signals(struct partner *partner)
+{
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		sleep_ns(20 * MS);
+		if (kill(getppid(), (int)partner->seen) || kill(getppid(), SIGCONT))
+			return 1;
+	}
+	return 0;
+}
+
+static int wait_under_signals(int signal, int64_t timeout_ns)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { .seen = signal };
+	pid_t pid;
+	int err;
+
+	pid = start(send_signals, &partner);
+	err = wait_beyond(region, 0, timeout_ns, 0);
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+	return err;
+}
+
+TEST(a_signal_handler_ends_a_wait)
+{
+	struct sigaction action = { .sa_handler = note_signal }, before;
+
+	CHECK(!sigaction(SIGUSR1, &action, &before));
+	CHECK(wait_under_signals(SIGUSR1, -1) == -EINTR);
+	action.sa_flags = SA_RESTART;
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	CHECK(wait_under_signals(SIGUSR1, LONG) == -EINTR);
+	CHECK(!sigaction(SIGUSR1, &before, NULL));
+}
+
+TEST(to_be_stopped_and_continued_does_not_end_a_wait)
+{
+	CHECK(wait_under_signals(SIGSTOP, 300 * MS) == -ETIMEDOUT);
+}
+
+struct crowd {
+	struct tshare_region *region;
+	pthread_barrier_t *together;
+	int times;
+};
+
+static void *publish_together(void *data)
+{
+	struct crowd *crowd = data;
+	int i;
+
+	pthread_barrier_wait(crowd->together);
+	for (i = 0; i < crowd->times; i++)
+		if (tshare_region_publish(crowd->region, NULL))
+			return data;
+	return NULL;
+}
+
+TEST(threads_may_publish_to_one_region_at_the_same_time)
+{
+	enum { THREADS = 4, ROUNDS = 50, TIMES = 50 };
+	pthread_barrier_t together;
+	struct crowd crowd = { .together = &together, .times = TIMES };
+	pthread_t threads[THREADS];
+	size_t before = open_descriptors();
+	void *failed;
+	int round, i;
+
+	CHECK(!pthread_barrier_init(&together, NULL, THREADS));
+	for (round = 0; round < ROUNDS; round++) {
+		crowd.region = new_region(NULL);
+		for (i = 0; i < THREADS; i++)
+			CHECK(!pthread_create(&threads[i], NULL, publish_together, &crowd));
+		for (i = 0; i < THREADS; i++) {
+			CHECK(!pthread_join(threads[i], &failed));
+			CHECK(!failed);
+		}
+		CHECK(generation_of(crowd.region) == THREADS * TIMES);
+		tshare_region_unref(crowd.region);
+	}
+	CHECK(open_descriptors() == before);
+	pthread_barrier_destroy(&together);
+}
+
+static void *wait_together(void *data)
+{
+	struct crowd *crowd = data;
+	uint64_t seen = 0;
+
+	pthread_barrier_wait(crowd->together);
+	while (seen < (uint64_t)crowd->times)
+		if (tshare_region_wait(crowd->region, seen, LONG, 0, &seen))
+			return data;
+	return NULL;
+}
+
+TEST(threads_may_wait_with_one_region_at_the_same_time)
+{
+	enum { THREADS = 4, TIMES = 200 };
+	struct tshare_region *region = new_region(NULL);
+	pthread_barrier_t together;
+	struct crowd crowd = { another(region, TSHARE_READONLY), &together, TIMES };
+	pthread_t threads[THREADS];
+	void *failed;
+	int i;
+
+	CHECK(!pthread_barrier_init(&together, NULL, THREADS + 1));
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, wait_together, &crowd));
+	pthread_barrier_wait(&together);
+	for (i = 0; i < TIMES; i++)
+		publish(region);
+	for (i = 0; i < THREADS; i++) {
+		CHECK(!pthread_join(threads[i], &failed));
+		CHECK(!failed);
+	}
+	pthread_barrier_destroy(&together);
+	tshare_region_unref(crowd.region);
+	tshare_region_unref(region);
+}
+
+TEST(a_thread_may_fork_while_another_publishes_for_the_first_time)
+{
+	pthread_barrier_t together;
+	struct crowd crowd = { .together = &together, .times = 1 };
+	struct partner partner = { 0 };
+	pthread_t thread;
+	void *failed;
+	pid_t pid;
+	int i;
+
+	CHECK(!pthread_barrier_init(&together, NULL, 2));
+	for (i = 0; i < 100; i++) {
+		crowd.region = new_region(NULL);
+		partner.region = crowd.region;
+		CHECK(!pthread_create(&thread, NULL, publish_together, &crowd));
+		pthread_barrier_wait(&together);
+		pid = start(publish_later, &partner);
+		CHECK(!pthread_join(thread, &failed));
+		CHECK(!failed);
+		CHECK(!end_of(pid));
+		CHECK(generation_of(crowd.region) == 2);
+		tshare_region_unref(crowd.region);
+	}
+	pthread_barrier_destroy(&together);
+}
+
+/* Answers each odd generation with an even one. */
+static int answer(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+	uint64_t round, seen = 0;
+
+	for (round = 0; round < partner->rounds; round++) {
+		if (tshare_region_wait(region, seen, LONG, 0, &seen) || seen != 2 * round + 1)
+			return 1;
+		if (*(uint64_t *)tshare_region_data(region) != round)
+			return 2;
+		*(uint64_t *)tshare_region_data(region) = ~round;
+		if (tshare_region_publish(region, &seen) || seen != 2 * round + 2)
+			return 3;
+	}
+	return 0;
+}
+
+TEST(no_wake_up_is_lost)
+{
+	const char *name = unique("pingpong");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .rounds = 20000 };
+	volatile uint64_t *shared = tshare_region_data(region);
+	pid_t pid = start(answer, &partner);
+	uint64_t round, seen;
+
+	for (round = 0; round < partner.rounds; round++) {
+		*shared = round;
+		CHECK(!tshare_region_publish(region, &seen));
+		CHECK(!wait_beyond(region, seen, LONG, seen + 1));
+		CHECK(*shared == ~round);
+	}
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
 }
 
 /* Lifetime and threads */

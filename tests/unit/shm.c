@@ -34,6 +34,8 @@ struct header {
 	uint32_t desc_size;
 	uint32_t reserved;
 	char name[128];
+	uint64_t unused;
+	uint64_t counter[8];
 };
 
 struct descriptor {
@@ -123,7 +125,7 @@ static int damage64(off_t offset, uint64_t value)
 
 TEST(undamaged_files_are_taken)
 {
-	CHECK(!damage32(HEADER(version), 1));
+	CHECK(!damage32(HEADER(version), 2));
 	CHECK(!damage32(HEADER(desc_count), 1));
 	CHECK(!damage64(DESC(shape[0]), 4));
 }
@@ -137,7 +139,16 @@ TEST(the_magic_is_checked)
 TEST(the_version_is_checked)
 {
 	CHECK(damage32(HEADER(version), 0) == -EPROTO);
-	CHECK(damage32(HEADER(version), 2) == -EPROTO);
+	CHECK(damage32(HEADER(version), 1) == -EPROTO);
+	CHECK(damage32(HEADER(version), 3) == -EPROTO);
+}
+
+TEST(the_counter_is_whatever_it_is)
+{
+	uint64_t any[8];
+
+	memset(any, 0xa5, sizeof(any));
+	CHECK(!damage(HEADER(counter), any, sizeof(any)));
 }
 
 TEST(flags_and_reserved_members_are_checked)
