@@ -5,7 +5,7 @@
 #include "util.h"
 
 #define LARGEST_ARG ((1 << _IOC_SIZEBITS) - 1)
-#define COMMANDS 6
+#define COMMANDS 7
 
 FIXTURE(command)
 {
@@ -90,6 +90,17 @@ FIXTURE_VARIANT_ADD(command, list)
 	.writes = true,
 };
 
+FIXTURE_VARIANT_ADD(command, counter)
+{
+	.nr = 6,
+	.size = 16,
+	.flags_offset = offsetof(struct tshare_counter, flags),
+	.flags = TSHARE_COUNTER_NO_CLOEXEC,
+	.reserved_offset = offsetof(struct tshare_counter, reserved),
+	.reserved_size = sizeof(__u32),
+	.writes = true,
+};
+
 FIXTURE_SETUP(command)
 {
 	self->dev = open_device();
@@ -119,6 +130,9 @@ FIXTURE_SETUP(command)
 			.count = 1,
 			.entry_size = sizeof(self->entry),
 		};
+		break;
+	case 6:
+		((struct tshare_counter *)self->arg)->fd = self->region;
 		break;
 	}
 }
@@ -290,6 +304,7 @@ TEST(struct_sizes_are_those_of_the_first_version)
 	EXPECT_EQ(144, sizeof(struct tshare_unlink));
 	EXPECT_EQ(208, sizeof(struct tshare_info));
 	EXPECT_EQ(32, sizeof(struct tshare_list));
+	EXPECT_EQ(16, sizeof(struct tshare_counter));
 	EXPECT_EQ(672, sizeof(struct tshare_desc));
 	EXPECT_EQ(168, sizeof(struct tshare_list_entry));
 }

@@ -73,6 +73,7 @@ FIXTURE_TEARDOWN(faults)
 struct call {
 	int (*fn)(const struct call *call);
 	int dev;
+	int described;
 	const struct tshare_desc *descs;
 	size_t size;
 	__u32 flags;
@@ -213,6 +214,27 @@ TEST_F(faults, list_copes)
 	struct call call = { .fn = call_list, .dev = self->dev };
 
 	EXPECT_LE(0, fail_each(self->fail_nth, &call));
+}
+
+static int call_counter(const struct call *call)
+{
+	struct tshare_counter args = { .fd = call->described };
+	int err = xioctl(call->dev, TSHARE_IOCTL_COUNTER, &args);
+
+	return err ? err : args.counter_fd;
+}
+
+TEST_F(faults, counter_copes)
+{
+	struct call call = {
+		.fn = call_counter,
+		.dev = self->dev,
+		.described = self->described,
+	};
+
+	/* With the file that the region keeps from then on; then without. */
+	EXPECT_LT(3, fail_each(self->fail_nth, &call));
+	EXPECT_LT(0, fail_each(self->fail_nth, &call));
 }
 
 static int call_map(const struct call *call)

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The counter of a region: a page that processes sleep on, and who may do what with it. */
+#include <linux/futex.h>
+#include <linux/memfd.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/xattr.h>
+
+#include "util.h"
+
+FIXTURE(counter)
+{
+	struct counters before;
+	int dev;
+	int rw;
+	int ro;
+};
+
+FIXTURE_SETUP(counter)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	self->before = count_all();
+	self->rw = create(self->dev, PAGE, "counted");
+	ASSERT_LE(0, self->rw);
+	self->ro = open_name(self->dev, "counted", 0);
+	ASSERT_LE(0, self->ro);
+}
+
+FIXTURE_TEARDOWN(counter)
+{
+	close(self->ro);
+	close(self->rw);
+	close(self->dev);
+}
+
+static int open_counter_with(int dev, int fd, __u32 flags)
+{
+	struct tshare_counter args = { .fd = fd, .flags = flags };
+	int err = xioctl(dev, TSHARE_IOCTL_COUNTER, &args);
+
+	return err ? err : args.counter_fd;
+}
+
+static int open_counter(int dev, int fd)
+{
+	return open_counter_with(dev, fd, 0);
+}
+
+static unsigned long inode_of(int fd)
+{
+	struct stat stat;
+
+	return fstat(fd, &stat) ? 0 : stat.st_ino;
+}
+
+static int futex(void *word, int op, __u32 value, int milliseconds)
+{
+	const struct timespec timeout = {
+		milliseconds / 1000,
+		milliseconds % 1000 * 1000000,
+	};
+	int ret = syscall(SYS_futex, word, op, value, &timeout, NULL, 0);
+
+	return ret < 0 ? -errno : ret;
+}
+
+TEST_F(counter, is_one_page_of_zeros)
+{
+	struct stat stat;
+	char *page;
+	int fd;
+
+	fd = open_counter(self->dev, self->rw);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fstat(fd, &stat));
+	EXPECT_EQ(PAGE, stat.st_size);
+	page = map(fd, PAGE, RW);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_TRUE(zeroed(page, PAGE));
+}
+
+TEST_F(counter, is_one_for_all_who_have_the_region)
+{
+	int one = open_counter(self->dev, self->rw), two = open_counter(self->dev, self->ro);
+	__u64 *writable, *shown;
+
+	ASSERT_LE(0, one);
+	ASSERT_LE(0, two);
+	EXPECT_NE(one, two);
+	EXPECT_EQ(inode_of(one), inode_of(two));
+	writable = map(one, PAGE, RW);
+	shown = map(two, PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, writable);
+	ASSERT_NE(MAP_FAILED, shown);
+	fill(writable, PAGE, 1);
+	EXPECT_TRUE(filled(shown, PAGE, 1));
+}
+
+TEST_F(counter, differs_from_that_of_another_region)
+{
+	int other = create(self->dev, PAGE, NULL);
+	int one = open_counter(self->dev, self->rw), two = open_counter(self->dev, other);
+
+	ASSERT_LE(0, one);
+	ASSERT_LE(0, two);
+	EXPECT_NE(inode_of(one), inode_of(two));
+}
+
+TEST_F(counter, has_a_description_of_its_own_for_each_caller)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_len = 1 };
+	int one = open_counter(self->dev, self->rw), two = open_counter(self->dev, self->rw);
+
+	ASSERT_EQ(0, fcntl(one, F_OFD_SETLK, &lock));
+	EXPECT_EQ(-1, fcntl(two, F_OFD_SETLK, &lock));
+	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, close(one));
+	EXPECT_EQ(0, fcntl(two, F_OFD_SETLK, &lock));
+}
+
+TEST_F(counter, is_close_on_exec_unless_asked_otherwise)
+{
+	int closed = open_counter(self->dev, self->rw);
+	int kept = open_counter_with(self->dev, self->rw, TSHARE_COUNTER_NO_CLOEXEC);
+
+	EXPECT_EQ(FD_CLOEXEC, fcntl(closed, F_GETFD));
+	EXPECT_EQ(0, fcntl(kept, F_GETFD));
+}
+
+TEST_F(counter, of_what_is_no_region_is_refused)
+{
+	int memfd = memfd_create("foreign", MFD_CLOEXEC);
+	struct counters before = count_all();
+
+	EXPECT_EQ(-EBADF, open_counter(self->dev, -1));
+	EXPECT_EQ(-EBADF, open_counter(self->dev, 1000));
+	EXPECT_EQ(-EINVAL, open_counter(self->dev, self->dev));
+	EXPECT_EQ(-EINVAL, open_counter(self->dev, memfd));
+	EXPECT_SAME_COUNTERS(before);
+}
+
+TEST_F(counter, of_a_foreign_dma_buf_is_refused)
+{
+	struct {
+		__u32 handle, flags;
+		__s32 fd;
+	} prime = { .flags = O_CLOEXEC };
+	struct {
+		__u32 height, width, bpp, flags, handle, pitch;
+		__u64 size;
+	} dumb = { .height = 64, .width = 64, .bpp = 32 };
+	char path[] = "/dev/dri/card0";
+	int card;
+
+	/* vgem's, which the runner has loaded. */
+	for (; path[sizeof(path) - 2] <= '9'; path[sizeof(path) - 2]++) {
+		card = open(path, O_RDWR | O_CLOEXEC);
+		if (card >= 0 && !ioctl(card, _IOWR('d', 0xB2, dumb), &dumb))
+			break;
+	}
+	if (path[sizeof(path) - 2] > '9')
+		SKIP(return, "the kernel has no vgem");
+	prime.handle = dumb.handle;
+	ASSERT_EQ(0, ioctl(card, _IOWR('d', 0x2d, prime), &prime));
+	EXPECT_EQ(-EINVAL, open_counter(self->dev, prime.fd));
+}
+
+TEST_F(counter, of_a_read_only_dma_buf_is_read_only)
+{
+	int fd = open_counter(self->dev, self->ro);
+	char *shown, byte = 1;
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(O_RDONLY, fcntl(fd, F_GETFL) & O_ACCMODE);
+	EXPECT_EQ(MAP_FAILED, map(fd, PAGE, RW));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(-1, write(fd, &byte, 1));
+	EXPECT_EQ(EBADF, errno);
+	shown = map(fd, PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, shown);
+	EXPECT_EQ(-1, mprotect(shown, PAGE, RW));
+	EXPECT_EQ(EACCES, errno);
+	fd = open_counter(self->dev, self->rw);
+	EXPECT_EQ(O_RDWR, fcntl(fd, F_GETFL) & O_ACCMODE);
+}
+
+/* What might give a reader more than it has. */
+static int try_to_gain(void *arg)
+{
+	int fd = *(int *)arg;
+	char path[64];
+
+	sprintf(path, "/proc/self/fd/%d", fd);
+	if (open(path, O_RDWR) >= 0 || open(path, O_WRONLY) >= 0 || open(path, O_RDONLY) >= 0)
+		return 1;
+	if (!fchmod(fd, 0666) || !fcntl(fd, F_SETLEASE, F_RDLCK))
+		return 2;
+	if (!fsetxattr(fd, "user.any", "", 0, 0) || !ftruncate(fd, 0))
+		return 3;
+	return open(path, O_RDWR) >= 0 ? 4 : 0;
+}
+
+static int try_to_gain_as_user(void *arg)
+{
+	return become(USER_C) ? try_to_gain(arg) : 9;
+}
+
+TEST_F(counter, can_not_be_opened_in_another_way)
+{
+	int fd = open_counter(self->dev, self->ro);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, in_child(try_to_gain_as_user, &fd));
+}
+
+TEST_F(counter, can_not_be_opened_in_another_way_by_who_made_it)
+{
+	int region, fd;
+
+	ASSERT_TRUE(act_as_user(USER_C));
+	region = create(self->dev, PAGE, "mine");
+	fd = open_counter(self->dev, open_name(self->dev, "mine", 0));
+	close(region);
+	ASSERT_TRUE(act_as_root());
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, in_child(try_to_gain_as_user, &fd));
+}
+
+TEST_F(counter, can_not_be_opened_in_another_way_by_root)
+{
+	int fd = open_counter(self->dev, self->ro);
+	char path[64];
+
+	ASSERT_LE(0, fd);
+	sprintf(path, "/proc/self/fd/%d", fd);
+	EXPECT_EQ(-1, open(path, O_RDWR));
+	EXPECT_EQ(-1, fchmod(fd, 0666));
+}
+
+TEST_F(counter, has_one_size_for_ever)
+{
+	int fd = open_counter(self->dev, self->rw);
+	char byte = 1;
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, ftruncate(fd, 0));
+	EXPECT_EQ(-1, ftruncate(fd, 2 * PAGE));
+	EXPECT_EQ(-1, fallocate(fd, 0, PAGE, PAGE));
+	EXPECT_EQ(-1, pwrite(fd, &byte, 1, PAGE));
+	EXPECT_EQ(-1, fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+	EXPECT_EQ(EPERM, errno);
+	EXPECT_EQ(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW, fcntl(fd, F_GET_SEALS));
+}
+
+TEST_F(counter, survives_a_hole_in_it)
+{
+	int fd = open_counter(self->dev, self->rw), ro = open_counter(self->dev, self->ro);
+	__u64 *writable = map(fd, PAGE, RW), *shown = map(ro, PAGE, PROT_READ);
+
+	ASSERT_NE(MAP_FAILED, writable);
+	ASSERT_NE(MAP_FAILED, shown);
+	*writable = 1;
+	ASSERT_EQ(0, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE));
+	EXPECT_EQ(0, *(volatile __u64 *)shown);
+	*writable = 2;
+	EXPECT_EQ(2, *(volatile __u64 *)shown);
+}
+
+static int sleep_on_word(__u32 *word)
+{
+	int ret = 0;
+
+	while (!ret && !*(volatile __u32 *)word)
+		ret = futex(word, FUTEX_WAIT, 0, 20000);
+	return ret && ret != -EAGAIN ? 1 : 0;
+}
+
+TEST_F(counter, can_be_slept_on_by_who_may_only_read)
+{
+	__u32 *word = map(open_counter(self->dev, self->rw), PAGE, RW);
+	__u32 *shown = map(open_counter(self->dev, self->ro), PAGE, PROT_READ);
+	int tries, woken = 0;
+	pid_t pid;
+
+	ASSERT_NE(MAP_FAILED, word);
+	ASSERT_NE(MAP_FAILED, shown);
+	EXPECT_EQ(-EAGAIN, futex(shown, FUTEX_WAIT, 1, 1000));
+	EXPECT_EQ(-ETIMEDOUT, futex(shown, FUTEX_WAIT, 0, 10));
+	pid = fork();
+	if (!pid)
+		_exit(sleep_on_word(shown));
+	/* Nobody has changed the word: who is counted was asleep. */
+	for (tries = 0; tries < 1000 && !woken; tries++) {
+		usleep(10000);
+		woken = futex(word, FUTEX_WAKE, 1, 0);
+	}
+	EXPECT_EQ(1, woken);
+	*(volatile __u32 *)word = 1;
+	futex(word, FUTEX_WAKE, 1, 0);
+	ASSERT_EQ(pid, waitpid(pid, &tries, 0));
+	EXPECT_EQ(0, tries);
+}
+
+/* What makes the counter necessary. */
+TEST_F(counter, is_needed_since_the_memory_can_not_be_slept_on)
+{
+	__u32 *word = map(self->rw, PAGE, RW);
+
+	ASSERT_NE(MAP_FAILED, word);
+	EXPECT_EQ(-EFAULT, futex(word, FUTEX_WAIT, 0, 10));
+}
+
+TEST_F(counter, does_not_keep_the_region)
+{
+	int fd = open_counter(self->dev, self->rw);
+	__u64 *page = map(fd, PAGE, RW);
+
+	ASSERT_NE(MAP_FAILED, page);
+	close(fd);
+	*page = 1;
+	close(self->rw);
+	close(self->ro);
+	ASSERT_EQ(0, unlink_name(self->dev, "counted"));
+	self->rw = -1;
+	self->ro = -1;
+	EXPECT_SAME_COUNTERS(self->before);
+	EXPECT_EQ(1, *(volatile __u64 *)page);
+	EXPECT_EQ(-EAGAIN, futex(page, FUTEX_WAIT, 0, 1000));
+}
+
+static int count_and_exit(void *arg)
+{
+	int dev = open_device();
+	int fd = open_name(dev, "counted", TSHARE_OPEN_WRITE);
+	__u64 *page = map(open_counter(dev, fd), PAGE, RW);
+
+	(void)arg;
+	if (page == MAP_FAILED)
+		return 1;
+	*page = 42;
+	return 0;
+}
+
+TEST_F(counter, survives_who_made_it)
+{
+	__u64 *shown;
+
+	ASSERT_EQ(0, in_child(count_and_exit, NULL));
+	shown = map(open_counter(self->dev, self->ro), PAGE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, shown);
+	EXPECT_EQ(42, *shown);
+}
+
+TEST_F(counter, does_not_need_the_namespace_of_the_region)
+{
+	int dev;
+
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	dev = open_device();
+	ASSERT_LE(0, dev);
+	EXPECT_LE(0, open_counter(dev, self->rw));
+}
+
+TEST_F(counter, goes_with_its_last_user)
+{
+	struct counters before = count_all();
+	int i, region, fd;
+
+	for (i = 0; i < 100; i++) {
+		region = create(self->dev, PAGE, NULL);
+		ASSERT_LE(0, region);
+		fd = open_counter(self->dev, region);
+		ASSERT_LE(0, fd);
+		close(i % 2 ? fd : region);
+		close(i % 2 ? region : fd);
+	}
+	EXPECT_SAME_COUNTERS(before);
+}
+
+struct racer {
+	pthread_barrier_t *together;
+	int dev;
+	int region;
+	int fd;
+};
+
+static void *open_together(void *arg)
+{
+	struct racer *racer = arg;
+
+	pthread_barrier_wait(racer->together);
+	racer->fd = open_counter(racer->dev, racer->region);
+	return NULL;
+}
+
+TEST_F(counter, is_one_for_all_who_ask_first_at_the_same_time)
+{
+	enum { THREADS = 4, ROUNDS = 200 };
+	struct racer racers[THREADS];
+	pthread_t threads[THREADS];
+	pthread_barrier_t together;
+	int round, region, i;
+
+	ASSERT_EQ(0, pthread_barrier_init(&together, NULL, THREADS));
+	for (round = 0; round < ROUNDS; round++) {
+		region = create(self->dev, PAGE, NULL);
+		ASSERT_LE(0, region);
+		for (i = 0; i < THREADS; i++) {
+			racers[i] = (struct racer){ &together, self->dev, region, -1 };
+			ASSERT_EQ(0, pthread_create(&threads[i], NULL, open_together, &racers[i]));
+		}
+		for (i = 0; i < THREADS; i++)
+			ASSERT_EQ(0, pthread_join(threads[i], NULL));
+		for (i = 0; i < THREADS; i++) {
+			ASSERT_LE(0, racers[i].fd);
+			EXPECT_EQ(inode_of(racers[0].fd), inode_of(racers[i].fd));
+		}
+		for (i = 0; i < THREADS; i++)
+			close(racers[i].fd);
+		close(region);
+	}
+}
+
+TEST_F(counter, without_a_free_descriptor_is_emfile)
+{
+	struct counters before = count_all();
+	struct rlimit limit;
+	int fd;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	close(fd);
+	limit.rlim_cur = fd;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, open_counter(self->dev, self->rw));
+	limit.rlim_cur = limit.rlim_max;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_SAME_COUNTERS(before);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: MIT
+import contextlib
+import errno
+import math
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import tshare
+from support import run, spawn
+
+
+@pytest.fixture
+def region():
+    with tshare.Region.create(size=1) as region:
+        yield region
+
+
+@contextlib.contextmanager
+def other(code, *args):
+    """Another Python that has said "ready"; it is gone when the block is left."""
+    process = spawn(code, *args)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+PUBLISHER = """
+    import sys
+    import tshare
+
+    with tshare.Region.open(sys.argv[1]) as region:
+        region.publish()
+        print("ready", flush=True)
+        for line in sys.stdin:
+            region.publish()
+    print("closed", flush=True)
+    sys.stdin.read()
+"""
+
+
+def tell(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def test_generation_counts_publishes(region):
+    assert region.generation == 0
+    assert [region.publish() for _ in range(3)] == [1, 2, 3]
+    assert region.generation == 3
+
+
+def test_wait_returns_the_newest_generation_at_once_when_it_is_behind(region):
+    region.publish()
+    region.publish()
+    assert region.wait(0) == 2
+    assert region.wait(1) == 2
+    assert region.wait(seen=0, timeout=0) == 2
+    assert region.wait(0, None, spin=1) == 2
+
+
+def test_wait_times_out(region):
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match="timeout: ") as caught:
+        region.wait(0, 0.25)
+    assert caught.value.errno == errno.ETIMEDOUT
+    assert 0.25 <= time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -0.0, 1e-12, False])
+def test_wait_without_time_only_looks(region, timeout):
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        region.wait(0, timeout)
+    assert time.monotonic() - start < 0.1
+
+
+def test_wait_that_spins_times_out_too(region):
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        region.wait(0, 0.3, spin=math.inf)
+    assert 0.3 <= time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("argument", ["timeout", "spin"])
+@pytest.mark.parametrize("value", [-1, -1e-9, math.nan, -math.inf])
+def test_seconds_below_zero_are_a_value_error(region, argument, value):
+    with pytest.raises(ValueError, match=f"^{argument}: "):
+        region.wait(0, **{argument: value})
+
+
+@pytest.mark.parametrize("argument", ["timeout", "spin"])
+@pytest.mark.parametrize("value", ["1", b"1", [], 1j])
+def test_what_is_no_number_of_seconds_is_a_type_error(region, argument, value):
+    with pytest.raises(TypeError, match=f"^{argument}: "):
+        region.wait(0, **{argument: value})
+
+
+def test_seen_is_a_number_from_zero(region):
+    for value in (-1, 2**63, -(2**70)):
+        with pytest.raises(ValueError, match="^seen: "):
+            region.wait(value, 0)
+    for value in (None, "0", 0.0):
+        with pytest.raises(TypeError, match="^seen: "):
+            region.wait(value, 0)
+    with pytest.raises(TypeError, match="^seen: "):
+        region.wait(timeout=0)
+
+
+def test_spin_is_for_keywords_alone(region):
+    with pytest.raises(TypeError, match="positional"):
+        region.wait(0, 0, 0)
+
+
+def test_closed_region_neither_publishes_nor_waits(region):
+    region.close()
+    for use in (region.publish, lambda: region.wait(0, 0), lambda: region.generation):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_readonly_region_waits_and_does_not_publish(name):
+    region = tshare.Region.create(name, size=1)
+    with region, tshare.Region.open(name, readonly=True) as reader:
+        with pytest.raises(PermissionError, match="read-only"):
+            reader.publish()
+        assert reader.generation == 0
+        region.publish()
+        assert reader.wait(0, 20) == 1
+
+
+def test_tensors_of_a_region_share_its_generation(name):
+    with tshare.create(name, 4) as tensor, tshare.open(name) as same:
+        tensor.region.publish()
+        assert same.region.wait(0, 20) == 1
+
+
+def test_publish_wakes_another_process(name):
+    region = tshare.Region.create(name, size=1)
+    with region, other(PUBLISHER, name) as process:
+        assert region.wait(0, 20) == 1
+        for seen in range(1, 20):
+            threading.Timer(0.01, tell, [process]).start()
+            assert region.wait(seen, 20) == seen + 1
+
+
+def test_other_process_sees_what_was_written_before_the_publish(name):
+    code = """
+        import sys
+        import tshare
+
+        with tshare.Region.open(sys.argv[1], readonly=True) as region:
+            seen = 0
+            while seen < 100:
+                seen = region.wait(seen, 60)
+                assert memoryview(region["n"])[0] >= seen, seen
+        print("good")
+    """
+    with tshare.Region.create(name, {"n": (1, "int64")}) as region:
+        view = memoryview(region["n"])
+        process = spawn(code, name)
+        for number in range(1, 101):
+            view[0] = number
+            region.publish()
+            time.sleep(0.002)
+        assert process.communicate(timeout=300)[0] == "good\n"
+        del view
+
+
+def test_killed_publisher_is_noticed(name):
+    region = tshare.Region.create(name, size=1)
+    with region, other(PUBLISHER, name) as process:
+        with pytest.raises(TimeoutError):
+            region.wait(1, 0.3)
+        threading.Timer(0.2, process.kill).start()
+        start = time.monotonic()
+        with pytest.raises(OSError, match="gone") as caught:
+            region.wait(1)
+        assert caught.value.errno == errno.EOWNERDEAD
+        assert time.monotonic() - start < 5
+
+
+def test_publisher_that_closes_is_noticed(name):
+    region = tshare.Region.create(name, size=1)
+    with region, other(PUBLISHER, name) as process:
+        process.stdin.close()
+        assert process.stdout.readline() == "closed\n"
+        with pytest.raises(OSError, match="gone") as caught:
+            region.wait(1, 20)
+        assert caught.value.errno == errno.EOWNERDEAD
+
+
+def test_what_the_dead_have_published_is_not_lost(name):
+    region = tshare.Region.create(name, size=1)
+    with region:
+        with other(PUBLISHER, name):
+            pass
+        assert region.wait(0) == 1
+
+
+def test_child_of_fork_is_a_publisher_of_its_own(region):
+    region.publish()
+    with tshare.Region.from_fd(region.fileno(), readonly=True) as reader:
+        ready, go = os.pipe(), os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(go[1])
+            os.read(go[0], 1)
+            os._exit(0 if region.publish() == 2 else 1)
+        os.close(go[0])
+        region.close()
+        with pytest.raises(OSError, match="gone"):
+            reader.wait(1, 20)
+        os.write(go[1], b".")
+        assert reader.wait(1, 20) == 2
+        assert os.waitpid(pid, 0)[1] == 0
+        for fd in (*ready, go[1]):
+            os.close(fd)
+
+
+def test_ctrl_c_ends_a_wait_with_keyboard_interrupt(name):
+    code = """
+        import sys
+        import tshare
+
+        region = tshare.Region.create(sys.argv[1], size=1)
+        print("ready", flush=True)
+        try:
+            region.wait(0)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """
+    with other(code, name) as process:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - start < 10
+
+
+def test_ctrl_c_ends_a_spin_with_keyboard_interrupt(name):
+    code = """
+        import sys
+        import tshare
+
+        region = tshare.Region.create(sys.argv[1], size=1)
+        print("ready", flush=True)
+        try:
+            region.wait(0, spin=1000)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """
+    with other(code, name) as process:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+
+
+@contextlib.contextmanager
+def handler_of(number, handler):
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def test_wait_goes_on_after_a_signal_for_the_time_that_is_left(region):
+    calls = []
+    with handler_of(signal.SIGALRM, lambda *_: calls.append(1)):
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        try:
+            start = time.monotonic()
+            with pytest.raises(TimeoutError):
+                region.wait(0, 0.5)
+            took = time.monotonic() - start
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(calls) > 2
+    assert 0.5 <= took < 20
+
+
+def test_handler_may_publish_what_is_waited_for(region):
+    with handler_of(signal.SIGALRM, lambda *_: region.publish()):
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        assert region.wait(0, 20) == 1
+
+
+def test_signal_in_another_thread_reaches_a_wait_in_the_main_thread(region):
+    class Enough(Exception):
+        pass
+
+    def raise_enough(*_):
+        raise Enough
+
+    sender = threading.Timer(
+        0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+    )
+    with handler_of(signal.SIGUSR1, raise_enough):
+        sender.start()
+        with pytest.raises(Enough):
+            region.wait(0, 20)
+        sender.join()
+
+
+@pytest.mark.parametrize("spin", [0, 20])
+def test_other_threads_run_during_a_wait(region, spin):
+    count = 0
+    done = threading.Event()
+
+    def work():
+        nonlocal count
+        while not done.is_set():
+            count += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        with pytest.raises(TimeoutError):
+            region.wait(0, 0.3, spin=spin)
+    finally:
+        done.set()
+        thread.join()
+    assert count > 1000
+
+
+def test_publish_of_another_thread_ends_a_wait(region):
+    with tshare.Region.from_fd(region.fileno()) as same:
+        threading.Timer(0.1, same.publish).start()
+        assert region.wait(0, 20) == 1
+
+
+def test_region_may_be_closed_during_a_wait(region):
+    same = tshare.Region.from_fd(region.fileno())
+    threading.Timer(0.1, same.close).start()
+    threading.Timer(0.3, region.publish).start()
+    assert same.wait(0, 20) == 1
+    assert same.closed
+
+
+def test_wait_takes_no_processor(name):
+    code = """
+        import sys
+        import time
+        import tshare
+
+        region = tshare.Region.create(sys.argv[1], size=1)
+        start = time.process_time()
+        try:
+            region.wait(0, 1)
+        except TimeoutError:
+            print(time.process_time() - start)
+    """
+    assert float(run(code, name)) < 0.25
+
+
+def test_publishes_of_many_processes_are_all_counted(name):
+    code = """
+        import sys
+        import tshare
+
+        with tshare.Region.open(sys.argv[1]) as region:
+            for _ in range(1000):
+                region.publish()
+    """
+    with tshare.Region.create(name, size=1) as region:
+        processes = [spawn(code, name) for _ in range(3)]
+        for process in processes:
+            process.communicate(timeout=300)
+            assert not process.returncode
+        assert region.generation == 3000
+
+
+def test_processes_that_answer_one_another_miss_nothing(name):
+    code = """
+        import sys
+        import tshare
+
+        with tshare.Region.open(sys.argv[1]) as region:
+            seen = 0
+            for _ in range(2000):
+                seen = region.wait(seen, 60)
+                seen = region.publish()
+        print(seen)
+    """
+    with tshare.Region.create(name, size=1) as region:
+        process = spawn(code, name)
+        for turn in range(2000):
+            seen = region.publish()
+            assert seen == 2 * turn + 1
+            assert region.wait(seen, 60) == seen + 1
+        assert process.communicate(timeout=300)[0] == "4000\n"
