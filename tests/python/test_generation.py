@@ -4,6 +4,7 @@ import errno
 import math
 import os
 import signal
+import socket
 import threading
 import time
 
@@ -39,14 +40,16 @@ PUBLISHER = """
         region.publish()
         print("ready", flush=True)
         for line in sys.stdin:
+            if line == "close\\n":
+                break
             region.publish()
     print("closed", flush=True)
     sys.stdin.read()
 """
 
 
-def tell(process):
-    process.stdin.write("\n")
+def tell(process, what="publish"):
+    process.stdin.write(what + "\n")
     process.stdin.flush()
 
 
@@ -189,7 +192,7 @@ def test_killed_publisher_is_noticed(name):
 def test_publisher_that_closes_is_noticed(name):
     region = tshare.Region.create(name, size=1)
     with region, other(PUBLISHER, name) as process:
-        process.stdin.close()
+        tell(process, "close")
         assert process.stdout.readline() == "closed\n"
         with pytest.raises(OSError, match="gone") as caught:
             region.wait(1, 20)
@@ -207,21 +210,26 @@ def test_what_the_dead_have_published_is_not_lost(name):
 def test_child_of_fork_is_a_publisher_of_its_own(region):
     region.publish()
     with tshare.Region.from_fd(region.fileno(), readonly=True) as reader:
-        ready, go = os.pipe(), os.pipe()
+        here, there = socket.socketpair()
         pid = os.fork()
         if not pid:
-            os.close(go[1])
-            os.read(go[0], 1)
-            os._exit(0 if region.publish() == 2 else 1)
-        os.close(go[0])
+            here.close()
+            there.recv(1)
+            there.send(bytes([region.publish()]))
+            there.recv(1)
+            os._exit(0)
+        there.close()
         region.close()
+        with here:
+            with pytest.raises(OSError, match="gone"):
+                reader.wait(1, 20)
+            here.send(b".")
+            assert here.recv(1) == b"\2"
+            with pytest.raises(TimeoutError):
+                reader.wait(2, 0.3)
         with pytest.raises(OSError, match="gone"):
-            reader.wait(1, 20)
-        os.write(go[1], b".")
-        assert reader.wait(1, 20) == 2
+            reader.wait(2, 20)
         assert os.waitpid(pid, 0)[1] == 0
-        for fd in (*ready, go[1]):
-            os.close(fd)
 
 
 def test_ctrl_c_ends_a_wait_with_keyboard_interrupt(name):
