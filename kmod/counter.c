@@ -28,6 +28,9 @@ static struct file *counter_file_new(void)
 	struct file *file = tshare_shmem_file_setup("tshare-counter", PAGE_SIZE);
 	struct inode *inode;
 
+	/* What some kernels say when there is no memory for an inode. */
+	if (file == ERR_PTR(-ENOSPC))
+		return ERR_PTR(-ENOMEM);
 	if (IS_ERR(file))
 		return file;
 	inode = file_inode(file);
@@ -41,8 +44,10 @@ static struct file *counter_file_new(void)
 /* The file, made by who asks first. */
 static struct file *counter_file(struct tshare_region *region)
 {
-	struct file *file = smp_load_acquire(&region->counter), *first;
+	struct file *file, *first;
 
+	/* Pairs with the cmpxchg(): the file is complete. */
+	file = smp_load_acquire(&region->counter);
 	if (file)
 		return file;
 	file = counter_file_new();

@@ -77,8 +77,7 @@ static PyObject *wait_for(struct tshare_region *handle, uint64_t seen, int64_t t
 	}
 }
 
-PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			 PyObject *kwnames)
+PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
 	static const char *const names[] = { "seen", "timeout", "spin" };
 	struct tshare_region *handle = ts_region_handle(self);

@@ -618,7 +618,8 @@ static PyGetSetDef region_getset[] = {
 	{ "id", get_id, NULL, "Unique among the backend's regions alive.", NULL },
 	{ "readonly", get_readonly, NULL, "Whether this process may not write the memory.", NULL },
 	{ "backend", get_backend, NULL, "Whose the descriptor is: \"kmod\" or \"shm\".", NULL },
-	{ "generation", ts_region_generation, NULL, "How often publish() was called so far.", NULL },
+	{ "generation", ts_region_generation, NULL, "How often publish() was called so far.",
+	  NULL },
 	{ "closed", get_closed, NULL, "Whether close() was called.", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
