@@ -72,8 +72,9 @@ static void after_fork_in_child(void)
 {
 	struct generation *generation;
 
-	LIST_FOREACH(generation, &publishers, publisher)
-	close(atomic_exchange(&generation->lock_fd, -1));
+	for (generation = LIST_FIRST(&publishers); generation;
+	     generation = LIST_NEXT(generation, publisher))
+		close(atomic_exchange(&generation->lock_fd, -1));
 	LIST_INIT(&publishers);
 	pthread_mutex_unlock(&setup_lock);
 }
