@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tshare.managers; see test_stdlib.py for CPython's own tests."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -124,7 +125,7 @@ sys.stdin.read()
     try:
         assert wait_until_gone(name)
     finally:
-        if os.path.exists(f"/proc/{manager}"):
+        with contextlib.suppress(ProcessLookupError):
             os.kill(int(manager), signal.SIGKILL)
     shm.buf[0] = 1
 

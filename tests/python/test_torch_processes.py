@@ -18,7 +18,12 @@ def helpers():
     forkserver.ensure_running()
 
 
-@pytest.fixture(params=["fork", "spawn"])
+# A process that imports PyTorch anew takes half a minute to do so in a virtual
+# machine, where the ways to start one are tested with smaller modules.
+START_METHODS = ["fork", pytest.param("spawn", marks=pytest.mark.imports_torch)]
+
+
+@pytest.fixture(params=START_METHODS)
 def context(request):
     yield torch_multiprocessing.get_context(request.param)
     resource_sharer.stop()
@@ -48,7 +53,7 @@ def scale(region):
     torch.from_dlpack(region["weight"]).mul_(torch.from_dlpack(region["factor"]))
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", START_METHODS)
 def test_data_loader_s_workers_share_one_data_set(start):
     rows = tshare.create(None, (8, 2), "int64")
     mine = torch.from_dlpack(rows)
