@@ -92,6 +92,45 @@ typedef struct DLManagedTensorVersioned {
 	DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
+/*
+ * The exchange table, since DLPack 1.3. A type of tensors that has one carries
+ * it as a PyCapsule named "dlpack_exchange_api" in its attribute
+ * __dlpack_c_exchange_api__; it stays for the life of the process. py_object is
+ * a PyObject * of that very type or a subclass.
+ *
+ * The functions return 0, or -1 with a Python error set (the allocator instead
+ * calls set_error); those with PyObjects need the GIL, and none synchronises
+ * with a stream of work. What they hand out is the caller's, but for a DLTensor
+ * alone, which is valid as long as the object is.
+ */
+typedef int (*DLPackManagedTensorAllocator)(DLTensor *prototype, DLManagedTensorVersioned **out,
+					    void *error_ctx,
+					    void (*set_error)(void *error_ctx, const char *kind,
+							      const char *message));
+typedef int (*DLPackManagedTensorFromPyObjectNoSync)(void *py_object,
+						     DLManagedTensorVersioned **out);
+typedef int (*DLPackManagedTensorToPyObjectNoSync)(DLManagedTensorVersioned *tensor,
+						   void **out_py_object);
+typedef int (*DLPackDLTensorFromPyObjectNoSync)(void *py_object, DLTensor *out);
+typedef int (*DLPackCurrentWorkStream)(DLDeviceType device_type, int32_t device_id,
+				       void **out_current_stream);
+
+/* What stays the same in all versions; prev_api is an older table, or NULL. */
+typedef struct DLPackExchangeAPIHeader {
+	DLPackVersion version;
+	struct DLPackExchangeAPIHeader *prev_api;
+} DLPackExchangeAPIHeader;
+
+/* dltensor_from_py_object_no_sync may be NULL. */
+typedef struct DLPackExchangeAPI {
+	DLPackExchangeAPIHeader header;
+	DLPackManagedTensorAllocator managed_tensor_allocator;
+	DLPackManagedTensorFromPyObjectNoSync managed_tensor_from_py_object_no_sync;
+	DLPackManagedTensorToPyObjectNoSync managed_tensor_to_py_object_no_sync;
+	DLPackDLTensorFromPyObjectNoSync dltensor_from_py_object_no_sync;
+	DLPackCurrentWorkStream current_work_stream;
+} DLPackExchangeAPI;
+
 #ifdef __cplusplus
 }
 #endif

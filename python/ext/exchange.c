@@ -13,23 +13,6 @@
 
 #define CAPSULE_NAME "dlpack_exchange_api"
 
-typedef void (*set_error_fn)(void *error_ctx, const char *kind, const char *message);
-
-/* DLPackExchangeAPI of dlpack.h. */
-struct exchange_api {
-	DLPackVersion version;
-	void *prev_api;
-	int (*managed_tensor_allocator)(DLTensor *prototype, DLManagedTensorVersioned **out,
-					void *error_ctx, set_error_fn set_error);
-	int (*managed_tensor_from_py_object_no_sync)(void *py_object,
-						     DLManagedTensorVersioned **out);
-	int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned *tensor,
-						   void **out_py_object);
-	int (*dltensor_from_py_object_no_sync)(void *py_object, DLTensor *out);
-	int (*current_work_stream)(DLDeviceType device_type, int32_t device_id,
-				   void **out_current_stream);
-};
-
 /* manager_ctx is the tensor. */
 static void delete_export(DLManagedTensorVersioned *managed)
 {
@@ -70,7 +53,7 @@ static DLManagedTensorVersioned *new_export(struct tshare_tensor *handle)
 
 /* Callers may or may not hold the GIL; only the session needs it. */
 static int allocate(DLTensor *prototype, DLManagedTensorVersioned **out, void *error_ctx,
-		    set_error_fn set_error)
+		    void (*set_error)(void *error_ctx, const char *kind, const char *message))
 {
 	struct tshare_dtype dtype = { prototype->dtype.code, prototype->dtype.bits,
 				      prototype->dtype.lanes };
@@ -169,8 +152,8 @@ static int current_work_stream(DLDeviceType device_type, int32_t device_id, void
 	return 0;
 }
 
-static struct exchange_api table = {
-	.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
+static DLPackExchangeAPI table = {
+	.header = { .version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION } },
 	.managed_tensor_allocator = allocate,
 	.managed_tensor_from_py_object_no_sync = export_tensor,
 	.managed_tensor_to_py_object_no_sync = import_tensor,
