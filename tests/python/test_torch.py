@@ -134,6 +134,31 @@ def test_from_dlpack_copies_tensors():
         assert x.data_ptr() != source.data_ptr()
 
 
+@pytest.fixture
+def array_interface():
+    tshare_torch = need("tshare.torch")
+    tshare_torch.enable_array_interface()
+    yield
+    tshare_torch.disable_array_interface()
+    assert not hasattr(torch.Tensor, "__array_interface__")
+    assert not hasattr(torch.Tensor, "tobytes")
+
+
+def test_pillow_takes_tensors_that_have_an_array_interface(array_interface):
+    image = need("PIL.Image")
+    x = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
+    for pixels in (x, x.transpose(0, 1), x[:, ::2], x[..., 0]):
+        picture = image.fromarray(pixels)
+        assert picture.size == (pixels.shape[1], pixels.shape[0])
+        assert list(picture.tobytes()) == pixels.flatten().tolist()
+
+
+def test_tensor_without_memory_has_no_array_interface(array_interface):
+    assert hasattr(torch.zeros(3), "__array_interface__")
+    assert not hasattr(torch.zeros(3, device="meta"), "__array_interface__")
+    assert not hasattr(torch.zeros(3, requires_grad=True), "__array_interface__")
+
+
 def test_interpreter_ends_with_live_tensors():
     assert (
         run(
