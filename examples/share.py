@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Opens the array that share.c made, and changes it through NumPy and PyTorch."""
+"""Opens the array that share.c made, and changes it through NumPy and PyTorch.
+
+    build/c/examples/share numbers &       # shares 1 2 3, until Enter
+    share.py [NAME]
+"""
 
 import sys
 
@@ -9,11 +13,8 @@ import torch
 
 import tshare
 
-name = sys.argv[1] if len(sys.argv) > 1 else "numbers"
 
-with tshare.open(name) as t:
-    print(f"Python: opened '{name}': {t.dtype}, shape {t.shape}")
-
+def change(t):
     a = np.asarray(t)
     print(f"Python: NumPy sees     {a}")
     a[0] = 7
@@ -27,4 +28,18 @@ with tshare.open(name) as t:
     print(f"Python: both at the same address: {'yes' if same else 'no'}")
     if not same or a.tolist() != [7, 8, 9]:
         sys.exit("Python: NumPy and PyTorch don't see the same memory")
-    del a, x
+
+
+def main():
+    name = sys.argv[1] if len(sys.argv) > 1 else "numbers"
+    try:
+        t = tshare.open(name)
+    except FileNotFoundError:
+        sys.exit(f"share.py: nobody shares '{name}'; start build/c/examples/share first")
+    with t:
+        print(f"Python: opened '{name}': {t.dtype}, shape {t.shape}")
+        change(t)
+
+
+if __name__ == "__main__":
+    main()
