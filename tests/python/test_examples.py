@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT
+"""The programs in examples/ do what they say, leave nothing, and say what they lack."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tshare
+from support import need, version
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+BUILT = ROOT / "build/c/examples"
+
+# In a virtual machine PyTorch alone takes half a minute to import.
+TIMEOUT = 600
+
+
+def script(name, *args):
+    return [sys.executable, str(EXAMPLES / name), *map(str, args)]
+
+
+def program(name, *args):
+    path = BUILT / name
+    assert path.exists(), f"{path} is missing; 'make lib' builds it"
+    return [str(path), *map(str, args)]
+
+
+def with_module(library, module, name, *args):
+    """The script where something else takes the place of a library."""
+    code = f"import runpy, sys, types; sys.modules[{library!r}] = {module}; del sys.argv[0]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    return [sys.executable, "-c", code, str(EXAMPLES / name), *args]
+
+
+def without(library, name):
+    """The script where a library can't be imported."""
+    return with_module(library, "None", name)
+
+
+def unused(library, name, *args):
+    """The script where a library is not touched; so it needs no time to be imported."""
+    return with_module(library, "types.ModuleType('unused')", name, *args)
+
+
+def processes_of(session):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            stat = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(stat[3]) == session and stat[0] != "Z":
+            yield pid, Path("/proc", pid, "cmdline").read_text()
+
+
+class Example:
+    """A program that was started, in a session of its own to know its children by."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def read_until(self, text):
+        for line in self.process.stdout:
+            if text in line:
+                return
+        raise AssertionError(self.process.communicate(timeout=TIMEOUT)[1])
+
+    def end(self, status=0):
+        """What it still said, as lines and as text of errors."""
+        try:
+            output, errors = self.process.communicate(timeout=TIMEOUT)
+        finally:
+            self.process.kill()
+        assert self.process.returncode == status, output + errors
+        # Helpers of multiprocessing end when they find that they are alone.
+        deadline = time.monotonic() + 20
+        while left := list(processes_of(self.process.pid)):
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
+        return output.splitlines(), errors
+
+
+def run(command, status=0):
+    lines, errors = Example(command).end(status)
+    assert status or not errors
+    return lines
+
+
+def fails(command, status=1):
+    lines, errors = Example(command).end(status)
+    assert not lines
+    return errors.splitlines()[-1]
+
+
+@pytest.fixture
+def name(name):
+    yield name
+    files = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
+    assert not [info.name for info in tshare.list() if name in info.name]
+    assert not [file for file in files if name in file]
+
+
+def test_share(name):
+    need("torch")
+    c = Example(program("share", name))
+    c.read_until("waiting for Enter")
+    assert run(script("share.py", name)) == [
+        f"Python: opened '{name}': int32, shape (3,)",
+        "Python: NumPy sees     [1 2 3]",
+        "Python: PyTorch sees   tensor([7, 2, 3], dtype=torch.int32)",
+        "Python: NumPy sees now [7 8 9]",
+        "Python: both at the same address: yes",
+    ]
+    c.process.stdin.write("\n")
+    assert c.end()[0] == ["C: now it holds: 7 8 9"]
+
+
+def test_share_says_that_nobody_shares(name):
+    need("numpy")
+    assert f"nobody shares '{name}'" in fails(unused("torch", "share.py", name))
+
+
+def test_numpy_pytorch(name):
+    need("torch")
+    assert run(script("numpy_pytorch.py", name)) == [
+        "NumPy adds 1, PyTorch sees [1.0, 1.0, 1.0, 1.0, 1.0]",
+        "PyTorch sets one to 7, NumPy sees [7.0, 1.0, 1.0, 1.0, 1.0]",
+        "PyTorch adds 2, NumPy sees [2.0, 2.0, 2.0, 2.0, 2.0]",
+        "NumPy sets one to 9, PyTorch sees [2.0, 2.0, 2.0, 2.0, 9.0]",
+        f"child: opened '{name}', int64 of shape (3,), holding [1, 2, 3]",
+        "parent: after the child's changes it holds [10, 200, 300]",
+    ]
+
+
+@pytest.mark.parametrize("way", ["plain", "helper", "manager"])
+def test_ten_million(way, name):
+    need("numpy")
+    assert run(script("ten_million.py", way, "--name", name)) == [
+        f"{way}: the child sees 10000000 numbers, sum 10000000",
+        f"{way}: the parent sees the child's, sum 20000000",
+    ]
+
+
+def test_copies():
+    need("torch")
+    lines = run(script("copies.py"))
+    found = dict(line.split(maxsplit=1)[::-1] for line in lines if line.startswith("    "))
+    assert len(found) == 32
+    copying = {expression for expression, word in found.items() if word == "copies"}
+    assert copying == {
+        "torch.tensor(array)",
+        "np.array(array)",
+        "tensor.clone()",
+        "np.copy(array)",
+        "tensor[[0, 2]]",
+        "array[array < 1]",
+        "tensor.T.contiguous()",
+        "tensor + 1",
+        "np.add(array, 1)",
+        "array.astype('float32')",
+        "tensor.to(torch.float64)",
+        "tshare.asarray(array, copy=True)",
+        "tshare.asarray(tensor.clone())",
+    }
+    assert "has to be copied" in lines[-1]
+
+
+def test_elsewhere():
+    torch = need("torch")
+    lines = run(script("elsewhere.py"))
+    assert "BufferError: x: is on device (2, 0)" in lines[1]
+    assert "AttributeError: __array_interface__: x: is on device (2, 0)" in lines[2]
+    assert all(".cpu()" in line for line in lines[1:4])
+    assert lines[3].endswith(": [0. 1. 2.]")
+    assert "Error: " in lines[5]
+    assert "meta" in lines[5]
+    assert "Error: " in lines[7]
+    assert ".detach()" in lines[7]
+    assert lines[8].endswith(": [1. 1. 1.]")
+    if torch.cuda.is_available():
+        assert ".cpu()" in lines[10]
+    else:
+        assert lines[9:] == ["There is no GPU that PyTorch can use: left out"]
+
+
+def test_array_api():
+    need("array_api_compat")
+    need("jax")
+    assert run(script("array_api.py")) == [
+        "standardised:",
+        "[[-1.225 -0.926]",
+        " [ 0.    -0.463]",
+        " [ 1.225  1.389]]",
+        "NumPy: the same, as a numpy.ndarray",
+        "PyTorch: the same, as a torch.Tensor",
+        "JAX: the same, as a jax.Array",
+    ]
+
+
+def test_laplacian():
+    need("scipy")
+    assert run(script("laplacian.py", 8)) == [
+        "SciPy: 64 x 64, 288 elements that are not 0",
+        "tshare: 32768 bytes of shared memory hold it densely",
+        "PyTorch: eigenvalues from 0.241230 to 7.758770",
+        "NumPy: all of them are as the formula says, to ten digits",
+    ]
+
+
+def test_cupy_pytorch():
+    example = Example(script("cupy_pytorch.py"))
+    if example.process.wait(TIMEOUT) == 77:
+        lines, errors = example.end(77)
+        assert not lines
+        pytest.skip(errors.strip())
+    assert example.end()[0] == [
+        "CuPy adds 1, PyTorch sees [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]",
+        "PyTorch multiplies by 10, CuPy sees [[10.0, 20.0, 30.0], [40.0, 50.0, 60.0]]",
+        "back in shared memory: [[10.0, 20.0, 30.0], [40.0, 50.0, 60.0]]",
+    ]
+
+
+def test_cupy_pytorch_says_what_it_needs():
+    assert "needs a GPU and CuPy: " in fails(without("cupy", "cupy_pytorch.py"), 77)
+
+
+def test_dlpack():
+    assert run(program("dlpack")) == [
+        "A tensor of a region, for a consumer:",
+        "  a consumer sees 2 x 3, strides 3 and 1: 1 2 3 4 5 6",
+        "  the region holds: 11 12 13 14 15 16",
+        "  a consumer sees 2 x 3, strides 3 and 1: 11 12 13 14 15 16",
+        "A producer's tensor, transposed, into a region:",
+        "  the producer's deleter ran 1 time",
+        "  the region holds: 1 4 2 5 3 6",
+        "The same, which is in a region now, once more:",
+        "  the same memory: nothing was copied",
+    ]
+
+
+def test_exchange():
+    torch = need("torch")
+    (library,) = program("exchange.so")
+    sums = {
+        "torch.Tensor over the same memory": 66,
+        "its second column, strided": 15,
+        "torch.Tensor of float64": 33,
+    }
+    # The table came into PyTorch under this name with DLPack 1.3.
+    known = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
+    assert known == (version(torch) >= (2, 10))
+    assert run(script("exchange.py", library)) == [
+        "tshare.Tensor: the elements add up to 66",
+        *(
+            f"{what}: the elements add up to {total}"
+            if known
+            else f"{what}: this torch has no exchange table"
+            for what, total in sums.items()
+        ),
+        "numpy.ndarray: this numpy has no exchange table",
+        "Tensor: its elements are neither float32 nor float64",
+    ]
+
+
+def test_exchange_says_that_it_was_not_built():
+    need("numpy")
+    command = unused("torch", "exchange.py", "/nonexistent/exchange.so")
+    assert "'make lib' builds it" in fails(command)
+
+
+def test_dataloader():
+    need("torch")
+    assert run(script("dataloader.py")) == [
+        "fork: 2 workers read pixels and labels that add up to (4096, 2016)",
+        "fork: after a change by the parent, the same workers read (12288, -2016)",
+        "spawn: 2 workers read pixels and labels that add up to (4096, 2016)",
+        "spawn: after a change by the parent, the same workers read (12288, -2016)",
+    ]
+
+
+def test_weights(name):
+    torch = need("torch")
+    command = script("weights.py", "--name", name, "--layers", 20, "--workers", 1)
+    if version(torch) < (2, 9):
+        assert "needs PyTorch 2.9" in fails(command)
+        return
+    lines = run(command)
+    assert re.fullmatch(r"one region holds 40 tensors in \d+ bytes", lines[0])
+    assert "of 40 " in lines[1]
+    assert lines[2:] == ["the workers' results are ours: True"]
+
+
+def test_pillow(tmp_path):
+    torch, image = need("torch"), need("PIL.Image")
+    saved = tmp_path / "picture.png"
+    assert run(script("pillow.py", saved)) == [
+        "Pillow: RGB, 64 x 48",
+        "Pillow: the pixel at (0, 0) is (0, 0, 128)",
+        "Pillow: the pixel at (63, 0) is (255, 0, 128)",
+        "Pillow: the pixel at (0, 47) is (0, 255, 128)",
+        "Pillow: the pixel at (63, 47) is (255, 255, 128)",
+        "PyTorch: a tensor has no longer an array interface",
+    ]
+    assert not hasattr(torch.Tensor, "__array_interface__")
+    with image.open(saved) as picture:
+        assert picture.getpixel((63, 47)) == (255, 255, 128)
+
+
+@pytest.mark.parametrize(
+    ("name_of_script", "library"),
+    [
+        ("ten_million.py", "numpy"),
+        ("laplacian.py", "scipy"),
+        ("dataloader.py", "torch"),
+        ("pillow.py", "torch"),
+    ],
+)
+def test_what_is_not_installed_is_named(name_of_script, library):
+    need("numpy")
+    assert re.match(f"ModuleNotFoundError: .*{library}", fails(without(library, name_of_script)))
+
+
+def test_every_example_is_in_the_index():
+    index = (EXAMPLES / "README.rst").read_text()
+    programs = [path.name for path in EXAMPLES.iterdir() if path.suffix in (".c", ".py")]
+    assert [program for program in programs if f"``{program}``" not in index] == []
