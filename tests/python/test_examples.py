@@ -280,6 +280,35 @@ def test_exchange_says_that_it_was_not_built():
     assert "'make lib' builds it" in fails(command)
 
 
+SIDES = {"C": lambda *args: program("frames", *args), "Python": lambda *a: script("frames.py", *a)}
+
+
+@pytest.mark.parametrize("consumer", SIDES)
+@pytest.mark.parametrize("producer", SIDES)
+def test_frames(producer, consumer, name):
+    need("numpy")
+    produce = Example(SIDES[producer]("produce", name, 100))
+    produce.read_until(f"'{name}' has 2 slots")
+    taken = run(SIDES[consumer]("consume", name))
+    assert taken == ["consume: took 100 frames, all of them whole; the producer is gone"]
+    assert produce.end()[0] == ["produce: all 100 frames were taken"]
+
+
+def test_frames_alone(name):
+    need("numpy")
+    assert run(script("frames.py", name)) == [
+        f"produce: '{name}' has 2 slots",
+        "produce: all 1000 frames were taken",
+        "consume: took 1000 frames, all of them whole; the producer is gone",
+    ]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_frames_says_that_nobody_produces(side, name):
+    need("numpy")
+    assert f"produce {name}'?" in fails(SIDES[side]("consume", name))
+
+
 def test_dataloader():
     need("torch")
     assert run(script("dataloader.py")) == [

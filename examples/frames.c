@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A producer and a consumer that don't step on each other: the one writes
+ * frames into two slots in turn, the other reads them, and each sleeps while it
+ * has nothing to do. frames.py does the same, so that either side may be in
+ * either language.
+ *
+ *	frames produce NAME [COUNT] & frames consume NAME
+ *
+ * Each side tells the other how far it is by publishing a region of its own:
+ * NAME, with the slots, has as its generation the number of frames that were
+ * written; that of NAME-taken is the number of those that were read.
+ */
+#include <err.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tshare.h>
+
+#define SLOTS	     2
+#define FRAME_LEN    1024
+#define WAIT_FOREVER (-1)
+#define DONT_SPIN    0
+
+static struct tshare_ctx *ctx;
+
+static void name_of_taken(const char *name, char *buffer, size_t size)
+{
+	if (snprintf(buffer, size, "%s-taken", name) >= (int)size)
+		errx(1, "the name is too long");
+}
+
+/* -EOWNERDEAD when the other side is gone. */
+static int wait_until(struct tshare_region *region, uint64_t generation)
+{
+	uint64_t now;
+	int error = tshare_region_generation(region, &now);
+
+	while (!error && now < generation) {
+		error = tshare_region_wait(region, now, WAIT_FOREVER, DONT_SPIN, &now);
+		if (error == -EINTR)
+			error = 0;
+	}
+	return error;
+}
+
+static int64_t *frame(struct tshare_tensor *slots, uint64_t number)
+{
+	return (int64_t *)tshare_tensor_data(slots) + number % SLOTS * FRAME_LEN;
+}
+
+static void produce(const char *name, uint64_t count)
+{
+	const int64_t shape[] = { SLOTS, FRAME_LEN };
+	struct tshare_region *region, *taken;
+	struct tshare_tensor *slots;
+	char buffer[TSHARE_NAME_MAX + 1];
+
+	/* First the one that a consumer opens last. */
+	name_of_taken(name, buffer, sizeof(buffer));
+	if (tshare_region_create(ctx, buffer, 1, NULL, 0, NULL, &taken) < 0 ||
+	    tshare_tensor_create(ctx, name, TSHARE_INT64, 2, shape, NULL, &slots) < 0)
+		errx(1, "%s", tshare_last_error());
+	region = tshare_tensor_region(slots);
+	printf("produce: '%s' has %d slots\n", name, SLOTS);
+	fflush(stdout);
+
+	for (uint64_t n = 0; n < count; n++) {
+		/* Slots are used again when what was in them is taken. */
+		if (n >= SLOTS && wait_until(taken, n - SLOTS + 1) < 0)
+			errx(1, "%s", tshare_last_error());
+		for (int i = 0; i < FRAME_LEN; i++)
+			frame(slots, n)[i] = (int64_t)n;
+		if (tshare_region_publish(region, NULL) < 0)
+			errx(1, "%s", tshare_last_error());
+	}
+	if (wait_until(taken, count) < 0)
+		errx(1, "%s", tshare_last_error());
+	printf("produce: all %llu frames were taken\n", (unsigned long long)count);
+	tshare_tensor_unref(slots);
+	tshare_region_unref(taken);
+}
+
+static void consume(const char *name)
+{
+	struct tshare_region *region, *taken;
+	struct tshare_tensor *slots;
+	char buffer[TSHARE_NAME_MAX + 1];
+	uint64_t n = 0;
+	int error;
+
+	/* Frames can be read and not damaged; of the other it is the publisher. */
+	name_of_taken(name, buffer, sizeof(buffer));
+	if (tshare_tensor_open(ctx, name, TSHARE_READONLY, &slots) < 0 ||
+	    tshare_region_open(ctx, buffer, 0, &taken) < 0)
+		errx(1, "%s; is there 'frames produce %s'?", tshare_last_error(), name);
+	region = tshare_tensor_region(slots);
+
+	for (; !(error = wait_until(region, n + 1)); n++) {
+		const int64_t *numbers = frame(slots, n);
+
+		for (int i = 0; i < FRAME_LEN; i++)
+			if (numbers[i] != (int64_t)n)
+				errx(1, "frame %llu is damaged", (unsigned long long)n);
+		if (tshare_region_publish(taken, NULL) < 0)
+			errx(1, "%s", tshare_last_error());
+	}
+	if (error != -EOWNERDEAD)
+		errx(1, "%s", tshare_last_error());
+	printf("consume: took %llu frames, all of them whole; the producer is gone\n",
+	       (unsigned long long)n);
+	tshare_tensor_unref(slots);
+	tshare_region_unref(taken);
+}
+
+int main(int argc, char **argv)
+{
+	if (tshare_ctx_new(&ctx) < 0)
+		errx(1, "%s", tshare_last_error());
+	if ((argc == 3 || argc == 4) && !strcmp(argv[1], "produce"))
+		produce(argv[2], argc == 4 ? strtoull(argv[3], NULL, 10) : 1000);
+	else if (argc == 3 && !strcmp(argv[1], "consume"))
+		consume(argv[2]);
+	else
+		errx(2, "usage: frames produce NAME [COUNT] | frames consume NAME");
+	tshare_ctx_unref(ctx);
+	return 0;
+}
