@@ -3,8 +3,9 @@
  * Tensor.__dlpack_c_exchange_api__: DLPack 1.3's table of functions, by which
  * libraries in C pass tensors without a call into Python.
  *
- * Exports made here are recognised when they come back. They own a reference to
- * the library's tensor and no Python object.
+ * Exports made here are recognised when they come back, and others by their
+ * address, if that is in a region. Exports own a reference to the library's
+ * tensor and no Python object.
  */
 #include "ext.h"
 
@@ -127,19 +128,47 @@ static int describe_tensor(void *py_object, DLTensor *out)
 	return 0;
 }
 
+/* The tensor in shared memory that @managed is, whoever exported it; NULL if it is none. */
+static struct tshare_tensor *find_tensor(const DLManagedTensorVersioned *managed)
+{
+	const DLTensor *dl = &managed->dl_tensor;
+	const struct tshare_spec spec = {
+		.dtype = { dl->dtype.code, dl->dtype.bits, dl->dtype.lanes },
+		.ndim = dl->ndim,
+		.shape = dl->shape,
+		.strides = dl->strides,
+	};
+	struct tshare_tensor *handle;
+
+	if (managed->version.major != DLPACK_MAJOR_VERSION)
+		return NULL;
+	if (managed->deleter == delete_export)
+		return tshare_tensor_ref(managed->manager_ctx);
+	if (dl->device.device_type != kDLCPU ||
+	    managed->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ||
+	    tshare_tensor_wrap((const char *)dl->data + dl->byte_offset, &spec,
+			       managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? TSHARE_READONLY : 0,
+			       &handle) < 0)
+		return NULL;
+	return handle;
+}
+
 static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object)
 {
-	PyObject *self = NULL;
+	struct tshare_tensor *handle = find_tensor(managed);
+	PyObject *self;
 
-	if (managed->version.major == DLPACK_MAJOR_VERSION && managed->deleter == delete_export)
-		self = ts_tensor_wrap(tshare_tensor_ref(managed->manager_ctx));
-	else
+	if (!handle) {
 		PyErr_SetString(PyExc_BufferError,
 				"a tensor outside of shared memory has to be copied, by "
 				"tshare.from_dlpack()");
+		return -1;
+	}
+	self = ts_tensor_wrap(handle);
 	if (!self)
 		return -1;
-	managed->deleter(managed);
+	if (managed->deleter)
+		managed->deleter(managed);
 	*out_py_object = self;
 	return 0;
 }

@@ -53,7 +53,8 @@ def _known(name: str) -> np.dtype[Any]:
     scalar = getattr(ml_dtypes, name, None)
     if scalar is None:
         raise TypeError(f"NumPy and ml_dtypes have no {name}")
-    return np.dtype(scalar)
+    dtype: np.dtype[Any] = np.dtype(scalar)
+    return dtype
 
 
 def _view(tensor: Tensor) -> Any:
@@ -83,12 +84,12 @@ def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Any:
 
 
 def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] | None]:
-    """A C-contiguous array of native byte order that is a copy of x.
+    """A C-contiguous array of native byte order that has x's elements.
 
     With it come the type and the shape of its elements, where the array itself
     holds but the bytes.
     """
-    array = np.array(x, order="C")
+    array = np.asarray(x, order="C")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "biufc":

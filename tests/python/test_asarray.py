@@ -8,7 +8,16 @@ import weakref
 import pytest
 
 import tshare
-from support import IS_COPIED, READ_ONLY, Versioned, VersionedDeleter, address, new_capsule
+from support import (
+    IS_COPIED,
+    READ_ONLY,
+    Versioned,
+    VersionedDeleter,
+    address,
+    new_capsule,
+    run,
+    versioned,
+)
 
 FORMATS = {
     "b": "int8", "B": "uint8", "h": "int16", "H": "uint16", "i": "int32", "I": "uint32",
@@ -245,6 +254,25 @@ def test_array_interface_of_a_tensor_is_its_own():
     assert tshare.array_interface(t) == t.__array_interface__
 
 
+def test_nothing_needs_numpy_but_what_only_numpy_understands():
+    code = """
+        import array, sys
+
+        sys.modules["numpy"] = None
+        import tshare
+
+        t = tshare.asarray(array.array("i", [1, 2, 3]))
+        assert tshare.array_interface(t)["shape"] == (3,)
+        assert tshare.from_dlpack(tshare.asarray(memoryview(t)[::2])).shape == (2,)
+        assert tshare.Region.create(None, {"a": t, "b": b"bc"})["b"].shape == (2,)
+        try:
+            tshare.asarray([1, 2])
+        except TypeError as error:
+            print(error)
+    """
+    assert "NumPy, which might make an array of it, is not installed" in run(code)
+
+
 # What is copied, and what is not
 
 
@@ -391,8 +419,6 @@ def test_options_are_create_s(name):
 
 def test_dlpack_of_a_copy_says_nothing_of_copies():
     capsule = tshare.asarray(b"abc").__dlpack__(max_version=(1, 0))
-    from support import versioned
-
     assert not versioned(capsule).flags & IS_COPIED
 
 

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import tshare
-from support import READ_ONLY, DLTensor, Versioned, address, mapped
+from support import READ_ONLY, DLTensor, Versioned, VersionedDeleter, address, mapped
 
 SetError = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 
@@ -105,6 +105,23 @@ def test_own_export_comes_back_as_the_same_memory(tensor):
     back = imported(exported(tensor))
     assert address(back) == address(tensor)
     assert (back.shape, back.dtype) == (tensor.shape, tensor.dtype)
+
+
+def test_tensor_in_shared_memory_is_taken_whoever_exported_it(tensor):
+    deleted = []
+    shape = (ctypes.c_int64 * 1)(3)
+    managed = Versioned(major=1, minor=9, flags=READ_ONLY)
+    managed.deleter = VersionedDeleter(deleted.append)
+    managed.dl_tensor.data = address(tensor)
+    managed.dl_tensor.byte_offset = 6
+    managed.dl_tensor.device.device_type = 1
+    managed.dl_tensor.ndim = 1
+    managed.dl_tensor.dtype.bits, managed.dl_tensor.dtype.lanes = 16, 1
+    managed.dl_tensor.shape = shape
+    back = imported(ctypes.pointer(managed))
+    assert address(back) == address(tensor) + 6
+    assert (back.shape, back.dtype, back.readonly) == ((3,), "int16", True)
+    assert len(deleted) == 1
 
 
 def test_foreign_tensor_is_refused_and_stays_the_caller_s():

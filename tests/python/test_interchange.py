@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 import tshare
-from support import address, need, version
+from support import address, need, run, version
 
 np = need("numpy")
 
@@ -302,6 +302,25 @@ def test_interface_goes_when_asked():
     module.disable_array_interface()
     assert hasattr(torch().Tensor, "__array_interface__") == before
     module.disable_array_interface()
+
+
+@pytest.mark.imports_torch
+def test_torch_s_tensors_have_an_interface_without_numpy():
+    torch()
+    code = """
+        import sys, warnings
+
+        warnings.simplefilter("ignore")
+        sys.modules["numpy"] = None
+        import torch
+        import tshare
+
+        x = torch.arange(6.0).reshape(2, 3)
+        interface = tshare.array_interface(x)
+        assert interface["data"] == (x.data_ptr(), False)
+        print(interface["shape"], tshare.asarray(x).shape)
+    """
+    assert run(code) == "(2, 3) (2, 3)"
 
 
 # JAX
