@@ -28,6 +28,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,7 @@ struct shm_session {
 	uint32_t huge_page_size;
 	pthread_mutex_t lock; /* of @names */
 	TAILQ_HEAD(shm_name_list, shm_name) names;
+	atomic_bool swept;
 };
 
 static void file_name(char file[FILE_NAME_LEN], const char *name)
@@ -334,6 +336,32 @@ static enum name_state reap(int dir, const char *file)
 		state = remove_unlocked(dir, file, fd);
 	close(fd);
 	return state;
+}
+
+/*
+ * Removes what dead makers have left, which keeps its memory until somebody asks
+ * for the name, and returns how many those were.
+ */
+static unsigned int sweep(int dir)
+{
+	unsigned int removed = 0;
+	struct dirent *entry;
+	DIR *stream;
+	int fd;
+
+	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while ((entry = readdir(stream)))
+		if (!strncmp(entry->d_name, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) &&
+		    reap(dir, entry->d_name) == NAME_GONE)
+			removed++;
+	closedir(stream);
+	return removed;
 }
 
 /* Lets go of a name whose file it may still be. */
@@ -798,6 +826,15 @@ static int create_named(struct shm_session *session, const struct backend_reques
 	return ret;
 }
 
+static int create_file(struct shm_session *session, const struct backend_request *request,
+		       const struct shm_header *header)
+{
+	if (request->size > memory_available())
+		return fail_no_room(request);
+	return *request->name ? create_named(session, request, header) :
+				create_unnamed(request, header);
+}
+
 static int shm_create(void *opened, const struct backend_request *request,
 		      struct backend_region *region)
 {
@@ -808,13 +845,14 @@ static int shm_create(void *opened, const struct backend_request *request,
 	err = refuse_unsupported(request);
 	if (err)
 		return err;
-	if (request->size > memory_available())
-		return fail_no_room(request);
+	if (!atomic_exchange(&session->swept, true))
+		sweep(session->dir);
 	err = make_header(session, request, &header);
 	if (err)
 		return err;
-	fd = *request->name ? create_named(session, request, &header) :
-			      create_unnamed(request, &header);
+	fd = create_file(session, request, &header);
+	if (fd == -ENOMEM && sweep(session->dir))
+		fd = create_file(session, request, &header);
 	if (fd < 0)
 		return fd;
 	region->fd = fd;

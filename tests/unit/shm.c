@@ -342,6 +342,30 @@ TEST(list_removes_what_the_dead_have_left)
 	CHECK(!has_file(name));
 }
 
+TEST(the_first_create_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-swept", persists[] = "persists";
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *living, *region;
+
+	options.flags = TSHARE_PERSIST;
+	living = new_region("lives");
+	leave_dead(name);
+	CHECK(!tshare_region_create(ctx, persists, 1, NULL, 0, &options, &region));
+	tshare_region_unref(region);
+	CHECK(has_file(name));
+	close_context();
+	open_context();
+	CHECK(has_file(name));
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &region));
+	tshare_region_unref(region);
+	CHECK(!has_file(name));
+	CHECK(has_file(persists));
+	CHECK(has_file("lives"));
+	CHECK(!tshare_unlink(ctx, persists));
+	tshare_region_unref(living);
+}
+
 TEST(open_removes_what_the_dead_have_left)
 {
 	char name[] = "dead-opened";
