@@ -127,6 +127,48 @@ PyObject *ts_raw_interface(PyObject *module, PyObject *tensor)
 	return interface(tensor, format, &spec);
 }
 
+/* What hasattr() and NumPy understand: there is no such attribute. */
+static void become_attribute_error(void)
+{
+	PyObject *type, *value, *traceback, *text;
+
+	if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
+	    !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+	    !PyErr_ExceptionMatches(PyExc_RuntimeError))
+		return;
+	PyErr_Fetch(&type, &value, &traceback);
+	text = PyObject_Str(value ? value : type);
+	if (text)
+		PyErr_Format(PyExc_AttributeError, "__array_interface__: %U", text);
+	Py_XDECREF(text);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+}
+
+PyObject *ts_array_interface_of(PyObject *module, PyObject *x)
+{
+	const struct ts_format *format;
+	struct ts_source source;
+	PyObject *result;
+
+	(void)module;
+	if (PyObject_TypeCheck(x, ts_tensor_type))
+		return ts_tensor_array_interface(x, NULL);
+	if (ts_source_dlpack(x, TS_IN_PLACE, &source) < 0) {
+		become_attribute_error();
+		return NULL;
+	}
+	format = ts_format(source.spec.dtype);
+	if (!format)
+		result = ts_no_typestr(source.spec.dtype);
+	else
+		result = ts_build_interface(format, &source.spec, source.data, source.readonly,
+					    ts_source_is_contiguous(&source));
+	ts_source_close(&source);
+	return result;
+}
+
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			  PyObject *kwnames)
 {

@@ -174,8 +174,6 @@ enum ts_source_use {
 	TS_IN_PLACE,	  /* a copy won't do */
 };
 
-enum ts_copy { TS_COPY_IF_NEEDED, TS_COPY_ALWAYS, TS_COPY_NEVER };
-
 /* By DLPack alone, or by whatever @x offers. 0, or -1 with an error set and nothing held. */
 int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source);
 int ts_source_open(PyObject *x, struct ts_source *source);
@@ -183,9 +181,8 @@ int ts_source_open(PyObject *x, struct ts_source *source);
 void ts_source_close(struct ts_source *source);
 /* Whether its elements can be copied: 0, or -1 with an error set. */
 int ts_source_check_copy(const struct ts_source *source);
-/* A Tensor: the source's own memory where that is in a region, else a new region's. */
-PyObject *ts_source_take(struct ts_source *source, PyObject *name,
-			 const struct tshare_options *options, enum ts_copy copy);
+/* Whether its elements lie in C order without gaps. */
+bool ts_source_is_contiguous(const struct ts_source *source);
 
 /* Protocols of a tensor, generations of a region, and what the module offers */
 

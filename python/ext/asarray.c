@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+/* tshare.asarray() and from_dlpack(): other libraries' tensors in shared memory. */
+#include "ext.h"
+
+#include <string.h>
+
+enum copy { COPY_IF_NEEDED, COPY_ALWAYS, COPY_NEVER };
+
+/* The tensor that the source is already, if @name (or any, if NULL) is its region's. */
+static struct tshare_tensor *wrap(const struct ts_source *source, const char *name)
+{
+	struct tshare_tensor *handle;
+
+	if (source->converted ||
+	    tshare_tensor_wrap(source->data, &source->spec, source->readonly ? TSHARE_READONLY : 0,
+			       &handle) < 0)
+		return NULL;
+	if (!name || !strcmp(name, tshare_region_name(tshare_tensor_region(handle))))
+		return handle;
+	return tshare_tensor_unref(handle);
+}
+
+/* A Tensor: the source's own memory where that is in a region, else a new region's. */
+static PyObject *take(const struct ts_source *source, PyObject *name_arg,
+		      const struct tshare_options *options, enum copy copy)
+{
+	PyThreadState *state;
+	struct tshare_tensor *handle = NULL;
+	PyObject *keep = NULL, *self = NULL;
+	const char *name = NULL;
+	struct tshare_ctx *ctx;
+	int err;
+
+	if (!ts_none(name_arg)) {
+		name = ts_name_arg(name_arg, "name", &keep);
+		if (!name)
+			return NULL;
+	}
+	if (copy != COPY_ALWAYS)
+		handle = wrap(source, name);
+	if (handle) {
+		self = ts_tensor_wrap(handle);
+	} else if (copy == COPY_NEVER) {
+		PyErr_SetString(PyExc_BufferError,
+				name ? "copy: a tensor that isn't in that region has to be copied" :
+				       "copy: a tensor outside of shared memory has to be copied");
+	} else if (!ts_source_check_copy(source)) {
+		ctx = ts_session();
+		if (ctx) {
+			state = PyEval_SaveThread();
+			err = tshare_tensor_copy(ctx, name, source->data, &source->spec, options,
+						 &handle);
+			PyEval_RestoreThread(state);
+			self = err < 0 ? ts_raise(err, name ? name_arg : NULL) :
+					 ts_tensor_wrap(handle);
+		}
+	}
+	Py_XDECREF(keep);
+	return self;
+}
+
+static int copy_arg(PyObject *obj, enum copy *copy)
+{
+	bool always;
+
+	*copy = COPY_IF_NEEDED;
+	if (ts_none(obj))
+		return 0;
+	if (ts_bool_arg(obj, &always) < 0)
+		return -1;
+	*copy = always ? COPY_ALWAYS : COPY_NEVER;
+	return 0;
+}
+
+/* @x itself, if it is a Tensor and in the region of that name; else NULL, maybe with an error set. */
+static PyObject *as_it_is(PyObject *x, PyObject *name)
+{
+	struct tshare_tensor *handle;
+	PyObject *own;
+	int same;
+
+	if (!PyObject_TypeCheck(x, ts_tensor_type))
+		return NULL;
+	handle = ts_tensor_handle(x);
+	if (!handle)
+		return NULL;
+	if (!ts_none(name)) {
+		own = ts_text(tshare_region_name(tshare_tensor_region(handle)));
+		same = own ? PyObject_RichCompareBool(own, name, Py_EQ) : -1;
+		Py_XDECREF(own);
+		if (same <= 0)
+			return NULL;
+	}
+	Py_INCREF(x);
+	return x;
+}
+
+static PyObject *need_x(const char *function)
+{
+	PyErr_Format(PyExc_TypeError, "%s() needs the argument 'x'", function);
+	return NULL;
+}
+
+/* Only the CPU can be asked for: None, "cpu" or (kDLCPU, 0). */
+static int device_arg(PyObject *device)
+{
+	long type, id;
+
+	if (ts_none(device) ||
+	    (PyUnicode_Check(device) && !PyUnicode_CompareWithASCIIString(device, "cpu")))
+		return 0;
+	if (PyTuple_Check(device) && PyArg_ParseTuple(device, "ll", &type, &id) && type == kDLCPU &&
+	    !id)
+		return 0;
+	if (!PyErr_Occurred())
+		PyErr_Format(PyExc_ValueError, "device: %R is not the CPU", device);
+	return -1;
+}
+
+PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames)
+{
+	static const char *const names[] = { "x", "device", "copy" };
+	struct ts_source source;
+	PyObject *given[3], *result;
+	enum copy copy;
+
+	(void)module;
+	if (ts_parse("from_dlpack", args, nargs, kwnames, names, 1, 3, given) < 0)
+		return NULL;
+	if (!given[0])
+		return need_x("from_dlpack");
+	if (device_arg(given[1]) < 0 || copy_arg(given[2], &copy) < 0)
+		return NULL;
+	if (copy != COPY_ALWAYS) {
+		result = as_it_is(given[0], NULL);
+		if (result || PyErr_Occurred())
+			return result;
+	}
+	if (ts_source_dlpack(given[0], ts_none(given[1]) ? TS_FROM_CPU : TS_FROM_ANYWHERE,
+			     &source) < 0)
+		return NULL;
+	result = take(&source, NULL, NULL, copy);
+	ts_source_close(&source);
+	return result;
+}
+
+PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+	static const char *const names[] = { "x", "name", "copy", TS_OPTION_NAMES };
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	PyObject *given[3 + TS_OPTION_COUNT], *result;
+	struct ts_source source;
+	enum copy copy;
+
+	(void)module;
+	if (ts_parse("asarray", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0)
+		return NULL;
+	if (!given[0])
+		return need_x("asarray");
+	if (copy_arg(given[2], &copy) < 0 || ts_options_arg(given + 3, &options) < 0)
+		return NULL;
+	if (copy != COPY_ALWAYS) {
+		result = as_it_is(given[0], given[1]);
+		if (result || PyErr_Occurred())
+			return result;
+	}
+	if (ts_source_open(given[0], &source) < 0)
+		return NULL;
+	result = take(&source, given[1], &options, copy);
+	ts_source_close(&source);
+	return result;
+}
