@@ -15,6 +15,7 @@ import tshare
 
 SHAPE = (1024, 1024)
 NAME = "bench-attach-py"
+MANY = 1000
 
 
 def pair(row, other, ours, theirs, rounds, aim, release=None):
@@ -31,6 +32,48 @@ def pair(row, other, ours, theirs, rounds, aim, release=None):
                 taken.append(elapsed)
     a, b = map(statistics.median, times)
     print(f"{row}\t{other}\t{a:.9f}\t{b:.9f}\t{a / b:.3f}\t{aim or '-'}", flush=True)
+
+
+def many(backend):
+    """A region of many tensors against as many of anything else, and against one of one."""
+    one = tshare.Region.create(f"{NAME}-one", {"t0": (16, "float32")})
+    region = tshare.Region.create(f"{NAME}-many", {f"t{i}": (16, "float32") for i in range(MANY)})
+    memories = [shared_memory.SharedMemory(create=True, size=64) for _ in range(MANY)]
+
+    def open_region():
+        return [np.asarray(t) for t in tshare.Region.open(region.name).values()]
+
+    def open_shared_memory():
+        opened = [shared_memory.SharedMemory(memory.name) for memory in memories]
+        return opened, [np.ndarray(16, "float32", buffer=m.buf) for m in opened]
+
+    def release(got):
+        if isinstance(got, tuple):
+            opened, arrays = got
+            arrays.clear()
+            for memory in opened:
+                memory.close()
+
+    pair(
+        f"Python: {MANY} tensors as arrays ({backend})",
+        f"{MANY} SharedMemory + np.ndarray",
+        open_region,
+        open_shared_memory,
+        20,
+        None,
+        release,
+    )
+    pair(
+        f"Python: open a region of {MANY} tensors ({backend})",
+        "a region of one tensor",
+        lambda: tshare.Region.open(region.name),
+        lambda: tshare.Region.open(one.name),
+        200,
+        None,
+    )
+    for memory in memories:
+        memory.close()
+        memory.unlink()
 
 
 def main():
@@ -85,6 +128,7 @@ def main():
     )
     memory.close()
     memory.unlink()
+    many(backend)
 
 
 if __name__ == "__main__":
