@@ -6,11 +6,13 @@ import re
 import subprocess
 import sys
 import time
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 import pytest
 
 import tshare
+import warm
 from support import need, version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +21,14 @@ BUILT = ROOT / "build/c/examples"
 
 # In a virtual machine PyTorch alone takes half a minute to import.
 TIMEOUT = 600
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helpers():
+    if warm.ASKED_FOR:
+        # Started once, and cost descriptors.
+        resource_tracker.ensure_running()
+        forkserver.ensure_running()
 
 
 def script(name, *args):
@@ -62,6 +72,9 @@ class Example:
     """A program that was started, in a session of its own to know its children by."""
 
     def __init__(self, command):
+        if warm.ASKED_FOR and command[1:] and command[1].endswith(".py"):
+            self.process = warm.Script(command[1:])
+            return
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
