@@ -116,8 +116,11 @@ static int from_dltensor(struct tshare_ctx *ctx, const char *name, const DLTenso
 		return tshare_fail(-EOPNOTSUPP, "managed: device (%d, %d) is not the CPU",
 				   dl->device.device_type, dl->device.device_id);
 	}
-	if (!name && !options && !tshare_tensor_wrap(data, &spec, flags, tensor))
-		return 0;
+	if (!name && !options) {
+		if (!tshare_tensor_wrap(data, &spec, flags, tensor))
+			return 0;
+		tshare_error_clear();
+	}
 	return tshare_tensor_copy(ctx, name, data, &spec, options, tensor);
 }
 

@@ -18,6 +18,23 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of @mappings */
 static void *mappings;
 
+/* A child must find neither a lock that no thread of its own holds, nor half a tree. */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct tshare_region *left = a, *right = b;
@@ -30,8 +47,10 @@ static int compare(const void *a, const void *b)
 
 int tshare_mappings_add(struct tshare_region *region)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	void *node;
 
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
 	node = tsearch(region, &mappings, compare);
 	pthread_mutex_unlock(&lock);

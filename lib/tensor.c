@@ -313,6 +313,11 @@ static const int64_t *or_contiguous(const int64_t *strides, const struct tshare_
 	return buffer;
 }
 
+static int fail_packed(void)
+{
+	return tshare_fail(-EINVAL, "strides: packed elements can't be copied one by one");
+}
+
 /* Copies between a tensor and memory with strides, or NULL for C-contiguous. */
 static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_strides,
 		const void *from, const int64_t *from_strides)
@@ -331,7 +336,7 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 		 is_contiguous(desc->ndim, tensor->shape, from_strides))
 		memcpy(to, from, tshare_tensor_nbytes(tensor));
 	else
-		return tshare_fail(-EINVAL, "strides: packed elements can't be copied one by one");
+		return fail_packed();
 	return 0;
 }
 
@@ -349,6 +354,26 @@ int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const in
 	return copy(tensor, tshare_tensor_data(tensor), tensor->strides, data, strides);
 }
 
+/* What of a tensor elsewhere would only be found out when it is copied. */
+static int check_copy(const struct tshare_spec *spec, const void *data)
+{
+	uint32_t bits = (uint32_t)spec->dtype.bits * spec->dtype.lanes;
+	bool empty = false;
+	int32_t i;
+
+	if (spec->ndim < 0 || spec->ndim > TSHARE_NDIM_LIMIT || (spec->ndim && !spec->shape))
+		return 0; /* which the creation refuses */
+	for (i = 0; i < spec->ndim; i++)
+		empty |= !spec->shape[i];
+	if (empty)
+		return 0;
+	if (!data)
+		return tshare_fail(-EINVAL, "data: is NULL");
+	if (bits % 8 && spec->strides && !is_contiguous(spec->ndim, spec->shape, spec->strides))
+		return fail_packed();
+	return 0;
+}
+
 TSHARE_EXPORT
 int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *data,
 		       const struct tshare_spec *spec, const struct tshare_options *options,
@@ -359,7 +384,11 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 
 	if (!spec)
 		return tshare_fail(-EINVAL, "spec: is NULL");
-	err = tshare_tensor_create(ctx, name, spec->dtype, spec->ndim, spec->shape, options, &new);
+	/* Before anybody can open the name. */
+	err = check_copy(spec, data);
+	if (!err)
+		err = tshare_tensor_create(ctx, name, spec->dtype, spec->ndim, spec->shape, options,
+					   &new);
 	if (err)
 		return err;
 	err = tshare_tensor_write(new, data, spec->strides);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* Views, copies, and tensors of other libraries, on whichever backend. */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <tshare-dlpack.h>
 
@@ -159,6 +162,39 @@ TEST(wrap_tells_many_regions_apart)
 	}
 }
 
+static atomic_bool enough;
+
+static void *come_and_go(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&enough))
+		tshare_tensor_unref(counting());
+	return NULL;
+}
+
+static int map_in_child(void *unused)
+{
+	(void)unused;
+	alarm(60);
+	tshare_tensor_unref(counting());
+	return 0;
+}
+
+TEST(fork_leaves_the_child_what_other_threads_were_at)
+{
+	pthread_t threads[2];
+	int i;
+
+	atomic_store(&enough, false);
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, come_and_go, NULL));
+	for (i = 0; i < 300; i++)
+		CHECK(!in_child(map_in_child, NULL));
+	atomic_store(&enough, true);
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+}
+
 /* Copies */
 
 TEST(copy_is_contiguous_whatever_the_strides)
@@ -220,6 +256,15 @@ TEST(copy_of_an_empty_tensor_reads_nothing)
 	spec = spec_of(TSHARE_DTYPE(17, 4), 2, shape, NULL);
 	CHECK(!tshare_tensor_copy(ctx, NULL, NULL, &spec, NULL, &copy));
 	tshare_tensor_unref(copy);
+}
+
+TEST(copy_of_elements_needs_data)
+{
+	struct tshare_spec spec = spec_of(TSHARE_FLOAT64, 0, NULL, NULL);
+	struct tshare_tensor *copy;
+
+	CHECK(tshare_tensor_copy(ctx, NULL, NULL, &spec, NULL, &copy) == -EINVAL);
+	CHECK(error_says("data"));
 }
 
 TEST(copy_of_a_scalar_is_one_element)
