@@ -6,6 +6,15 @@
 
 enum copy { COPY_IF_NEEDED, COPY_ALWAYS, COPY_NEVER };
 
+/* Whether who opens that name gets this tensor's region, as a tensor: names come and go. */
+static bool is_called(struct tshare_tensor *handle, const char *name)
+{
+	struct tshare_region_info info;
+
+	return !tshare_region_get_info(tshare_tensor_region(handle), &info) &&
+	       !strcmp(info.name, name) && info.tensor_count == 1;
+}
+
 /* The tensor that the source is already, if @name (or any, if NULL) is its region's. */
 static struct tshare_tensor *wrap(const struct ts_source *source, const char *name)
 {
@@ -15,7 +24,7 @@ static struct tshare_tensor *wrap(const struct ts_source *source, const char *na
 	    tshare_tensor_wrap(source->data, &source->spec, source->readonly ? TSHARE_READONLY : 0,
 			       &handle) < 0)
 		return NULL;
-	if (!name || !strcmp(name, tshare_region_name(tshare_tensor_region(handle))))
+	if (!name || is_called(handle, name))
 		return handle;
 	return tshare_tensor_unref(handle);
 }
@@ -73,22 +82,25 @@ static int copy_arg(PyObject *obj, enum copy *copy)
 }
 
 /* @x itself, if it is a Tensor and in the region of that name; else NULL, maybe with an error set. */
-static PyObject *as_it_is(PyObject *x, PyObject *name)
+static PyObject *as_it_is(PyObject *x, PyObject *name_arg)
 {
 	struct tshare_tensor *handle;
-	PyObject *own;
-	int same;
+	const char *name;
+	PyObject *keep;
+	bool same;
 
 	if (!PyObject_TypeCheck(x, ts_tensor_type))
 		return NULL;
 	handle = ts_tensor_handle(x);
 	if (!handle)
 		return NULL;
-	if (!ts_none(name)) {
-		own = ts_text(tshare_region_name(tshare_tensor_region(handle)));
-		same = own ? PyObject_RichCompareBool(own, name, Py_EQ) : -1;
-		Py_XDECREF(own);
-		if (same <= 0)
+	if (!ts_none(name_arg)) {
+		name = ts_name_arg(name_arg, "name", &keep);
+		if (!name)
+			return NULL;
+		same = is_called(handle, name);
+		Py_XDECREF(keep);
+		if (!same)
 			return NULL;
 	}
 	Py_INCREF(x);

@@ -63,7 +63,7 @@ int ts_typestr(const char *name, struct tshare_dtype *dtype)
 	const char *type = name + (*name && strchr("<>=|", *name) != NULL);
 	size_t i;
 
-	if (*name == TS_FOREIGN_ORDER && strcmp(type + 1, "1"))
+	if (*name == TS_FOREIGN_ORDER && *type && strcmp(type + 1, "1"))
 		return -1;
 	for (i = 0; *type && i < FORMAT_COUNT; i++)
 		if (!strcmp(formats[i].typestr + 1, type)) {

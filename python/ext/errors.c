@@ -43,6 +43,11 @@ void ts_raise_within(const char *format, PyObject *what)
 	PyObject *type, *value, *traceback, *prefix, *text;
 
 	PyErr_Fetch(&type, &value, &traceback);
+	/* Others may carry more than a text, or be none of this call's. */
+	if (type != PyExc_BufferError && type != PyExc_TypeError && type != PyExc_ValueError) {
+		PyErr_Restore(type, value, traceback);
+		return;
+	}
 	prefix = PyUnicode_FromFormat(format, what);
 	text = prefix ? PyObject_Str(value ? value : type) : NULL;
 	if (text)

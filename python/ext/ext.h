@@ -80,7 +80,7 @@ PyObject *ts_tensor_shape(PyObject *self);
  * Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
-/* Puts a text, made with @what, in front of that of the exception that is set. */
+/* Puts a text, made with @what, in front of that of a plain exception that is set. */
 void ts_raise_within(const char *format, PyObject *what);
 /* Text of the library, in which names may be any bytes: UTF-8 with surrogateescape. */
 PyObject *ts_text(const char *text);

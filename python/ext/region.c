@@ -105,10 +105,15 @@ static int draft_copy(PyObject *name, PyObject *what, struct draft *draft, struc
 /* @item: (name, what), and what is (shape, dtype[, strides[, offset]]) or an array */
 static int parse_spec(PyObject *item, struct draft *draft, struct tshare_spec *spec)
 {
-	PyObject *what = PyTuple_GetItem(item, 1);
+	PyObject *what;
 	Py_ssize_t count;
 	int64_t offset;
 
+	if (!PyTuple_Check(item) || PyTuple_Size(item) != 2) {
+		PyErr_Format(PyExc_TypeError, "tensors: its items() must be pairs, not %R", item);
+		return -1;
+	}
+	what = PyTuple_GetItem(item, 1);
 	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &draft->keep);
 	if (!spec->name)
 		return -1;
@@ -628,9 +633,10 @@ static PyMethodDef region_methods[] = {
 	{ "create", TS_FASTCALL(region_create), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
 	  "create(name=None, tensors=None, *, size=None, mode=0o600, persist=False, node=None, "
 	  "dma32=False, contiguous=False)\n--\n\n"
-	  "Make a region of tensors, zeroed.\n\n"
+	  "Make a region of tensors.\n\n"
 	  "tensors maps each name to (shape, dtype, strides=None, offset=None), the last two in\n"
-	  "bytes. By default tensors follow one another and the region is as large as they need." },
+	  "bytes, of a tensor of zeros, or to an array that is copied. By default tensors follow\n"
+	  "one another and the region is as large as they need." },
 	{ "open", TS_FASTCALL(region_open), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
 	  "open(name, *, readonly=False)\n--\n\nThe region of that name." },
 	{ "from_fd", TS_FASTCALL(region_from_fd), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,

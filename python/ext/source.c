@@ -41,6 +41,55 @@ static int check_ndim(long ndim)
 	return -1;
 }
 
+static int too_large(void)
+{
+	PyErr_SetString(PyExc_BufferError, "x: has more elements than can be counted");
+	return -1;
+}
+
+/*
+ * Whether its elements can be where it says: none if it is empty, else somewhere,
+ * and, if that is known to be @start and @size, inside.
+ */
+static int check_extent(const struct ts_source *source, const char *start, Py_ssize_t size)
+{
+	int64_t bits = (int64_t)source->spec.dtype.bits * source->spec.dtype.lanes;
+	int64_t count = 1, below = 0, above = 1, span, shift = 0;
+	int32_t i;
+
+	for (i = 0; i < source->spec.ndim; i++)
+		if (source->shape[i] < 0) {
+			PyErr_SetString(PyExc_BufferError, "x: its shape is negative");
+			return -1;
+		}
+	for (i = 0; i < source->spec.ndim; i++)
+		if (!source->shape[i])
+			return 0;
+	for (i = 0; i < source->spec.ndim; i++)
+		if (__builtin_mul_overflow(count, source->shape[i], &count) ||
+		    __builtin_mul_overflow(source->shape[i] - 1,
+					   source->shape[i] > 1 ? source->strides[i] : 0, &span) ||
+		    __builtin_add_overflow(span < 0 ? below : above, span,
+					   span < 0 ? &below : &above))
+			return too_large();
+	if (__builtin_mul_overflow(count, bits, &count) ||
+	    __builtin_mul_overflow(below, bits, &below) ||
+	    __builtin_mul_overflow(above, bits, &above))
+		return too_large();
+	if (!source->data) {
+		PyErr_SetString(PyExc_BufferError, "x: has elements, but no memory");
+		return -1;
+	}
+	if (!start)
+		return 0;
+	shift = (const char *)source->data - start;
+	if (shift + below / 8 < 0 || above / 8 > size - shift) {
+		PyErr_SetString(PyExc_BufferError, "x: its elements are not inside its buffer");
+		return -1;
+	}
+	return 0;
+}
+
 static void c_strides(struct ts_source *source)
 {
 	int64_t step = 1;
@@ -57,8 +106,9 @@ static void c_strides(struct ts_source *source)
  * From strides in bytes, as all protocols but DLPack have them. Where there is
  * no second index they may be anything.
  */
-static int take_byte_strides(struct ts_source *source, Py_ssize_t itemsize)
+static int take_byte_strides(struct ts_source *source)
 {
+	Py_ssize_t itemsize = ts_itemsize(source->spec.dtype);
 	bool empty = false;
 	int32_t i;
 
@@ -96,21 +146,29 @@ static int take_dltensor(struct ts_source *source, const DLTensor *tensor)
 	}
 	if (check_ndim(tensor->ndim) < 0)
 		return -1;
+	if (tensor->ndim && !tensor->shape) {
+		PyErr_SetString(PyExc_BufferError, "x: has dimensions, but no shape");
+		return -1;
+	}
+	if (!tensor->dtype.bits || !tensor->dtype.lanes) {
+		PyErr_SetString(PyExc_BufferError, "x: its elements have no bits");
+		return -1;
+	}
 	source->spec.dtype = (struct tshare_dtype){ tensor->dtype.code, tensor->dtype.bits,
 						    tensor->dtype.lanes };
 	source->spec.ndim = tensor->ndim;
 	source->data = (const char *)tensor->data + tensor->byte_offset;
 	for (i = 0; i < tensor->ndim; i++)
 		source->shape[i] = tensor->shape[i];
-	if (tensor->strides)
+	if (tensor->ndim && tensor->strides)
 		memcpy(source->strides, tensor->strides, tensor->ndim * sizeof(int64_t));
 	else
 		c_strides(source);
-	return 0;
+	return check_extent(source, NULL, 0);
 }
 
 /* From here on the source answers for what the capsule holds. */
-static int take_capsule(struct ts_source *source, PyObject *capsule)
+static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObject *capsule)
 {
 	DLManagedTensorVersioned *versioned;
 
@@ -127,6 +185,11 @@ static int take_capsule(struct ts_source *source, PyObject *capsule)
 		}
 		if (versioned->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) {
 			PyErr_SetString(PyExc_BufferError, "x: its elements are padded to bytes");
+			return -1;
+		}
+		if (use == TS_IN_PLACE && versioned->flags & DLPACK_FLAG_BITMASK_IS_COPIED) {
+			PyErr_SetString(PyExc_BufferError,
+					"x: gives a copy, and not its own memory");
 			return -1;
 		}
 		source->readonly = versioned->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
@@ -212,7 +275,7 @@ int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *sour
 	capsule = get_capsule(x, use == TS_IN_PLACE);
 	if (!capsule)
 		return -1;
-	err = take_capsule(source, capsule);
+	err = take_capsule(source, use, capsule);
 	Py_DECREF(capsule);
 	if (err)
 		ts_source_close(source);
@@ -221,33 +284,46 @@ int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *sour
 
 /* The buffer protocol */
 
-/* Bit sizes are the item's: what "l" means depends on the prefix. */
+/*
+ * Of a format of one character. Its size is the item's: "l" has four bytes or
+ * eight, not always as its prefix says. Nothing else may differ, since ctypes
+ * calls unions of any size "B".
+ */
 static int format_dtype(const char *format, Py_ssize_t itemsize, struct tshare_dtype *dtype)
 {
 	static const struct {
-		const char *formats;
+		char format;
 		uint8_t code;
+		uint8_t sizes; /* or-ed */
 	} kinds[] = {
-		{ "bhilqn", kDLInt }, { "BHILQN", kDLUInt }, { "efd", kDLFloat }, { "?", kDLBool }
+		{ '?', kDLBool, 1 },  { 'b', kDLInt, 1 },     { 'B', kDLUInt, 1 },
+		{ 'h', kDLInt, 2 },   { 'H', kDLUInt, 2 },    { 'i', kDLInt, 4 },
+		{ 'I', kDLUInt, 4 },  { 'l', kDLInt, 4 | 8 }, { 'L', kDLUInt, 4 | 8 },
+		{ 'q', kDLInt, 8 },   { 'Q', kDLUInt, 8 },    { 'n', kDLInt, 8 },
+		{ 'N', kDLUInt, 8 },  { 'e', kDLFloat, 2 },   { 'f', kDLFloat, 4 },
+		{ 'd', kDLFloat, 8 }, { 'f', kDLComplex, 8 }, { 'd', kDLComplex, 16 },
 	};
+	bool foreign, complex;
 	size_t i;
 
 	if (!format)
 		format = "B";
-	if (*format == TS_FOREIGN_ORDER && itemsize > 1)
+	foreign = *format == TS_FOREIGN_ORDER || (*format == '!' && TS_FOREIGN_ORDER == '>');
+	if (foreign && itemsize > 1)
 		return -1;
 	if (*format && strchr("@=<>!|", *format))
 		format++;
-	*dtype = (struct tshare_dtype){ 0, 8 * itemsize, 1 };
-	if (format[0] == 'Z' && (format[1] == 'f' || format[1] == 'd') && !format[2]) {
-		dtype->code = kDLComplex;
-		return 0;
-	}
-	if (!format[0] || format[1])
+	complex = *format == 'Z';
+	if (complex)
+		format++;
+	if (!*format || format[1])
 		return -1;
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strchr(kinds[i].formats, format[0])) {
-			dtype->code = kinds[i].code;
+		if (kinds[i].format == *format && (kinds[i].code == kDLComplex) == complex &&
+		    (itemsize == 1 || itemsize == 2 || itemsize == 4 || itemsize == 8 ||
+		     itemsize == 16) &&
+		    kinds[i].sizes & itemsize) {
+			*dtype = (struct tshare_dtype){ kinds[i].code, 8 * itemsize, 1 };
 			return 0;
 		}
 	return -1;
@@ -276,11 +352,13 @@ static int open_buffer(PyObject *x, struct ts_source *source)
 	/* ctypes has none, even for those who ask. */
 	if (!view->strides) {
 		c_strides(source);
-		return 0;
+	} else {
+		for (i = 0; i < view->ndim; i++)
+			source->strides[i] = view->strides[i];
+		if (take_byte_strides(source) < 0)
+			goto err;
 	}
-	for (i = 0; i < view->ndim; i++)
-		source->strides[i] = view->strides[i];
-	if (!take_byte_strides(source, view->itemsize))
+	if (!check_extent(source, NULL, 0))
 		return 0;
 err:
 	ts_source_close(source);
@@ -310,7 +388,8 @@ static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *
 	type = PyObject_GetAttrString(x, "dtype");
 	err = type ? ts_dtype_arg(type, dtype) : -1;
 	Py_XDECREF(type);
-	if (!err && (*text == TS_FOREIGN_ORDER || ts_itemsize(*dtype) != atoi(text + 2)))
+	if (!err && (*text == TS_FOREIGN_ORDER || !ts_itemsize(*dtype) ||
+		     ts_itemsize(*dtype) != atoi(text + 2)))
 		err = -1;
 	if (err) {
 		PyErr_Clear();
@@ -358,24 +437,24 @@ static int interface_data(PyObject *x, PyObject *data, PyObject *offset, struct 
 		shift = PyLong_AsLongLong(offset);
 	if (shift == -1 && PyErr_Occurred())
 		return -1;
+	if (shift < 0 || shift > source->view.len) {
+		PyErr_SetString(PyExc_BufferError,
+				"x: the offset of its interface is not in its data");
+		return -1;
+	}
 	source->data = (const char *)source->view.buf + shift;
 	source->readonly = source->view.readonly;
 	return 0;
 }
 
-/* Nothing else is to be tried: NumPy would overlook it. */
+/* Nothing else is to be tried: NumPy would overlook what is wrong. */
 #define FINAL (-2)
 
 static int read_interface(PyObject *x, PyObject *interface, struct ts_source *source)
 {
 	PyObject *shape, *strides;
-	Py_ssize_t itemsize;
 	int32_t count;
 
-	if (!PyDict_Check(interface)) {
-		PyErr_SetString(PyExc_BufferError, "x: __array_interface__ is no dict");
-		return -1;
-	}
 	if (!ts_none(PyDict_GetItemString(interface, "mask"))) {
 		PyErr_SetString(PyExc_ValueError, "x: has a mask, which tensors lack");
 		return FINAL;
@@ -384,7 +463,6 @@ static int read_interface(PyObject *x, PyObject *interface, struct ts_source *so
 	strides = PyDict_GetItemString(interface, "strides");
 	if (interface_dtype(x, PyDict_GetItemString(interface, "typestr"), &source->spec.dtype) < 0)
 		return -1;
-	itemsize = ts_itemsize(source->spec.dtype);
 	if (interface_dims(shape ? shape : Py_None, "shape", source->shape, &source->spec.ndim) < 0)
 		return -1;
 	if (ts_none(strides)) {
@@ -397,11 +475,14 @@ static int read_interface(PyObject *x, PyObject *interface, struct ts_source *so
 					"x: its interface has other strides than dimensions");
 			return -1;
 		}
-		if (take_byte_strides(source, itemsize) < 0)
+		if (take_byte_strides(source) < 0)
 			return -1;
 	}
-	return interface_data(x, PyDict_GetItemString(interface, "data"),
-			      PyDict_GetItemString(interface, "offset"), source);
+	if (interface_data(x, PyDict_GetItemString(interface, "data"),
+			   PyDict_GetItemString(interface, "offset"), source) < 0 ||
+	    check_extent(source, source->view.buf, source->view.len) < 0)
+		return FINAL;
+	return 0;
 }
 
 static int open_interface(PyObject *x, struct ts_source *source)
@@ -413,9 +494,20 @@ static int open_interface(PyObject *x, struct ts_source *source)
 	interface = PyObject_GetAttrString(x, "__array_interface__");
 	if (!interface)
 		return -1;
-	err = read_interface(x, interface, source);
-	/* Whoever reads an interface keeps its owner; the dict may own what it describes. */
-	source->keep = interface;
+	if (!PyDict_Check(interface)) {
+		Py_DECREF(interface);
+		PyErr_SetString(PyExc_BufferError, "x: __array_interface__ is no dict");
+		return -1;
+	}
+	/*
+	 * A copy, since to ask x for more may be Python code that changes x's own;
+	 * to be kept, since it may own the memory.
+	 */
+	source->keep = PyDict_Copy(interface);
+	Py_DECREF(interface);
+	if (!source->keep)
+		return -1;
+	err = read_interface(x, source->keep, source);
 	if (err)
 		ts_source_close(source);
 	return err;
@@ -444,6 +536,7 @@ static int open_converted(PyObject *x, struct ts_source *source)
 		return -1;
 	if (PyArg_ParseTuple(result, "OOO", &array, &dtype, &shape) &&
 	    !open_buffer(array, source)) {
+		source->converted = true;
 		err = 0;
 		if (dtype != Py_None)
 			err = ts_dtype_arg(dtype, &source->spec.dtype) ||
@@ -457,43 +550,61 @@ static int open_converted(PyObject *x, struct ts_source *source)
 	return err;
 }
 
-static void keep_first(PyObject **type, PyObject **value, PyObject **traceback)
+/* Whether an error means that @x is not to be had in this way, but perhaps in another. */
+static bool is_unsuited(void)
 {
-	if (*type)
-		PyErr_Clear();
-	else
-		PyErr_Fetch(type, value, traceback);
+	return PyErr_ExceptionMatches(PyExc_BufferError) ||
+	       PyErr_ExceptionMatches(PyExc_TypeError) ||
+	       PyErr_ExceptionMatches(PyExc_ValueError) ||
+	       PyErr_ExceptionMatches(PyExc_RuntimeError) ||
+	       PyErr_ExceptionMatches(PyExc_AttributeError);
+}
+
+static int open_dlpack(PyObject *x, struct ts_source *source)
+{
+	/* Where x is was looked at before. */
+	return ts_source_dlpack(x, TS_FROM_ANYWHERE, source);
+}
+
+/* The ways to what @x is, best first; none is tried that @x doesn't offer. */
+static const struct {
+	const char *attribute; /* NULL for none */
+	int (*open)(PyObject *x, struct ts_source *source);
+} ways[] = {
+	{ "__dlpack__", open_dlpack },
+	{ NULL, open_buffer },
+	{ "__array_interface__", open_interface },
+	{ NULL, open_converted },
+};
+
+static bool offers(PyObject *x, size_t way)
+{
+	if (ways[way].open == open_buffer)
+		return PyObject_CheckBuffer(x);
+	return !ways[way].attribute || PyObject_HasAttrString(x, ways[way].attribute);
 }
 
 int ts_source_open(PyObject *x, struct ts_source *source)
 {
 	PyObject *type = NULL, *value = NULL, *traceback = NULL;
 	int err = -1;
+	size_t i;
 
-	if (PyObject_HasAttrString(x, "__dlpack__")) {
-		if (check_device(x) < 0)
-			return -1;
-		err = ts_source_dlpack(x, TS_FROM_CPU, source);
-		if (err)
-			keep_first(&type, &value, &traceback);
+	if (check_device(x) < 0)
+		return -1;
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]) && err == -1; i++) {
+		if (!offers(x, i))
+			continue;
+		err = ways[i].open(x, source);
+		if (err == -1 && !is_unsuited())
+			err = FINAL;
+		/* What the best way says is what is told. */
+		if (err == -1 && !type)
+			PyErr_Fetch(&type, &value, &traceback);
+		else if (err == -1)
+			PyErr_Clear();
 	}
-	if (err && PyObject_CheckBuffer(x)) {
-		err = open_buffer(x, source);
-		if (err)
-			keep_first(&type, &value, &traceback);
-	}
-	if (err && PyObject_HasAttrString(x, "__array_interface__")) {
-		err = open_interface(x, source);
-		if (err && err != FINAL)
-			keep_first(&type, &value, &traceback);
-	}
-	if (err && err != FINAL) {
-		err = open_converted(x, source);
-		source->converted = true;
-		if (err)
-			keep_first(&type, &value, &traceback);
-	}
-	if (err && err != FINAL) {
+	if (err == -1) {
 		PyErr_Restore(type, value, traceback);
 		return -1;
 	}

@@ -26,9 +26,14 @@ from ._tshare import array_interface
 
 __all__ = ["disable_array_interface", "enable_array_interface"]
 
+_NAME = "__array_interface__"
+
 
 def _interface(tensor: torch.Tensor) -> dict[str, Any]:
     """NumPy's array interface, version 3."""
+    if tensor.is_neg():
+        # DLPack doesn't say so, and nobody would turn the signs.
+        raise AttributeError(f"{_NAME}: the tensor has its negative bit set")
     interface = array_interface(tensor)
     # Without them Pillow asks for a buffer, which no method can give.
     if interface["strides"] is None:
@@ -39,11 +44,11 @@ def _interface(tensor: torch.Tensor) -> dict[str, Any]:
 
 def _tobytes(tensor: torch.Tensor) -> bytes:
     """A copy of the elements, in C order."""
-    packed = tensor.detach().cpu().contiguous()
+    packed = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     return ctypes.string_at(packed.data_ptr(), packed.numel() * packed.element_size())
 
 
-_ATTRIBUTES = {"__array_interface__": property(_interface), "tobytes": _tobytes}
+_ATTRIBUTES = {_NAME: property(_interface), "tobytes": _tobytes}
 
 
 def enable_array_interface() -> None:

@@ -169,6 +169,122 @@ def test_broken_interface_is_refused(change):
         tshare.asarray(Interface(**interface))
 
 
+class Unsaid:
+    """Says what it holds by an interface of its own making."""
+
+    def __init__(self, interface, dtype=None):
+        self.interface, self.type = interface, dtype
+
+    @property
+    def __array_interface__(self):
+        return self.interface
+
+    @property
+    def dtype(self):
+        self.interface.clear()
+        gc.collect()
+        return self.type
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": (200,)},
+        {"shape": (1 << 40,)},
+        {"offset": -1},
+        {"offset": 4},
+        {"offset": 2, "shape": (2,)},
+        {"strides": (-1,)},
+        {"strides": (2,)},
+        {"data": (0, False)},
+    ],
+)
+def test_interface_beyond_its_own_data_is_refused(change):
+    interface = {"shape": (3,), "typestr": "|u1", "data": b"abc", "version": 3}
+    assert bytes(tshare.asarray(Interface(**interface))) == b"abc"
+    with pytest.raises((BufferError, TypeError)):
+        tshare.asarray(Interface(**interface | change))
+
+
+def test_interface_that_changes_while_it_is_read_is_no_harm():
+    interface = {"shape": (2,) * 3, "typestr": "|V2", "strides": (8, 4, 2), "data": bytes(16)}
+    t = tshare.asarray(Unsaid(interface, "bfloat16"))
+    assert (t.dtype, t.shape) == ("bfloat16", (2, 2, 2))
+
+
+@pytest.mark.parametrize(("typestr", "dtype"), [("|V0", "int4"), ("|V", "int4"), ("", "int4")])
+def test_elements_without_bytes_are_refused(typestr, dtype):
+    interface = {"shape": (2,), "typestr": typestr, "strides": (1,), "data": bytes(16)}
+    with pytest.raises((BufferError, TypeError)):
+        tshare.asarray(Unsaid(interface, dtype))
+
+
+@pytest.mark.parametrize("size", [0, 2, 3, 8, 33])
+def test_unions_are_not_taken_for_bytes(size):
+    class Union(ctypes.Union):
+        _fields_ = [("bytes", ctypes.c_char * size)] if size else []
+
+    with pytest.raises((BufferError, TypeError)):
+        tshare.asarray(memoryview((Union * 3)()), copy=False)
+
+
+@pytest.mark.parametrize("wrong", ["shape", "data", "negative", "huge", "bits"])
+def test_senseless_dlpack_is_refused(wrong):
+    class Wrong(Producer):
+        def __dlpack__(self, **keywords):
+            capsule = super().__dlpack__(**keywords)
+            tensor = self.managed.dl_tensor
+            if wrong == "shape":
+                tensor.shape = None
+            elif wrong == "data":
+                tensor.data = None
+            elif wrong == "negative":
+                tensor.shape[0] = -1
+            elif wrong == "huge":
+                tensor.shape[0] = tensor.shape[1] = 1 << 62
+            else:
+                tensor.dtype.bits = 0
+            return capsule
+
+    for function in (tshare.from_dlpack, tshare.asarray, tshare.array_interface):
+        x = Wrong()
+        with pytest.raises((BufferError, AttributeError, TypeError)):
+            function(x)
+        assert x.deleted >= 1
+
+
+def test_array_interface_of_a_copy_would_dangle():
+    x = Producer(flags=IS_COPIED)
+    with pytest.raises(AttributeError, match="copy"):
+        tshare.array_interface(x)
+    assert x.deleted == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, OSError])
+def test_errors_that_say_nothing_of_the_array_are_passed_on(error):
+    class Interrupted(Interface):
+        def __dlpack__(self, **_):
+            raise error(5, "why")
+
+    x = Interrupted(shape=(3,), typestr="|u1", data=b"abc", version=3)
+    with pytest.raises(error) as caught:
+        tshare.asarray(x)
+    assert caught.value.args == (5, "why")
+    with pytest.raises(error) as caught:
+        tshare.Region.create(None, {"a": x})
+    assert caught.value.args == (5, "why")
+
+
+def test_mapping_of_what_are_no_pairs_is_refused():
+    class Odd:
+        def __init__(self, *items):
+            self.items = lambda: list(items)
+
+    for item in (["a", ((3,), "uint8")], ("a",), "ab", None):
+        with pytest.raises(TypeError, match="pairs"):
+            tshare.Region.create(None, Odd(item))
+
+
 def test_what_is_no_array_is_refused():
     with pytest.raises(TypeError, match="x: "):
         tshare.asarray(object())
@@ -372,15 +488,21 @@ def test_copy_false_refuses_to_copy(new_name):
         tshare.asarray(t, new_name(), copy=False)
 
 
-def test_views_of_a_freed_region_s_addresses_are_copied():
-    t = tshare.create(None, 1 << 20)
-    where = address(t)
-    t.close()
-    assert t.closed
-    del t
-    gc.collect()
-    t = tshare.asarray(bytes(16))
-    assert address(t) != where or not tshare.asarray(t).closed
+def test_name_that_is_gone_is_nobody_s(name):
+    t = tshare.create(name, 3)
+    view = memoryview(t)
+    t.unlink()
+    made = tshare.asarray(view, name)
+    assert made.region.id != t.region.id
+    assert tshare.open(name).region.id == made.region.id
+    with pytest.raises(FileExistsError):
+        tshare.asarray(t, name)
+
+
+def test_tensor_among_others_is_not_what_the_name_opens(name):
+    region = tshare.Region.create(name, {"a": b"abc", "b": b"def"})
+    with pytest.raises(FileExistsError):
+        tshare.asarray(region["a"], name)
 
 
 def test_closed_tensor_is_refused():

@@ -287,6 +287,15 @@ def test_interface_is_absent_where_the_memory_can_t_be_read(enabled):
         assert not hasattr(x, "__array_interface__")
 
 
+def test_negated_views_have_no_interface(enabled):
+    z = torch().tensor([1 + 2j, 3 - 4j])
+    if not hasattr(z, "is_neg"):
+        pytest.skip("this PyTorch has no lazy negation")
+    assert not hasattr(z.conj().imag, "__array_interface__")
+    assert np.frombuffer(z.conj().tobytes(), "complex64").tolist() == [1 - 2j, 3 + 4j]
+    assert np.frombuffer(z.conj().imag.tobytes(), "float32").tolist() == [-2, 4]
+
+
 def test_tensors_without_the_interface_are_met_as_before(enabled):
     with pytest.raises(RuntimeError, match="detach"):
         np.asarray(torch().ones(2, requires_grad=True))
