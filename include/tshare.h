@@ -29,19 +29,22 @@
  * through their last argument only when they succeed. What each errno means is
  * the same on both backends:
  *
- * -EACCES        the region's mode denies the access
+ * -EACCES        the region's mode denies the access, or it was opened read-only
  * -EBADF         fd is not open
  * -EDQUOT        RLIMIT_MEMLOCK or a limit of the module is reached
  * -EEXIST        the name is taken
  * -EINVAL        an argument is malformed; tshare_last_error() names it
+ * -EINTR         a signal handler ran while the call waited
  * -ENAMETOOLONG  a name of more than TSHARE_NAME_MAX bytes
  * -ENODEV        the backend asked for is not there (no module, no /dev/shm)
  * -ENOENT        no region of that name, or no tensor of that name in it
  * -ENOMEM        the memory is not to be had
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes or
- *                addresses below 4 GiB on shm
+ *                addresses below 4 GiB on shm, generations on a module that
+ *                is too old; or a tensor of DLPack can't be taken
  * -EPERM         neither owner of the name nor privileged
- * -EPROTO        a peer's shared memory is damaged (shm)
+ * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
+ *                another major version
  * -EOWNERDEAD    who published before is gone, and nobody else publishes
  * -ERANGE        a tensor is not wholly inside its region
  * -ETIMEDOUT     nothing was published in time

@@ -20,8 +20,8 @@
 /*
  * Nobody may open the file but through the region, with the access that the
  * region gives, nor change its size: who maps it would die of that. Its owner
- * is a user that nobody can be and nobody's capabilities reach, since an owner
- * could change the mode back, or hold up all openers with a lease.
+ * is a user that nobody can be, since an owner could change the mode back, or,
+ * without CAP_LEASE, hold up all openers with a lease.
  */
 static struct file *counter_file_new(void)
 {
