@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Builds the extension, with the C library compiled into it.
+"""Builds the extension, with the C library compiled into it, and the benchmark's loop.
 
 The wheel needs no library on the machine. What is not about C is in
 pyproject.toml, but for the licence, whose spelling depends on setuptools.
@@ -16,6 +16,9 @@ if int(setuptools.__version__.split(".")[0]) >= 77:
     licence = {"license_expression": "MIT"}
 else:
     licence = {"license": "MIT"}
+
+limited_api = ("Py_LIMITED_API", hex(PYTHON_ABI))
+compile_args = ["-std=gnu11", "-Wall", "-Wextra", "-fvisibility=hidden"]
 
 setup(
     **licence,
@@ -37,15 +40,24 @@ setup(
             include_dirs=["include", "include/uapi", "lib", "kmod"],
             define_macros=[
                 ("_GNU_SOURCE", None),
-                ("Py_LIMITED_API", hex(PYTHON_ABI)),
+                limited_api,
                 # The library's functions are for the extension alone.
                 ("TSHARE_EXPORT", ""),
             ],
-            extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-fvisibility=hidden"],
+            extra_compile_args=compile_args,
             extra_link_args=["-pthread"],
             libraries=["dl"],
             py_limited_api=True,
-        )
+        ),
+        Extension(
+            "tshare.bench._exchange",
+            sources=["python/ext/bench/exchange.c"],
+            depends=["include/tshare-dlpack.h"],
+            include_dirs=["include"],
+            define_macros=[limited_api],
+            extra_compile_args=compile_args,
+            py_limited_api=True,
+        ),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

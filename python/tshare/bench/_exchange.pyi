@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+from typing import Any
+
+from typing_extensions import CapsuleType
+
+def exchange(table: CapsuleType, tensor: Any, count: int, /) -> float: ...
+def describe(table: CapsuleType, tensor: Any, count: int, /) -> float: ...
