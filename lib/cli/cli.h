@@ -25,7 +25,7 @@ struct verb {
 };
 
 extern const struct verb verb_info, verb_create, verb_list, verb_show, verb_unlink, verb_exec,
-	verb_load, verb_unload;
+	verb_load, verb_unload, verb_bench;
 
 /* Says what is wrong with the command line, and returns EXIT_USAGE. */
 int usage_error(const struct verb *verb, const char *format, ...)

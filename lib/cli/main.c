@@ -7,8 +7,8 @@
 #include "cli.h"
 
 static const struct verb *const verbs[] = {
-	&verb_info,   &verb_create, &verb_list, &verb_show,
-	&verb_unlink, &verb_exec,   &verb_load, &verb_unload,
+	&verb_info, &verb_create, &verb_list,	&verb_show,  &verb_unlink,
+	&verb_exec, &verb_load,	  &verb_unload, &verb_bench,
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/*
+ * tshare bench: the benchmark, which is written in Python, as what it compares
+ * with is.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define PACKAGE "tshare.bench"
+
+/* What the question below answers with, if not with success. */
+#define NO_PACKAGE 3
+/* As shells have it. */
+#define NOT_RUN 127
+
+/* Whether there is such a package; its parent is imported by that, and may complain. */
+static const char question[] =
+	"import importlib.util, sys\n"
+	"found = importlib.util.find_spec('tshare') and importlib.util.find_spec('" PACKAGE "')\n"
+	"sys.exit(0 if found else 3)\n";
+
+static const char *interpreter(void)
+{
+	const char *name = getenv("TSHARE_PYTHON");
+
+	return name && name[0] ? name : "python3";
+}
+
+static int no_python(const char *python, int error)
+{
+	return failure("bench: %s: %s; it needs Python 3.11 or newer: install it, or name one in "
+		       "TSHARE_PYTHON",
+		       python, strerror(error));
+}
+
+/* The answer's exit status; -errno if Python can't be run. */
+static int ask(const char *python)
+{
+	int status, error = 0, fds[2];
+	ssize_t got;
+	pid_t pid;
+
+	/* What exec says comes through the pipe, which a successful one closes. */
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		execlp(python, python, "-c", question, (char *)NULL);
+		error = errno;
+		_exit(write(fds[1], &error, sizeof(error)) < 0 ? 1 : NOT_RUN);
+	}
+	close(fds[1]);
+	got = read(fds[0], &error, sizeof(error));
+	close(fds[0]);
+	if (pid < 0)
+		return -EAGAIN;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (got == sizeof(error))
+		return -error;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : NOT_RUN;
+}
+
+static int execute(int argc, char **argv)
+{
+	const char *python = interpreter();
+	char **arguments;
+	int answer;
+
+	answer = ask(python);
+	if (answer < 0)
+		return no_python(python, -answer);
+	if (answer == NO_PACKAGE)
+		return failure("bench: %s has no package " PACKAGE ": install it with 'pip install "
+			       "tshare[bench]', or name a Python that has it in TSHARE_PYTHON",
+			       python);
+	if (answer)
+		return failure("bench: %s can't import the package tshare", python);
+
+	/* python -m tshare.bench, what argv has behind the verb, NULL */
+	arguments = calloc(argc + 3, sizeof(*arguments));
+	if (!arguments)
+		return failure("out of memory");
+	arguments[0] = (char *)python;
+	arguments[1] = (char *)"-m";
+	arguments[2] = (char *)PACKAGE;
+	memcpy(arguments + 3, argv + 1, (argc - 1) * sizeof(*arguments));
+	execvp(python, arguments);
+	free(arguments);
+	return no_python(python, errno);
+}
+
+/* Looks at what options there are; the values are Python's to judge. */
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "quick", no_argument, NULL, 0 },	{ "max-size", required_argument, NULL, 0 },
+		{ "time", required_argument, NULL, 0 }, { "csv", required_argument, NULL, 0 },
+		{ "plot", required_argument, NULL, 0 }, { "progress", no_argument, NULL, 0 },
+		{ "help", no_argument, NULL, 'h' },	{ 0 },
+	};
+	int option;
+
+	/* "+": nothing is moved, as the arguments are passed on. */
+	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		if (option == 'h')
+			return help(verb);
+		if (option)
+			return EXIT_USAGE;
+	}
+	if (optind < argc)
+		return usage_error(verb, "unexpected '%s'", argv[optind]);
+	return execute(argc, argv);
+}
+
+const struct verb verb_bench = {
+	.name = "bench",
+	.arguments = "[OPTION...]",
+	.summary = "measure what handing arrays over takes, by tshare and by others",
+	.options = "  --quick                few sizes, up to 16M, in 20 seconds\n"
+		   "  --max-size SIZE        the largest array; 1G without it\n"
+		   "  --time SECONDS         how long to measure; 160 without it\n"
+		   "  --csv FILE             everything, as CSV\n"
+		   "  --plot FILE            a figure, .png or .svg; needs matplotlib\n"
+		   "  --progress             tell what is measured, if not on a terminal, too\n",
+	.run = run,
+};
