@@ -19,7 +19,8 @@ bool ts_source_is_contiguous(const struct ts_source *source)
 			return true;
 		if (source->shape[i] != 1 && source->strides[i] != expected)
 			contiguous = false;
-		expected *= source->shape[i];
+		/* Where it would overflow, a dimension before has no elements. */
+		expected = (int64_t)((uint64_t)expected * (uint64_t)source->shape[i]);
 	}
 	return contiguous;
 }
@@ -157,7 +158,8 @@ static int take_dltensor(struct ts_source *source, const DLTensor *tensor)
 	source->spec.dtype = (struct tshare_dtype){ tensor->dtype.code, tensor->dtype.bits,
 						    tensor->dtype.lanes };
 	source->spec.ndim = tensor->ndim;
-	source->data = (const char *)tensor->data + tensor->byte_offset;
+	if (tensor->data)
+		source->data = (const char *)tensor->data + tensor->byte_offset;
 	for (i = 0; i < tensor->ndim; i++)
 		source->shape[i] = tensor->shape[i];
 	if (tensor->ndim && tensor->strides)
