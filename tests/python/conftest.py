@@ -2,10 +2,15 @@
 import gc
 import itertools
 import os
+import signal
 
 import pytest
 
 import tshare
+
+# Whoever runs this in the background may have it ignored, and so would all that
+# is started here, also where Ctrl-C is what a test is about.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PREFIX = f"pytest-{os.getpid()}-"
 
