@@ -27,7 +27,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +43,7 @@
 #include "desc.h"
 #include "error.h"
 #include "layout.h"
+#include "lock.h"
 
 #define DEFAULT_DIR   "/dev/shm"
 #define FILE_PREFIX   "tshare."
@@ -117,8 +117,7 @@ struct shm_session {
 	int dir;
 	uint32_t page_size;
 	uint32_t huge_page_size;
-	pthread_mutex_t lock; /* of @names */
-	TAILQ_HEAD(shm_name_list, shm_name) names;
+	TAILQ_HEAD(shm_name_list, shm_name) names; /* under the process's lock */
 	atomic_bool swept;
 };
 
@@ -404,13 +403,13 @@ static void forget_name(struct shm_session *session, const char *file)
 {
 	struct shm_name *name, *next;
 
-	pthread_mutex_lock(&session->lock);
+	tshare_lock();
 	for (name = TAILQ_FIRST(&session->names); name; name = next) {
 		next = TAILQ_NEXT(name, entry);
 		if (!strcmp(name->file, file) && is_unlinked(name->fd))
 			drop_name(session, name);
 	}
-	pthread_mutex_unlock(&session->lock);
+	tshare_unlock();
 }
 
 /*
@@ -422,7 +421,7 @@ static void forget_some_names(struct shm_session *session)
 	struct shm_name *name, *last;
 	unsigned int i;
 
-	pthread_mutex_lock(&session->lock);
+	tshare_lock();
 	last = TAILQ_LAST(&session->names, shm_name_list);
 	for (i = 0; last && i < SWEEP_BATCH; i++) {
 		name = TAILQ_FIRST(&session->names);
@@ -433,7 +432,7 @@ static void forget_some_names(struct shm_session *session)
 		if (is_unlinked(name->fd))
 			drop_name(session, name);
 	}
-	pthread_mutex_unlock(&session->lock);
+	tshare_unlock();
 }
 
 /* Sessions */
@@ -489,7 +488,6 @@ static int shm_open_session(void **opened)
 	session->dir = dir;
 	session->page_size = sysconf(_SC_PAGESIZE);
 	session->huge_page_size = read_huge_page_size(session->page_size);
-	pthread_mutex_init(&session->lock, NULL);
 	TAILQ_INIT(&session->names);
 	*opened = session;
 	return 0;
@@ -502,7 +500,6 @@ static void shm_close(void *closing)
 
 	while ((name = TAILQ_FIRST(&session->names)))
 		end_name(session, name);
-	pthread_mutex_destroy(&session->lock);
 	close(session->dir);
 	free(session);
 }
@@ -771,9 +768,9 @@ static int link_for_session(struct shm_session *session, int fd, const char *fil
 		free(name);
 		return err;
 	}
-	pthread_mutex_lock(&session->lock);
+	tshare_lock();
 	TAILQ_INSERT_TAIL(&session->names, name, entry);
-	pthread_mutex_unlock(&session->lock);
+	tshare_unlock();
 	return 0;
 }
 

@@ -91,7 +91,6 @@ int tshare_ctx_new_backend(const char *backend, struct tshare_ctx **ctx)
 
 	err = open_any_session(new, backend);
 	if (err) {
-		tshare_log_release(new);
 		free(new);
 		return err;
 	}
@@ -118,7 +117,6 @@ struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx)
 	if (!ctx || !refcount_put(&ctx->refs))
 		return NULL;
 	ctx->backend->close(ctx->session);
-	tshare_log_release(ctx);
 	free(ctx);
 	return NULL;
 }

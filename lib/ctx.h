@@ -2,7 +2,6 @@
 #ifndef TSHARE_CTX_H
 #define TSHARE_CTX_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "backend.h"
@@ -14,8 +13,7 @@ struct tshare_ctx {
 	uint32_t page_size;
 	uint32_t huge_page_size;
 
-	pthread_mutex_t log_lock; /* log_fn and log_data change together */
-	tshare_log_fn log_fn;
+	tshare_log_fn log_fn; /* changes together with log_data, under the process's lock */
 	void *log_data;
 	int log_priority; /* the least urgent that goes to standard error */
 };

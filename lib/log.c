@@ -7,6 +7,7 @@
 
 #include "ctx.h"
 #include "export.h"
+#include "lock.h"
 #include "log.h"
 
 static int priority_from_environment(void)
@@ -26,13 +27,7 @@ static int priority_from_environment(void)
 
 void tshare_log_init(struct tshare_ctx *ctx)
 {
-	pthread_mutex_init(&ctx->log_lock, NULL);
 	ctx->log_priority = priority_from_environment();
-}
-
-void tshare_log_release(struct tshare_ctx *ctx)
-{
-	pthread_mutex_destroy(&ctx->log_lock);
 }
 
 void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
@@ -43,10 +38,10 @@ void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	void *data;
 
 	/* The function is called without the lock: it may well replace itself. */
-	pthread_mutex_lock(&ctx->log_lock);
+	tshare_lock();
 	fn = ctx->log_fn;
 	data = ctx->log_data;
-	pthread_mutex_unlock(&ctx->log_lock);
+	tshare_unlock();
 	if (!fn && priority > ctx->log_priority)
 		return;
 
@@ -62,8 +57,8 @@ void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 TSHARE_EXPORT
 void tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data)
 {
-	pthread_mutex_lock(&ctx->log_lock);
+	tshare_lock();
 	ctx->log_fn = fn;
 	ctx->log_data = data;
-	pthread_mutex_unlock(&ctx->log_lock);
+	tshare_unlock();
 }

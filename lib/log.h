@@ -8,7 +8,6 @@ struct tshare_ctx;
 
 /* Sets @ctx up to write what TSHARE_LOG asks for to standard error. */
 void tshare_log_init(struct tshare_ctx *ctx);
-void tshare_log_release(struct tshare_ctx *ctx);
 
 void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -7,33 +7,15 @@
 #include "mappings.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <search.h>
 #include <stdint.h>
 
 #include "error.h"
+#include "lock.h"
 #include "refcount.h"
 #include "region.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of @mappings */
-static void *mappings;
-
-/* A child must find neither a lock that no thread of its own holds, nor half a tree. */
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
+static void *mappings; /* under the process's lock */
 
 static int compare(const void *a, const void *b)
 {
@@ -47,21 +29,19 @@ static int compare(const void *a, const void *b)
 
 int tshare_mappings_add(struct tshare_region *region)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	void *node;
 
-	pthread_once(&once, watch_forks);
-	pthread_mutex_lock(&lock);
+	tshare_lock();
 	node = tsearch(region, &mappings, compare);
-	pthread_mutex_unlock(&lock);
+	tshare_unlock();
 	return node ? 0 : tshare_fail(-ENOMEM, "region: out of memory");
 }
 
 void tshare_mappings_remove(struct tshare_region *region)
 {
-	pthread_mutex_lock(&lock);
+	tshare_lock();
 	tdelete(region, &mappings, compare);
-	pthread_mutex_unlock(&lock);
+	tshare_unlock();
 }
 
 struct tshare_region *tshare_mappings_find(const void *address)
@@ -70,11 +50,11 @@ struct tshare_region *tshare_mappings_find(const void *address)
 	struct tshare_region *found = NULL;
 	void *node;
 
-	pthread_mutex_lock(&lock);
+	tshare_lock();
 	node = tfind(&key, &mappings, compare);
 	/* Whoever dropped the last reference is on its way to take the region out. */
 	if (node && refcount_get_unless_zero(&(*(struct tshare_region **)node)->refs))
 		found = *(struct tshare_region **)node;
-	pthread_mutex_unlock(&lock);
+	tshare_unlock();
 	return found;
 }
