@@ -30,6 +30,7 @@
 #include "ctx.h"
 #include "error.h"
 #include "export.h"
+#include "lock.h"
 #include "region.h"
 
 #define NSEC_PER_SEC INT64_C(1000000000)
@@ -48,26 +49,13 @@ struct counter {
 _Static_assert(sizeof(struct counter) <= TSHARE_COUNTER_BYTES, "the counter has its place");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared between processes");
 
-/*
- * Protects what is set up, of all regions. It is one lock, and not one for each
- * region, so that fork() can take it: a child is never left with half a set-up.
- */
-static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Those with a lock, under the process's lock, as is all that is set up. */
 static LIST_HEAD(, generation) publishers = LIST_HEAD_INITIALIZER(publishers);
 
-/* fork() */
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&setup_lock);
-}
-
-static void after_fork_in_parent(void)
-{
-	pthread_mutex_unlock(&setup_lock);
-}
-
-/* A child with the parent's description would keep the parent's lock alive. */
+/*
+ * A child with the parent's description would keep the parent's lock alive. It
+ * has no other thread yet, and the list whole, as fork() took the process's lock.
+ */
 static void after_fork_in_child(void)
 {
 	struct generation *generation;
@@ -76,23 +64,14 @@ static void after_fork_in_child(void)
 	     generation = LIST_NEXT(generation, publisher))
 		close(atomic_exchange(&generation->lock_fd, -1));
 	LIST_INIT(&publishers);
-	pthread_mutex_unlock(&setup_lock);
 }
 
-/* With setup_lock held, so that no fork() comes between. */
-static int watch_forks(void)
+__attribute__((constructor)) static void watch_forks(void)
 {
-	static bool watching;
-	int err;
-
-	if (watching)
-		return 0;
-	err = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-	watching = !err;
-	return err ? tshare_fail(-err, "region: %s", strerror(err)) : 0;
+	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-/* Setting up, with setup_lock held */
+/* Setting up, with the process's lock held */
 
 static int find_counter(const struct tshare_region *region, bool own, struct backend_counter *found)
 {
@@ -163,8 +142,6 @@ static int become_publisher(struct tshare_region *region)
 		return 0;
 	err = map_counter(region);
 	if (!err)
-		err = watch_forks();
-	if (!err)
 		err = find_counter(region, true, &at);
 	if (err)
 		return err;
@@ -184,9 +161,9 @@ static int set_up(struct tshare_region *region, int (*how)(struct tshare_region 
 {
 	int err;
 
-	pthread_mutex_lock(&setup_lock);
+	tshare_lock();
 	err = how(region);
-	pthread_mutex_unlock(&setup_lock);
+	tshare_unlock();
 	return err;
 }
 
@@ -207,12 +184,12 @@ void generation_release(struct tshare_region *region)
 		return;
 	if (atomic_load(&generation->ask_fd) >= 0)
 		close(atomic_load(&generation->ask_fd));
-	pthread_mutex_lock(&setup_lock);
+	tshare_lock();
 	if (atomic_load(&generation->lock_fd) >= 0) {
 		LIST_REMOVE(generation, publisher);
 		close(atomic_load(&generation->lock_fd));
 	}
-	pthread_mutex_unlock(&setup_lock);
+	tshare_unlock();
 	munmap((void *)(counter & ~(uintptr_t)(page_size - 1)), page_size);
 }
 
