@@ -3,7 +3,7 @@
  * The backend that is POSIX shared memory: runs anywhere.
  *
  * A region is a file: a header, the counter, descriptors, and from a page
- * boundary on the data (from a 2 MiB boundary where the data is that large, so that a mount
+ * boundary on the data (from a 2 MiB boundary where that is large, so that a mount
  * with huge pages can use them). Named ones are in /dev/shm, or in
  * $TSHARE_SHM_DIR, as tshare.NAME; unnamed ones are sealed memfds.
  *
@@ -337,27 +337,44 @@ static enum name_state reap(int dir, const char *file)
 	return state;
 }
 
+/* The directory, from its start; NULL with errno set. */
+static DIR *open_stream(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	int err = errno;
+
+	if (!stream && fd >= 0)
+		close(fd);
+	errno = err;
+	return stream;
+}
+
+/* The next name that may be a region's; NULL at the end. */
+static const char *next_file(DIR *stream)
+{
+	struct dirent *entry;
+
+	while ((entry = readdir(stream)))
+		if (!strncmp(entry->d_name, FILE_PREFIX, sizeof(FILE_PREFIX) - 1))
+			return entry->d_name;
+	return NULL;
+}
+
 /*
  * Removes what dead makers have left, which keeps its memory until somebody asks
  * for the name, and returns how many those were.
  */
 static unsigned int sweep(int dir)
 {
+	DIR *stream = open_stream(dir);
 	unsigned int removed = 0;
-	struct dirent *entry;
-	DIR *stream;
-	int fd;
+	const char *file;
 
-	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	stream = fd < 0 ? NULL : fdopendir(fd);
-	if (!stream) {
-		if (fd >= 0)
-			close(fd);
+	if (!stream)
 		return 0;
-	}
-	while ((entry = readdir(stream)))
-		if (!strncmp(entry->d_name, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) &&
-		    reap(dir, entry->d_name) == NAME_GONE)
+	while ((file = next_file(stream)))
+		if (reap(dir, file) == NAME_GONE)
 			removed++;
 	closedir(stream);
 	return removed;
@@ -1069,19 +1086,17 @@ static int list_directory(const struct shm_session *session, DIR *stream,
 			  int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
 	struct tshare_region_info info;
-	struct dirent *entry;
+	const char *file;
 	bool found;
 	int fd, ret;
 
-	while ((entry = readdir(stream))) {
-		if (strncmp(entry->d_name, FILE_PREFIX, sizeof(FILE_PREFIX) - 1))
-			continue;
-		fd = open_file(session->dir, entry->d_name, O_RDONLY);
+	while ((file = next_file(stream))) {
+		fd = open_file(session->dir, file, O_RDONLY);
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 			return tshare_fail(fd, "%s: %s", directory(), strerror(-fd));
 		if (fd < 0)
 			continue;
-		found = describe_entry(session, entry->d_name, fd, &info);
+		found = describe_entry(session, file, fd, &info);
 		close(fd);
 		ret = found ? fn(&info, data) : 0;
 		if (ret)
@@ -1094,17 +1109,11 @@ static int shm_list(void *opened, int (*fn)(const struct tshare_region_info *inf
 		    void *data)
 {
 	const struct shm_session *session = opened;
-	DIR *stream;
-	int fd, ret;
+	DIR *stream = open_stream(session->dir);
+	int ret;
 
-	fd = openat(session->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	stream = fd < 0 ? NULL : fdopendir(fd);
-	if (!stream) {
-		ret = tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return ret;
-	}
+	if (!stream)
+		return tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
 	ret = list_directory(session, stream, fn, data);
 	closedir(stream);
 	return ret;
