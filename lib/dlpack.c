@@ -99,7 +99,7 @@ static int from_dltensor(struct tshare_ctx *ctx, const char *name, const DLTenso
 			 uint32_t flags, const struct tshare_options *options,
 			 struct tshare_tensor **tensor)
 {
-	const char *data = (const char *)dl->data + dl->byte_offset;
+	const char *data = dl->data ? (const char *)dl->data + dl->byte_offset : NULL;
 	struct tshare_spec spec = {
 		.dtype = { dl->dtype.code, dl->dtype.bits, dl->dtype.lanes },
 		.ndim = dl->ndim,

@@ -33,6 +33,16 @@ static void start(struct ts_source *source)
 	source->spec.byte_offset = TSHARE_OFFSET_AUTO;
 }
 
+/* Whether an error means that @x is not to be had in this way, but perhaps in another. */
+static bool is_unsuited(void)
+{
+	return PyErr_ExceptionMatches(PyExc_BufferError) ||
+	       PyErr_ExceptionMatches(PyExc_TypeError) ||
+	       PyErr_ExceptionMatches(PyExc_ValueError) ||
+	       PyErr_ExceptionMatches(PyExc_RuntimeError) ||
+	       PyErr_ExceptionMatches(PyExc_AttributeError);
+}
+
 static int check_ndim(long ndim)
 {
 	if (ndim >= 0 && ndim <= TSHARE_NDIM_LIMIT)
@@ -393,7 +403,7 @@ static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *
 	if (!err && (*text == TS_FOREIGN_ORDER || !ts_itemsize(*dtype) ||
 		     ts_itemsize(*dtype) != atoi(text + 2)))
 		err = -1;
-	if (err) {
+	if (err && (!PyErr_Occurred() || is_unsuited())) {
 		PyErr_Clear();
 		PyErr_Format(PyExc_BufferError, "x: its typestr, '%s', is none of tensors", text);
 	}
@@ -550,16 +560,6 @@ static int open_converted(PyObject *x, struct ts_source *source)
 	}
 	Py_DECREF(result);
 	return err;
-}
-
-/* Whether an error means that @x is not to be had in this way, but perhaps in another. */
-static bool is_unsuited(void)
-{
-	return PyErr_ExceptionMatches(PyExc_BufferError) ||
-	       PyErr_ExceptionMatches(PyExc_TypeError) ||
-	       PyErr_ExceptionMatches(PyExc_ValueError) ||
-	       PyErr_ExceptionMatches(PyExc_RuntimeError) ||
-	       PyErr_ExceptionMatches(PyExc_AttributeError);
 }
 
 static int open_dlpack(PyObject *x, struct ts_source *source)

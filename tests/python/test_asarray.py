@@ -228,7 +228,7 @@ def test_unions_are_not_taken_for_bytes(size):
         tshare.asarray(memoryview((Union * 3)()), copy=False)
 
 
-@pytest.mark.parametrize("wrong", ["shape", "data", "negative", "huge", "bits"])
+@pytest.mark.parametrize("wrong", ["shape", "data", "offset", "negative", "huge", "bits"])
 def test_senseless_dlpack_is_refused(wrong):
     class Wrong(Producer):
         def __dlpack__(self, **keywords):
@@ -236,8 +236,9 @@ def test_senseless_dlpack_is_refused(wrong):
             tensor = self.managed.dl_tensor
             if wrong == "shape":
                 tensor.shape = None
-            elif wrong == "data":
+            elif wrong in ("data", "offset"):
                 tensor.data = None
+                tensor.byte_offset = 8 * (wrong == "offset")
             elif wrong == "negative":
                 tensor.shape[0] = -1
             elif wrong == "huge":
@@ -273,6 +274,16 @@ def test_errors_that_say_nothing_of_the_array_are_passed_on(error):
     with pytest.raises(error) as caught:
         tshare.Region.create(None, {"a": x})
     assert caught.value.args == (5, "why")
+
+
+def test_interrupt_of_an_interface_s_dtype_is_passed_on():
+    class Interrupted(Interface):
+        @property
+        def dtype(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tshare.asarray(Interrupted(shape=(2,), typestr="|V2", data=bytes(4), version=3))
 
 
 def test_mapping_of_what_are_no_pairs_is_refused():

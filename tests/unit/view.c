@@ -465,6 +465,16 @@ TEST(from_dlpack_refuses_memory_of_a_gpu)
 	CHECK(error_says("CPU"));
 }
 
+TEST(from_dlpack_refuses_elements_without_memory)
+{
+	int64_t shape[2], strides[2];
+	DLManagedTensorVersioned managed = foreign(NULL, shape, strides);
+	struct tshare_tensor *tensor;
+
+	CHECK(tshare_tensor_from_dlpack(ctx, NULL, &managed, NULL, &tensor) == -EINVAL);
+	CHECK(error_says("data"));
+}
+
 TEST(from_dlpack_refuses_padded_elements)
 {
 	float data[12];
