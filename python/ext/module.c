@@ -46,59 +46,34 @@ static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize
 	return self;
 }
 
-/* The tensor of a region that is a str or, with @by_fd, a descriptor. */
-static PyObject *sole_tensor(const char *function, PyObject *const *args, Py_ssize_t nargs,
-			     PyObject *kwnames, bool by_fd)
-{
-	PyThreadState *state;
-	const char *const names[] = { by_fd ? "fd" : "name", "readonly" };
-	struct tshare_region *region;
-	struct tshare_ctx *ctx;
-	PyObject *given[2], *keep = NULL;
-	const char *name = NULL;
-	bool readonly;
-	int fd = -1;
-	int err;
-
-	if (ts_parse(function, args, nargs, kwnames, names, 1, 2, given) < 0 ||
-	    ts_bool_arg(given[1], &readonly) < 0)
-		return NULL;
-	if (!given[0])
-		given[0] = Py_None;
-	if (by_fd)
-		fd = PyObject_AsFileDescriptor(given[0]);
-	else
-		name = ts_name_arg(given[0], "name", &keep);
-	if (fd < 0 && !name)
-		return NULL;
-
-	ctx = ts_session();
-	if (!ctx) {
-		Py_XDECREF(keep);
-		return NULL;
-	}
-	state = PyEval_SaveThread();
-	if (by_fd)
-		err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
-	else
-		err = tshare_region_open(ctx, name, readonly ? TSHARE_READONLY : 0, &region);
-	PyEval_RestoreThread(state);
-	Py_XDECREF(keep);
-	return err < 0 ? ts_raise(err, by_fd ? NULL : given[0]) : ts_tensor_sole(region);
-}
-
 static PyObject *module_open(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
+	struct tshare_region *region;
+	PyObject *name;
+	bool readonly;
+
 	(void)module;
-	return sole_tensor("open", args, nargs, kwnames, false);
+	if (ts_parse_open("open", "name", args, nargs, kwnames, &name, &readonly) < 0)
+		return NULL;
+	region = ts_open_region(name, readonly);
+	return region ? ts_tensor_sole(region) : NULL;
 }
 
 static PyObject *module_from_fd(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 				PyObject *kwnames)
 {
+	struct tshare_region *region;
+	PyObject *file;
+	bool readonly;
+	int fd;
+
 	(void)module;
-	return sole_tensor("from_fd", args, nargs, kwnames, true);
+	if (ts_parse_open("from_fd", "fd", args, nargs, kwnames, &file, &readonly) < 0)
+		return NULL;
+	fd = PyObject_AsFileDescriptor(file);
+	region = fd < 0 ? NULL : ts_import_region(fd, readonly);
+	return region ? ts_tensor_sole(region) : NULL;
 }
 
 static PyObject *module_unlink(PyObject *module, PyObject *arg)

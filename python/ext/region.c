@@ -249,63 +249,88 @@ static PyObject *region_create(PyObject *type, PyObject *const *args, Py_ssize_t
 	return self;
 }
 
-static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
-			     PyObject *kwnames)
+/* Finding one */
+
+int ts_parse_open(const char *function, const char *by, PyObject *const *args, Py_ssize_t nargs,
+		  PyObject *kwnames, PyObject **what, bool *readonly)
+{
+	const char *const names[] = { by, "readonly" };
+	PyObject *given[2];
+
+	if (ts_parse(function, args, nargs, kwnames, names, 1, 2, given) < 0)
+		return -1;
+	*what = given[0] ? given[0] : Py_None;
+	return ts_bool_arg(given[1], readonly);
+}
+
+struct tshare_region *ts_open_region(PyObject *name_arg, bool readonly)
 {
 	PyThreadState *state;
-	static const char *const names[] = { "name", "readonly" };
+	struct tshare_region *region = NULL;
 	struct tshare_ctx *ctx;
-	struct tshare_region *region;
-	PyObject *given[2], *keep, *self;
-	const char *name;
-	bool readonly;
+	PyObject *keep;
+	const char *name = ts_name_arg(name_arg, "name", &keep);
 	int err;
 
-	(void)type;
-	if (ts_parse("open", args, nargs, kwnames, names, 1, 2, given) < 0 ||
-	    ts_bool_arg(given[1], &readonly) < 0)
-		return NULL;
-	name = ts_name_arg(given[0] ? given[0] : Py_None, "name", &keep);
 	if (!name)
 		return NULL;
 	ctx = ts_session();
-	if (!ctx) {
-		Py_XDECREF(keep);
-		return NULL;
+	if (ctx) {
+		state = PyEval_SaveThread();
+		err = tshare_region_open(ctx, name, readonly ? TSHARE_READONLY : 0, &region);
+		PyEval_RestoreThread(state);
+		if (err < 0)
+			ts_raise(err, name_arg);
 	}
-	state = PyEval_SaveThread();
-	err = tshare_region_open(ctx, name, readonly ? TSHARE_READONLY : 0, &region);
-	PyEval_RestoreThread(state);
-	self = err < 0 ? ts_raise(err, given[0]) : ts_region_wrap(region);
 	Py_XDECREF(keep);
-	return self;
+	return region;
 }
 
-static PyObject *region_from_fd(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
-				PyObject *kwnames)
+struct tshare_region *ts_import_region(int fd, bool readonly)
 {
 	PyThreadState *state;
-	static const char *const names[] = { "fd", "readonly" };
-	struct tshare_ctx *ctx;
-	struct tshare_region *region;
-	PyObject *given[2];
-	bool readonly;
-	int err, fd;
+	struct tshare_region *region = NULL;
+	struct tshare_ctx *ctx = ts_session();
+	int err;
 
-	(void)type;
-	if (ts_parse("from_fd", args, nargs, kwnames, names, 1, 2, given) < 0 ||
-	    ts_bool_arg(given[1], &readonly) < 0)
-		return NULL;
-	fd = PyObject_AsFileDescriptor(given[0] ? given[0] : Py_None);
-	if (fd < 0)
-		return NULL;
-	ctx = ts_session();
 	if (!ctx)
 		return NULL;
 	state = PyEval_SaveThread();
 	err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
 	PyEval_RestoreThread(state);
-	return err < 0 ? ts_raise(err, NULL) : ts_region_wrap(region);
+	if (err < 0)
+		ts_raise(err, NULL);
+	return region;
+}
+
+static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+			     PyObject *kwnames)
+{
+	struct tshare_region *region;
+	PyObject *name;
+	bool readonly;
+
+	(void)type;
+	if (ts_parse_open("open", "name", args, nargs, kwnames, &name, &readonly) < 0)
+		return NULL;
+	region = ts_open_region(name, readonly);
+	return region ? ts_region_wrap(region) : NULL;
+}
+
+static PyObject *region_from_fd(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+				PyObject *kwnames)
+{
+	struct tshare_region *region;
+	PyObject *file;
+	bool readonly;
+	int fd;
+
+	(void)type;
+	if (ts_parse_open("from_fd", "fd", args, nargs, kwnames, &file, &readonly) < 0)
+		return NULL;
+	fd = PyObject_AsFileDescriptor(file);
+	region = fd < 0 ? NULL : ts_import_region(fd, readonly);
+	return region ? ts_region_wrap(region) : NULL;
 }
 
 /* The mapping */

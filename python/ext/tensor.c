@@ -342,15 +342,13 @@ PyObject *ts_tensor_spec(PyObject *self, void *closure)
 /* (fd, spec): spec is checked like any other, since it comes from a peer. */
 PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
 {
-	PyThreadState *state;
 	int64_t dims[TSHARE_NDIM_LIMIT], steps[TSHARE_NDIM_LIMIT];
-	PyObject *name, *shape, *strides, *keep;
+	PyObject *name, *shape, *strides, *keep, *self = NULL;
 	struct tshare_spec spec = { .shape = dims, .strides = steps };
-	struct tshare_tensor *handle = NULL;
+	struct tshare_tensor *handle;
 	struct tshare_region *region;
 	int fd, code, bits, lanes, readonly, err;
 	unsigned long long offset;
-	struct tshare_ctx *ctx;
 	int32_t count;
 
 	(void)module;
@@ -369,20 +367,14 @@ PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
 	spec.name = ts_name_arg(name, "name", &keep);
 	if (!spec.name)
 		return NULL;
-	ctx = ts_session();
-	if (!ctx) {
-		Py_XDECREF(keep);
-		return NULL;
-	}
-	state = PyEval_SaveThread();
-	err = tshare_region_import(ctx, fd, readonly ? TSHARE_READONLY : 0, &region);
-	if (!err) {
+	region = ts_import_region(fd, readonly);
+	if (region) {
 		err = tshare_region_view(region, &spec, 0, &handle);
 		tshare_region_unref(region);
+		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
 	}
-	PyEval_RestoreThread(state);
 	Py_XDECREF(keep);
-	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
+	return self;
 }
 
 static PyObject *tensor_jax_array(PyObject *self, PyObject *unused)
