@@ -217,6 +217,8 @@ PyObject *ts_region_generation(PyObject *self, void *closure);
 PyObject *ts_region_publish(PyObject *self, PyObject *unused);
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);
+PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames);
 PyObject *ts_info_new(const struct tshare_region_info *info);
 PyObject *ts_list(PyObject *module, PyObject *unused);
 PyObject *ts_limits(PyObject *module, PyObject *unused);

@@ -684,12 +684,17 @@ static PyMethodDef region_methods[] = {
 	  "wait($self, /, seen, timeout=None, *, spin=0.0)\n--\n\n"
 	  "Sleep until the generation is above seen, and return it.\n\n"
 	  "Raises TimeoutError after timeout seconds, and OSError with errno EOWNERDEAD when all\n"
-	  "other publishers are gone. Looks again and again for the first spin seconds." },
+	  "other publishers are gone, and ValueError when close() is called meanwhile. Looks again\n"
+	  "and again for the first spin seconds." },
+	{ "wait_async", TS_FASTCALL(ts_region_wait_async), METH_FASTCALL | METH_KEYWORDS,
+	  "wait_async($self, /, seen, timeout=None)\n--\n\n"
+	  "wait() for asyncio: to be awaited, and cancelled like any other task." },
 	{ "unlink", region_unlink, METH_NOARGS,
 	  "unlink($self, /)\n--\n\nRemove the name; the memory stays for its users." },
 	{ "close", region_close, METH_NOARGS,
 	  "close($self, /)\n--\n\n"
-	  "Let go of the region. Tensors that were taken from it stay as they are." },
+	  "Let go of the region. Tensors that were taken from it stay as they are; a wait() of\n"
+	  "another thread on this object ends with ValueError." },
 	{ "__enter__", region_enter, METH_NOARGS, NULL },
 	{ "__exit__", region_exit, METH_VARARGS, NULL },
 	{ "__reduce_ex__", region_reduce, METH_O, NULL },

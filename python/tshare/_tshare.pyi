@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 import builtins
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Coroutine, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeVar, final, overload
 
@@ -134,6 +134,9 @@ class Region(Mapping[str, Tensor]):
     def wait(
         self, seen: SupportsIndex, timeout: float | None = None, *, spin: float = 0.0
     ) -> int: ...
+    def wait_async(
+        self, seen: SupportsIndex, timeout: float | None = None
+    ) -> Coroutine[Any, Any, int]: ...
     def fileno(self) -> int: ...
     def info(self) -> RegionInfo: ...
     def unlink(self) -> None: ...

@@ -344,12 +344,32 @@ def test_publish_of_another_thread_ends_a_wait(region):
         assert region.wait(0, 20) == 1
 
 
-def test_region_may_be_closed_during_a_wait(region):
+def closes(region):
+    """Close a region in a moment, from another thread."""
+    return threading.Timer(0.2, region.close)
+
+
+@pytest.mark.parametrize("spin", [0, 1000])
+def test_close_in_another_thread_ends_a_wait(region, spin):
     same = tshare.Region.from_fd(region.fileno())
-    threading.Timer(0.1, same.close).start()
-    threading.Timer(0.3, region.publish).start()
-    assert same.wait(0, 20) == 1
-    assert same.closed
+    closes(same).start()
+    with pytest.raises(ValueError, match="^region: closed during wait"):
+        same.wait(0, 60, spin=spin)
+
+
+def test_close_ends_the_waits_of_that_object_alone(region):
+    with tshare.Region.from_fd(region.fileno()) as same:
+        closes(region).start()
+        with pytest.raises(TimeoutError):
+            same.wait(0, 0.6)
+
+
+def test_generation_that_is_there_wins_over_a_close(region):
+    region.publish()
+    same = tshare.Region.from_fd(region.fileno())
+    with handler_of(signal.SIGALRM, lambda *_: (region.publish(), same.close())):
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        assert same.wait(1, 60) == 2
 
 
 def test_wait_takes_no_processor(name):
