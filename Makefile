@@ -7,11 +7,12 @@ MESON  := /usr/bin/meson
 PREFIX ?= /usr/local
 KDIR   ?= /lib/modules/$(shell uname -r)/build
 
-.PHONY: help all demo check bench lint modules lib install clean
+.PHONY: help all demo check check-all bench lint modules lib install clean
 
 help:
 	@echo 'make demo      one tensor in three programs: here, then on /dev/tshare in a virtual machine'
-	@echo 'make check     every test, here and in virtual machines'
+	@echo 'make check     the tests, here and in virtual machines'
+	@echo 'make check-all the same, and what takes longer'
 	@echo 'make bench     measure against what people use today, side by side'
 	@echo 'make lint      style, static checks, licences'
 	@echo 'make all       the library, the command and the man pages'
@@ -40,6 +41,10 @@ demo:
 check:
 	@tests/setup build vm lint demo stdlib-tests
 	@tests/run
+
+check-all:
+	@tests/setup build vm lint demo stdlib-tests
+	@tests/run --all
 
 bench:
 	@tests/setup build vm
