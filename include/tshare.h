@@ -46,7 +46,7 @@
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
  *                another major version
  * -EOWNERDEAD    who published before is gone, and nobody else publishes
- * -ERANGE        a tensor is not wholly inside its region
+ * -ERANGE        a tensor is not wholly inside its region or its memory
  * -ETIMEDOUT     nothing was published in time
  *
  * and what open(2) and mmap(2) may return besides. Sizes are in bytes, shapes
@@ -281,6 +281,24 @@ struct tshare_spec {
 	const int64_t *strides;
 	uint64_t byte_offset;
 };
+
+/**
+ * tshare_spec_check() - can a tensor's elements be where they are said to be?
+ * @spec: type, shape and strides; the name and byte_offset are ignored
+ * @data: address of element [0, 0, ...]; may be NULL if there are no elements
+ * @memory: first byte of the memory that all elements must be in, or NULL if
+ *          only the address space bounds them
+ * @size: bytes of @memory
+ *
+ * For tensors of unknown origin, before an address is computed from their
+ * strides. The memory isn't read.
+ *
+ * Return: 0; -EINVAL if @spec is malformed, its elements are too many to be
+ * counted, or there are elements and @data is NULL; -ERANGE if an element is
+ * outside.
+ */
+int tshare_spec_check(const struct tshare_spec *spec, const void *data, const void *memory,
+		      size_t size);
 
 /**
  * tshare_region_create() - make a region
@@ -537,7 +555,8 @@ int tshare_tensor_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
  * @options: or NULL
  * @tensor: where to store the copy: C-contiguous, writable
  *
- * Return: as tshare_region_create(); -EINVAL for strides of packed elements.
+ * Return: as tshare_region_create(); -EINVAL for strides of packed elements;
+ * -EINVAL, -ERANGE as tshare_spec_check().
  */
 int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *data,
 		       const struct tshare_spec *spec, const struct tshare_options *options,
@@ -596,7 +615,7 @@ int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer);
  * @strides: elements from one index to the next, or NULL for C-contiguous
  *
  * Return: 0; -EACCES for a read-only tensor; -EINVAL for strides of packed
- * elements.
+ * elements; -EINVAL, -ERANGE as tshare_spec_check().
  */
 int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides);
 

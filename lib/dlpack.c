@@ -99,13 +99,13 @@ static int from_dltensor(struct tshare_ctx *ctx, const char *name, const DLTenso
 			 uint32_t flags, const struct tshare_options *options,
 			 struct tshare_tensor **tensor)
 {
-	const char *data = dl->data ? (const char *)dl->data + dl->byte_offset : NULL;
 	struct tshare_spec spec = {
 		.dtype = { dl->dtype.code, dl->dtype.bits, dl->dtype.lanes },
 		.ndim = dl->ndim,
 		.shape = dl->shape,
 		.strides = dl->strides,
 	};
+	uintptr_t data = (uintptr_t)dl->data;
 
 	switch (dl->device.device_type) {
 	case kDLCPU:
@@ -116,12 +116,15 @@ static int from_dltensor(struct tshare_ctx *ctx, const char *name, const DLTenso
 		return tshare_fail(-EOPNOTSUPP, "managed: device (%d, %d) is not the CPU",
 				   dl->device.device_type, dl->device.device_id);
 	}
+	/* Without data there is no element, whatever the offset. */
+	if (data && __builtin_add_overflow(data, dl->byte_offset, &data))
+		return tshare_fail(-ERANGE, "managed: byte_offset: beyond the address space");
 	if (!name && !options) {
-		if (!tshare_tensor_wrap(data, &spec, flags, tensor))
+		if (!tshare_tensor_wrap((void *)data, &spec, flags, tensor))
 			return 0;
 		tshare_error_clear();
 	}
-	return tshare_tensor_copy(ctx, name, data, &spec, options, tensor);
+	return tshare_tensor_copy(ctx, name, (void *)data, &spec, options, tensor);
 }
 
 TSHARE_EXPORT

@@ -6,6 +6,7 @@
 
 #include "desc.h"
 #include "error.h"
+#include "export.h"
 #include "layout.h"
 
 /* Bytes that a tensor takes before and from its element [0, 0, ...]. */
@@ -162,6 +163,59 @@ int tshare_layout(const struct tshare_spec *specs, size_t count, struct tshare_d
 	}
 	*size = end;
 	return 0;
+}
+
+/*
+ * Strides of zero let any number of elements lie in little memory, and strides
+ * that were computed from such a shape may have wrapped around.
+ */
+static int count_elements(const struct tshare_desc *desc)
+{
+	int64_t total = (int64_t)desc->dtype_bits * desc->dtype_lanes;
+	uint32_t i;
+
+	for (i = 0; i < desc->ndim; i++)
+		if (desc->shape[i] && __builtin_mul_overflow(total, desc->shape[i], &total))
+			return too_large();
+	return 0;
+}
+
+static int check_place(uintptr_t data, const struct extent *extent, uintptr_t start, uintptr_t size)
+{
+	uintptr_t low, high;
+
+	if (__builtin_sub_overflow(data, extent->below, &low) ||
+	    __builtin_add_overflow(data, extent->above, &high))
+		return tshare_fail(-ERANGE, "strides: reach beyond the address space");
+	if (start && (low < start || data < start || high - start > size))
+		return tshare_fail(-ERANGE, "shape, strides: reach beyond the memory");
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_spec_check(const struct tshare_spec *spec, const void *data, const void *memory,
+		      size_t size)
+{
+	struct tshare_desc desc = { 0 };
+	struct extent extent;
+	int err;
+
+	if (!spec)
+		return tshare_fail(-EINVAL, "spec: is NULL");
+	err = describe_type(spec, &desc);
+	if (!err)
+		err = describe_shape(spec, &desc);
+	if (!err)
+		err = describe_strides(spec, &desc);
+	if (!err)
+		err = count_elements(&desc);
+	if (!err)
+		err = measure(&desc, &extent);
+	if (err || !extent.above)
+		return err;
+	if (!data)
+		return tshare_fail(-EINVAL, "data: is NULL");
+	return check_place((uintptr_t)data, &extent, (uintptr_t)memory, size);
 }
 
 int tshare_layout_check(const struct tshare_desc *descs, size_t count, uint64_t size,

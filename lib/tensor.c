@@ -346,32 +346,38 @@ int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer)
 	return copy(tensor, buffer, NULL, tshare_tensor_data(tensor), tensor->strides);
 }
 
-TSHARE_EXPORT
-int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides)
-{
-	if (tensor->readonly)
-		return tshare_fail(-EACCES, "tensor: is read-only");
-	return copy(tensor, tshare_tensor_data(tensor), tensor->strides, data, strides);
-}
-
-/* What of a tensor elsewhere would only be found out when it is copied. */
-static int check_copy(const struct tshare_spec *spec, const void *data)
+/* Finds before the copy is made what is wrong with the memory that it will be made of. */
+static int check_source(const struct tshare_spec *spec, const void *data)
 {
 	uint32_t bits = (uint32_t)spec->dtype.bits * spec->dtype.lanes;
-	bool empty = false;
-	int32_t i;
+	int err;
 
-	if (spec->ndim < 0 || spec->ndim > TSHARE_NDIM_LIMIT || (spec->ndim && !spec->shape))
-		return 0; /* which the creation refuses */
-	for (i = 0; i < spec->ndim; i++)
-		empty |= !spec->shape[i];
-	if (empty)
-		return 0;
-	if (!data)
-		return tshare_fail(-EINVAL, "data: is NULL");
+	err = tshare_spec_check(spec, data, NULL, 0);
+	if (err)
+		return err;
+	/* Its elements can be counted, as is_contiguous() does. */
 	if (bits % 8 && spec->strides && !is_contiguous(spec->ndim, spec->shape, spec->strides))
 		return fail_packed();
 	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides)
+{
+	struct tshare_spec source = {
+		.dtype = tshare_tensor_dtype(tensor),
+		.ndim = tensor->desc->ndim,
+		.shape = tensor->shape,
+		.strides = strides,
+	};
+	int err;
+
+	if (tensor->readonly)
+		return tshare_fail(-EACCES, "tensor: is read-only");
+	err = check_source(&source, data);
+	if (err)
+		return err;
+	return copy(tensor, tshare_tensor_data(tensor), tensor->strides, data, strides);
 }
 
 TSHARE_EXPORT
@@ -385,7 +391,7 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 	if (!spec)
 		return tshare_fail(-EINVAL, "spec: is NULL");
 	/* Before anybody can open the name. */
-	err = check_copy(spec, data);
+	err = check_source(spec, data);
 	if (!err)
 		err = tshare_tensor_create(ctx, name, spec->dtype, spec->ndim, spec->shape, options,
 					   &new);

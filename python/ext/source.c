@@ -52,53 +52,13 @@ static int check_ndim(long ndim)
 	return -1;
 }
 
-static int too_large(void)
+/* Whether its elements can be where it says, and, if @memory is known, inside that. */
+static int check_extent(const struct ts_source *source, const void *memory, size_t size)
 {
-	PyErr_SetString(PyExc_BufferError, "x: has more elements than can be counted");
-	return -1;
-}
-
-/*
- * Whether its elements can be where it says: none if it is empty, else somewhere,
- * and, if that is known to be @start and @size, inside.
- */
-static int check_extent(const struct ts_source *source, const char *start, Py_ssize_t size)
-{
-	int64_t bits = (int64_t)source->spec.dtype.bits * source->spec.dtype.lanes;
-	int64_t count = 1, below = 0, above = 1, span, shift = 0;
-	int32_t i;
-
-	for (i = 0; i < source->spec.ndim; i++)
-		if (source->shape[i] < 0) {
-			PyErr_SetString(PyExc_BufferError, "x: its shape is negative");
-			return -1;
-		}
-	for (i = 0; i < source->spec.ndim; i++)
-		if (!source->shape[i])
-			return 0;
-	for (i = 0; i < source->spec.ndim; i++)
-		if (__builtin_mul_overflow(count, source->shape[i], &count) ||
-		    __builtin_mul_overflow(source->shape[i] - 1,
-					   source->shape[i] > 1 ? source->strides[i] : 0, &span) ||
-		    __builtin_add_overflow(span < 0 ? below : above, span,
-					   span < 0 ? &below : &above))
-			return too_large();
-	if (__builtin_mul_overflow(count, bits, &count) ||
-	    __builtin_mul_overflow(below, bits, &below) ||
-	    __builtin_mul_overflow(above, bits, &above))
-		return too_large();
-	if (!source->data) {
-		PyErr_SetString(PyExc_BufferError, "x: has elements, but no memory");
-		return -1;
-	}
-	if (!start)
+	if (!tshare_spec_check(&source->spec, source->data, memory, size))
 		return 0;
-	shift = (const char *)source->data - start;
-	if (shift + below / 8 < 0 || above / 8 > size - shift) {
-		PyErr_SetString(PyExc_BufferError, "x: its elements are not inside its buffer");
-		return -1;
-	}
-	return 0;
+	PyErr_Format(PyExc_BufferError, "x: %s", tshare_last_error());
+	return -1;
 }
 
 static void c_strides(struct ts_source *source)

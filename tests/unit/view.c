@@ -312,6 +312,75 @@ TEST(packed_elements_are_copied_when_contiguous_alone)
 	CHECK(!exists(name));
 }
 
+TEST(copy_refuses_strides_that_overflow)
+{
+	const int64_t strides[] = { INT64_MAX, INT64_MAX / 2 };
+	struct tshare_spec spec = spec_of(TSHARE_FLOAT32, 2, shape_2x3, strides);
+	struct tshare_tensor *copy;
+	float data[6] = { 0 };
+
+	CHECK(tshare_tensor_copy(ctx, NULL, data, &spec, NULL, &copy) == -EINVAL);
+	CHECK(error_says("counted"));
+}
+
+TEST(copy_refuses_strides_that_leave_the_address_space)
+{
+	const int64_t strides[] = { INT64_MIN / 16, 1 };
+	struct tshare_spec spec = spec_of(TSHARE_INT8, 2, shape_2x3, strides);
+	struct tshare_tensor *copy;
+	char data[6] = { 0 };
+
+	CHECK(tshare_tensor_copy(ctx, NULL, data, &spec, NULL, &copy) == -ERANGE);
+	CHECK(error_says("strides"));
+}
+
+TEST(copy_refuses_packed_shapes_that_overflow)
+{
+	const int64_t shape[] = { 2, INT64_MAX, INT64_MAX }, strides[] = { 0, 0, 1 };
+	struct tshare_spec spec = spec_of(TSHARE_DTYPE(17, 4), 3, shape, strides);
+	const unsigned char packed[] = { 0x21 };
+	struct tshare_tensor *copy;
+
+	CHECK(tshare_tensor_copy(ctx, NULL, packed, &spec, NULL, &copy) == -EINVAL);
+	CHECK(error_says("counted"));
+}
+
+TEST(write_refuses_strides_that_overflow)
+{
+	const int64_t strides[] = { INT64_MAX, INT64_MAX / 2 };
+	struct tshare_tensor *whole = counting();
+	int32_t data[6] = { 0 };
+
+	CHECK(tshare_tensor_write(whole, data, strides) == -EINVAL);
+	CHECK(tshare_tensor_write(whole, NULL, NULL) == -EINVAL);
+	CHECK(((int32_t *)tshare_tensor_data(whole))[5] == 5);
+	tshare_tensor_unref(whole);
+}
+
+TEST(a_spec_is_checked_against_its_memory)
+{
+	const int64_t back[] = { -3, 1 }, huge[] = { 1LL << 40, 1LL << 40 }, none[] = { 0, 3 };
+	struct tshare_spec spec = spec_of(TSHARE_INT16, 2, shape_2x3, NULL);
+	int16_t all[8] = { 0 }, *data = all + 1;
+	const size_t size = 6 * sizeof(*data);
+
+	CHECK(!tshare_spec_check(&spec, data, NULL, 0));
+	CHECK(!tshare_spec_check(&spec, data, data, size));
+	CHECK(tshare_spec_check(&spec, data, data, size - 1) == -ERANGE);
+	CHECK(tshare_spec_check(&spec, data + 1, data, size) == -ERANGE);
+	CHECK(tshare_spec_check(&spec, data - 1, data, size) == -ERANGE);
+	CHECK(tshare_spec_check(&spec, NULL, NULL, 0) == -EINVAL);
+	spec.strides = back;
+	CHECK(!tshare_spec_check(&spec, data + 3, data, size));
+	CHECK(tshare_spec_check(&spec, data + 2, data, size) == -ERANGE);
+	spec.shape = none;
+	CHECK(!tshare_spec_check(&spec, NULL, NULL, 0));
+	spec.shape = huge;
+	spec.strides = none;
+	CHECK(tshare_spec_check(&spec, data, NULL, 0) == -EINVAL);
+	CHECK(tshare_spec_check(NULL, data, NULL, 0) == -EINVAL);
+}
+
 TEST(copy_has_its_name_and_options)
 {
 	struct tshare_options options = TSHARE_OPTIONS_INIT;
@@ -484,6 +553,31 @@ TEST(from_dlpack_refuses_padded_elements)
 
 	managed.flags = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
 	CHECK(tshare_tensor_from_dlpack(ctx, NULL, &managed, NULL, &tensor) == -EOPNOTSUPP);
+}
+
+TEST(from_dlpack_refuses_strides_that_overflow)
+{
+	float data[12];
+	int64_t shape[2], strides[2];
+	DLManagedTensorVersioned managed = foreign(data, shape, strides);
+	struct tshare_tensor *tensor;
+
+	strides[0] = INT64_MAX;
+	strides[1] = INT64_MAX / 2;
+	CHECK(tshare_tensor_from_dlpack(ctx, NULL, &managed, NULL, &tensor) == -EINVAL);
+	CHECK(error_says("counted"));
+}
+
+TEST(from_dlpack_refuses_an_offset_that_overflows)
+{
+	float data[12];
+	int64_t shape[2], strides[2];
+	DLManagedTensorVersioned managed = foreign(data, shape, strides);
+	struct tshare_tensor *tensor;
+
+	managed.dl_tensor.byte_offset = UINT64_MAX;
+	CHECK(tshare_tensor_from_dlpack(ctx, NULL, &managed, NULL, &tensor) == -ERANGE);
+	CHECK(error_says("byte_offset"));
 }
 
 TEST(from_dlpack_takes_null_strides_as_contiguous)
