@@ -84,7 +84,7 @@ static struct tshare_account *account_find(struct user_struct *user)
 static unsigned long pages_left(struct tshare_ns *ns, const struct tshare_account *account)
 {
 	return min3(left(tshare_pages_limit(), pages_used),
-		    left(limit_pages(ns_max_mib, ULONG_MAX), ns->nr_pages),
+		    left(limit_pages(ns_max_mib, ULONG_MAX), ns->usage->nr_pages),
 		    left(limit_pages(user_max_mib, ULONG_MAX), account ? account->nr_pages : 0));
 }
 
@@ -157,7 +157,7 @@ int tshare_charge(struct tshare_charge *charge, struct tshare_ns *ns, unsigned l
 			list_add(&account->node, &accounts);
 		}
 		account->nr_pages += nr_pages;
-		ns->nr_pages += nr_pages;
+		ns->usage->nr_pages += nr_pages;
 		pages_used += nr_pages;
 		charge->account = account;
 	}
@@ -186,7 +186,7 @@ void tshare_uncharge(struct tshare_charge *charge)
 
 	mutex_lock(&tshare_lock);
 	pages_used -= charge->nr_pages;
-	charge->ns->nr_pages -= charge->nr_pages;
+	charge->ns->usage->nr_pages -= charge->nr_pages;
 	account->nr_pages -= charge->nr_pages;
 	if (account->nr_pages)
 		account = NULL;

@@ -467,7 +467,7 @@ static int tshare_open(struct inode *inode, struct file *file)
 	tf = kzalloc(sizeof(*tf), GFP_KERNEL_ACCOUNT);
 	if (!tf)
 		return -ENOMEM;
-	tf->ns = tshare_ns_get_current();
+	tf->ns = tshare_ns_open();
 	if (IS_ERR(tf->ns)) {
 		int err = PTR_ERR(tf->ns);
 
@@ -484,7 +484,7 @@ static int tshare_close(struct inode *inode, struct file *file)
 	struct tshare_file *tf = file->private_data;
 
 	tshare_file_drop_names(tf);
-	tshare_ns_put(tf->ns);
+	tshare_ns_close(tf->ns);
 	kfree(tf);
 	return 0;
 }

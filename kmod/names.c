@@ -26,7 +26,9 @@
 /* Protects what region.h says. */
 DEFINE_MUTEX(tshare_lock);
 
+/* Namespaces that can be found: those in use, and the initial one. */
 static LIST_HEAD(namespaces);
+static LIST_HEAD(usages);
 static DEFINE_XARRAY(regions);
 static atomic64_t last_id;
 static unsigned long name_count;
@@ -38,16 +40,33 @@ unsigned long tshare_name_count(void)
 
 /* Namespaces */
 
+static void ns_use(struct tshare_ns *ns)
+{
+	ns->users++;
+	ns->refs++;
+}
+
+/* A use of the namespace with that inode number, if it is known. */
 static struct tshare_ns *ns_find(unsigned int inum)
 {
 	struct tshare_ns *ns;
 
 	list_for_each_entry(ns, &namespaces, node) {
 		if (ns->inum == inum) {
-			ns->refs++;
+			ns_use(ns);
 			return ns;
 		}
 	}
+	return NULL;
+}
+
+static struct tshare_ns_usage *usage_find(const struct tshare_ns *ns)
+{
+	struct tshare_ns_usage *usage;
+
+	list_for_each_entry(usage, &usages, node)
+		if (usage->inum == ns->inum && usage->user_ns == ns->user_ns)
+			return usage;
 	return NULL;
 }
 
@@ -102,52 +121,111 @@ static struct file *ns_hold(struct ipc_namespace *ipc)
 	return hold.file;
 }
 
+static void ns_free(struct tshare_ns *ns)
+{
+	if (ns->file)
+		fput(ns->file);
+	put_user_ns(ns->user_ns);
+	kfree(ns->usage);
+	kfree(ns);
+}
+
+/* A first use of @ipc, which nobody can find yet. */
+static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
+{
+	struct tshare_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL);
+	struct tshare_ns_usage *usage = kzalloc(sizeof(*usage), GFP_KERNEL);
+	struct file *file = NULL;
+	int err = -ENOMEM;
+
+	if (!ns || !usage)
+		goto err_free;
+	if (ipc->ns.inum != PROC_IPC_INIT_INO) {
+		file = ns_hold(ipc);
+		if (IS_ERR(file)) {
+			err = PTR_ERR(file);
+			goto err_free;
+		}
+	}
+	*ns = (struct tshare_ns){
+		.refs = 1,
+		.users = 1,
+		.inum = ipc->ns.inum,
+		.file = file,
+		.user_ns = get_user_ns(ipc->user_ns),
+		.names = RB_ROOT,
+		.usage = usage,
+	};
+	*usage = (struct tshare_ns_usage){ .inum = ns->inum, .user_ns = ns->user_ns };
+	return ns;
+
+err_free:
+	kfree(usage);
+	kfree(ns);
+	return ERR_PTR(err);
+}
+
 /**
- * tshare_ns_get_current() - the caller's namespace
+ * tshare_ns_open() - use the caller's namespace
  *
- * Return: a reference, or an ERR_PTR: -ENOMEM, -ENFILE.
+ * Return: a use, to be ended by tshare_ns_close(), or an ERR_PTR: -ENOMEM, -ENFILE.
  */
-struct tshare_ns *tshare_ns_get_current(void)
+struct tshare_ns *tshare_ns_open(void)
 {
 	struct ipc_namespace *ipc = current->nsproxy->ipc_ns;
-	unsigned int inum = ipc->ns.inum;
+	struct tshare_ns_usage *usage = NULL;
 	struct tshare_ns *ns, *fresh;
 
 	mutex_lock(&tshare_lock);
-	ns = ns_find(inum);
+	ns = ns_find(ipc->ns.inum);
 	mutex_unlock(&tshare_lock);
 	if (ns)
 		return ns;
 
-	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL);
-	if (!fresh)
-		return ERR_PTR(-ENOMEM);
-	*fresh = (struct tshare_ns){
-		.refs = 1,
-		.inum = inum,
-		.user_ns = ipc->user_ns,
-		.names = RB_ROOT,
-	};
-	if (inum != PROC_IPC_INIT_INO) {
-		fresh->file = ns_hold(ipc);
-		if (IS_ERR(fresh->file)) {
-			ns = ERR_CAST(fresh->file);
-			kfree(fresh);
-			return ns;
-		}
+	fresh = ns_alloc(ipc);
+	if (IS_ERR(fresh))
+		return fresh;
+	mutex_lock(&tshare_lock);
+	ns = ns_find(fresh->inum);
+	if (!ns) {
+		usage = usage_find(fresh);
+		if (usage)
+			swap(usage, fresh->usage);
+		else
+			list_add(&fresh->usage->node, &usages);
+		fresh->usage->refs++;
+		list_add(&fresh->node, &namespaces);
 	}
+	mutex_unlock(&tshare_lock);
+	if (ns) {
+		ns_free(fresh);
+		return ns;
+	}
+	/* The one that fresh came with, if it shares another. */
+	kfree(usage);
+	return fresh;
+}
+
+/**
+ * tshare_ns_close() - end a use
+ * @ns: the namespace, which nothing of the module keeps after the last use
+ *
+ * Whatever opens the device in it later gets another struct tshare_ns: without
+ * a use nobody can tell whether the inode number still means the same namespace.
+ */
+void tshare_ns_close(struct tshare_ns *ns)
+{
+	struct file *file = NULL;
 
 	mutex_lock(&tshare_lock);
-	ns = ns_find(inum);
-	if (!ns)
-		list_add(&fresh->node, &namespaces);
+	if (!--ns->users && ns->file) {
+		list_del_init(&ns->node);
+		swap(file, ns->file);
+	}
 	mutex_unlock(&tshare_lock);
-	if (!ns)
-		return fresh;
-	if (fresh->file)
-		fput(fresh->file);
-	kfree(fresh);
-	return ns;
+	if (file)
+		fput(file);
+	tshare_ns_put(ns);
 }
 
 void tshare_ns_get(struct tshare_ns *ns)
@@ -160,17 +238,18 @@ void tshare_ns_get(struct tshare_ns *ns)
 void tshare_ns_put(struct tshare_ns *ns)
 {
 	mutex_lock(&tshare_lock);
-	if (--ns->refs)
+	if (--ns->refs) {
 		ns = NULL;
-	else
+	} else {
 		list_del(&ns->node);
-	mutex_unlock(&tshare_lock);
-
-	if (ns) {
-		if (ns->file)
-			fput(ns->file);
-		kfree(ns);
+		if (--ns->usage->refs)
+			ns->usage = NULL;
+		else
+			list_del(&ns->usage->node);
 	}
+	mutex_unlock(&tshare_lock);
+	if (ns)
+		ns_free(ns);
 }
 
 /* Permissions */
@@ -241,10 +320,12 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 	rb_insert_color(&region->name_node, &region->ns->names);
 	name_count++;
 	kref_get(&region->ref);
-	if (region->flags & TSHARE_REGION_PERSIST)
+	if (region->flags & TSHARE_REGION_PERSIST) {
 		__module_get(THIS_MODULE);
-	else
+		ns_use(region->ns);
+	} else {
 		list_add(&region->name_owner, &tf->names);
+	}
 }
 
 /* Takes the name away; its reference, now the caller's, goes to name_release(). */
@@ -260,6 +341,8 @@ static void name_release(struct tshare_region *region)
 {
 	bool persist = region->flags & TSHARE_REGION_PERSIST;
 
+	if (persist)
+		tshare_ns_close(region->ns);
 	tshare_region_put(region);
 	if (persist)
 		module_put(THIS_MODULE);

@@ -11,7 +11,9 @@
  *	                file of shared memory
  *
  * Arrows are references. A name is a reference on its region, held by the file
- * it was made through, or by nobody (and then by the module's use count).
+ * it was made through, or by nobody (and then by the module's use count). Files
+ * and persistent names are uses of their tshare_ns, which then keeps the IPC
+ * namespace; regions don't.
  *
  * tshare_lock protects the namespaces, the names, the ids and what the limits
  * count. It is taken with no other lock of the module held, and nothing under
@@ -46,7 +48,7 @@ extern struct mutex tshare_lock;
  * @gid: group
  * @mode: permission bits
  * @flags: TSHARE_REGION_PERSIST and _DMA32
- * @ns: the namespace it was made in
+ * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors, immutable
  * @desc_count: how many
  * @charge: what it counts against
@@ -83,7 +85,7 @@ struct tshare_region {
 
 /**
  * struct tshare_file - an open /dev/tshare
- * @ns: the namespace it was opened in
+ * @ns: the namespace it was opened in, a use
  * @names: regions whose names go when it does; under tshare_lock
  */
 struct tshare_file {

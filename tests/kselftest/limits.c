@@ -245,6 +245,28 @@ TEST_F(limits, namespaces_are_limited_each)
 	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
 }
 
+/* What is left of a region whose maker has closed the device. */
+static void *region_without_device(size_t size)
+{
+	int dev = open_device(), fd = create(dev, size, NULL);
+	char *mem = map(fd, size, RW);
+
+	close(fd);
+	close(dev);
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+TEST_F(limits, namespaces_are_charged_for_regions_that_outlive_the_device)
+{
+	ASSERT_TRUE(set_parameter(self->parameters[NS_MAX_MIB], "4"));
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	ASSERT_NE(NULL, region_without_device(2 * MIB));
+	ASSERT_NE(NULL, region_without_device(MIB));
+	EXPECT_EQ(MIB, region_bytes_max(open_device()));
+	EXPECT_EQ(NULL, region_without_device(2 * MIB));
+	EXPECT_NE(NULL, region_without_device(MIB));
+}
+
 TEST_F(limits, refused_regions_leave_no_charge)
 {
 	__u64 before;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 
 #include "util.h"
 
@@ -526,6 +527,227 @@ TEST_F(namespaces, persistent_names_of_dead_ones_can_be_removed)
 	EXPECT_SAME_COUNTERS(before);
 }
 
+/* In a user namespace where @uid outside is root. */
+static bool enter_user_namespace(uid_t uid)
+{
+	return !unshare(CLONE_NEWUSER) && write_file("/proc/self/setgroups", "deny") &&
+	       write_file("/proc/self/uid_map", "0 %u 1", uid) &&
+	       write_file("/proc/self/gid_map", "0 %u 1", uid);
+}
+
+/* The same, of USER_A, who may open the device. */
+static bool enter_user_namespace_of_a(void)
+{
+	struct stat device;
+
+	return !stat(DEVICE, &device) && !setgroups(1, &device.st_gid) &&
+	       !setresgid(USER_A, USER_A, USER_A) && !setresuid(USER_A, USER_A, USER_A) &&
+	       !prctl(PR_SET_DUMPABLE, 1) && enter_user_namespace(USER_A);
+}
+
+/* The kernel lets users make no user namespaces. */
+#define VISIT_SKIPPED 77
+
+/* What a process does in a namespace of its own before it ends there. */
+struct visit {
+	/* Bytes of a System V segment that it leaves behind, 0 for none. */
+	size_t sysv;
+	/* Whether USER_A makes it, in a user namespace of its own. */
+	bool user_ns;
+	__u32 flags;
+	__u32 mode;
+	/* To send the region's descriptor through, -1 not to. */
+	int sock;
+	__u64 id;
+	ino_t ns;
+};
+
+static ino_t current_ipc_ns(void)
+{
+	struct stat stat_ns;
+
+	return stat("/proc/self/ns/ipc", &stat_ns) ? 0 : stat_ns.st_ino;
+}
+
+static bool leave_sysv_memory(size_t size)
+{
+	int id = shmget(IPC_PRIVATE, size, IPC_CREAT | 0600);
+	void *mem = shmat(id, NULL, 0);
+
+	if (mem == (void *)-1)
+		return false;
+	memset(mem, 1, size);
+	return !shmdt(mem);
+}
+
+static int visit_a_namespace(void *arg)
+{
+	struct visit *visit = arg;
+	struct tshare_create args = create_args(PAGE, "left behind");
+	int dev, fd;
+
+	if (visit->user_ns && !enter_user_namespace_of_a())
+		return VISIT_SKIPPED;
+	if (unshare(CLONE_NEWIPC) || (visit->sysv && !leave_sysv_memory(visit->sysv)))
+		return 1;
+	args.flags = visit->flags;
+	args.mode = visit->mode;
+	dev = open_device();
+	fd = do_create(dev, &args);
+	visit->id = id_of(dev, fd);
+	visit->ns = current_ipc_ns();
+	if (visit->sock >= 0 && !send_fd(visit->sock, fd))
+		return 2;
+	return !visit->id;
+}
+
+/* Makes @visit in a child; the result is for the parent to read. */
+static int make_visit(struct visit *visit)
+{
+	struct visit *shared = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int result;
+
+	if (shared == MAP_FAILED)
+		return 1;
+	*shared = *visit;
+	result = in_child(visit_a_namespace, shared);
+	*visit = *shared;
+	munmap(shared, PAGE);
+	return result;
+}
+
+/* Bytes of shared memory on the whole machine. */
+static long shared_memory(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+	long kib = -1;
+
+	while (file && kib < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "Shmem: %ld", &kib);
+	if (file)
+		fclose(file);
+	return kib < 0 ? -1 : kib * (long)KIB;
+}
+
+/* Waits for the kernel to free a namespace, which it does in the background. */
+static bool shared_memory_sinks_to(long bytes, int tries)
+{
+	while (tries--) {
+		/* What each CPU has not yet added to the sum is ignored. */
+		if (shared_memory() <= bytes + (long)MIB)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+#define SYSV_MEMORY (64 * MIB)
+
+TEST_F(namespaces, are_not_kept_by_a_region)
+{
+	struct visit visit = { .sysv = SYSV_MEMORY };
+	long before = shared_memory();
+	struct tshare_info info;
+	int socks[2], fd;
+
+	ASSERT_LT(0, before);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, socks));
+	visit.sock = socks[0];
+	ASSERT_EQ(0, make_visit(&visit));
+	fd = receive_fd(socks[1]);
+	ASSERT_LE(0, fd);
+	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+	ASSERT_EQ(0, get_info(self->outer, fd, &info));
+	EXPECT_EQ(visit.id, info.id);
+}
+
+TEST_F(namespaces, are_kept_by_an_open_device)
+{
+	long before = shared_memory();
+	int dev;
+
+	ASSERT_LT(0, before);
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	ASSERT_TRUE(leave_sysv_memory(SYSV_MEMORY));
+	dev = open_device();
+	ASSERT_LE(0, dev);
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
+	close(dev);
+	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+}
+
+TEST_F(namespaces, are_kept_by_a_persistent_name_until_it_goes)
+{
+	struct visit visit = { .sysv = SYSV_MEMORY, .flags = TSHARE_CREATE_PERSIST, .sock = -1 };
+	long before = shared_memory();
+
+	ASSERT_LT(0, before);
+	ASSERT_EQ(0, make_visit(&visit));
+	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
+	/* The region alone no longer keeps it. */
+	ASSERT_LE(0, open_id(self->outer, visit.id, 0));
+	ASSERT_EQ(0, unlink_id(self->outer, visit.id));
+	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+}
+
+/* Enters new namespaces until one has the inode number that another one had. */
+static bool enter_namespace_numbered(ino_t ns)
+{
+	int tries;
+
+	for (tries = 0; tries < 500; tries++) {
+		if (unshare(CLONE_NEWIPC))
+			return false;
+		if (current_ipc_ns() == ns)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+TEST_F(namespaces, with_a_reused_inode_number_do_not_find_their_predecessors_regions)
+{
+	struct visit visit = {};
+	int socks[2], dev;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, socks));
+	visit.sock = socks[0];
+	ASSERT_EQ(0, make_visit(&visit));
+	ASSERT_LE(0, receive_fd(socks[1]));
+	ASSERT_TRUE(enter_namespace_numbered(visit.ns));
+	dev = open_device();
+	ASSERT_LE(0, dev);
+	EXPECT_EQ(0, listed(dev, 0, visit.id));
+	EXPECT_LE(0, open_id(dev, visit.id, 0));
+	ASSERT_TRUE(drop_capability(CAP_SYS_ADMIN));
+	EXPECT_EQ(-ENOENT, open_id(dev, visit.id, 0));
+}
+
+/* USER_A made the user namespace, and so has all capabilities in it. */
+TEST_F(namespaces, that_are_gone_leave_their_user_namespace_for_capabilities)
+{
+	struct visit visit = { .user_ns = true };
+	int socks[2], result;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, socks));
+	visit.sock = socks[0];
+	result = make_visit(&visit);
+	if (result == VISIT_SKIPPED)
+		SKIP(return, "no user namespaces for users");
+	ASSERT_EQ(0, result);
+	ASSERT_LE(0, receive_fd(socks[1]));
+	/* Finding it in another namespace takes CAP_SYS_ADMIN, opening it more. */
+	ASSERT_TRUE(act_as_user(USER_B));
+	ASSERT_TRUE(keep_only_capability(CAP_SYS_ADMIN));
+	EXPECT_EQ(-EACCES, open_id(self->outer, visit.id, 0));
+	ASSERT_TRUE(act_as_root());
+	ASSERT_TRUE(act_as_user(USER_A));
+	ASSERT_TRUE(keep_only_capability(CAP_SYS_ADMIN));
+	EXPECT_LE(0, open_id(self->outer, visit.id, 0));
+}
+
 TEST_F(namespaces, device_needs_no_proc)
 {
 	int dev;
@@ -550,14 +772,6 @@ TEST_F(namespaces, device_needs_one_descriptor_in_a_new_one)
 	EXPECT_LE(0, open_device());
 	EXPECT_EQ(fds + 1, open_fds());
 	EXPECT_EQ(-EMFILE, open_device());
-}
-
-/* In a user namespace where @uid outside is root. */
-static bool enter_user_namespace(uid_t uid)
-{
-	return !unshare(CLONE_NEWUSER) && write_file("/proc/self/setgroups", "deny") &&
-	       write_file("/proc/self/uid_map", "0 %u 1", uid) &&
-	       write_file("/proc/self/gid_map", "0 %u 1", uid);
 }
 
 TEST_F(namespaces, owners_are_shown_as_the_caller_knows_them)

@@ -31,6 +31,12 @@
  * TSHARE_IOCTL_UNLINK. A vanished name never takes the memory from those who
  * use it.
  *
+ * Open files of the device and persistent names keep their IPC namespace; a
+ * region, its dma-bufs and its mappings don't. When a namespace other than the
+ * initial one has neither any more, the regions left of it can be used as
+ * before, but no longer be found: not by opening the device there again, nor
+ * in a namespace that is given the same inode number.
+ *
  * Beside its memory a region has a *counter*, a page of shared memory on which
  * processes can sleep with futex(); see TSHARE_IOCTL_COUNTER.
  *
