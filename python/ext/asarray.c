@@ -113,16 +113,17 @@ static PyObject *need_x(const char *function)
 	return NULL;
 }
 
-/* Only the CPU can be asked for: None, "cpu" or (kDLCPU, 0). */
+/* Only the CPU can be asked for: None, "cpu", (kDLCPU, 0) or (kDLCPU, None). */
 static int device_arg(PyObject *device)
 {
-	long type, id;
+	PyObject *id;
+	long type;
 
 	if (ts_none(device) ||
 	    (PyUnicode_Check(device) && !PyUnicode_CompareWithASCIIString(device, "cpu")))
 		return 0;
-	if (PyTuple_Check(device) && PyArg_ParseTuple(device, "ll", &type, &id) && type == kDLCPU &&
-	    !id)
+	if (PyTuple_Check(device) && PyArg_ParseTuple(device, "lO", &type, &id) && type == kDLCPU &&
+	    (id == Py_None || (PyLong_Check(id) && !PyLong_AsLong(id))))
 		return 0;
 	if (!PyErr_Occurred())
 		PyErr_Format(PyExc_ValueError, "device: %R is not the CPU", device);

@@ -155,8 +155,11 @@ static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 
 /* __dlpack__ */
 
-static int parse_pair(PyObject *obj, const char *argument, long *first, long *second)
+/* @second may be None, which some libraries call the CPU's device id: it is 0 then. */
+static int parse_pair(PyObject *obj, const char *argument, bool optional, long *first, long *second)
 {
+	PyObject *last;
+
 	if (!PyTuple_Check(obj) || PyTuple_Size(obj) != 2) {
 		PyErr_Format(PyExc_TypeError, "%s: must be a tuple of two ints, not %R", argument,
 			     obj);
@@ -165,7 +168,8 @@ static int parse_pair(PyObject *obj, const char *argument, long *first, long *se
 	*first = PyLong_AsLong(PyTuple_GetItem(obj, 0));
 	if (*first == -1 && PyErr_Occurred())
 		return -1;
-	*second = PyLong_AsLong(PyTuple_GetItem(obj, 1));
+	last = PyTuple_GetItem(obj, 1);
+	*second = optional && last == Py_None ? 0 : PyLong_AsLong(last);
 	if (*second == -1 && PyErr_Occurred())
 		return -1;
 	return 0;
@@ -207,10 +211,10 @@ PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nar
 
 	if (ts_parse("__dlpack__", args, nargs, kwnames, names, 0, 4, given) < 0)
 		return NULL;
-	if (!ts_none(given[1]) && parse_pair(given[1], "max_version", &major, &minor) < 0)
+	if (!ts_none(given[1]) && parse_pair(given[1], "max_version", false, &major, &minor) < 0)
 		return NULL;
 	if (!ts_none(given[2])) {
-		if (parse_pair(given[2], "dl_device", &type, &id) < 0)
+		if (parse_pair(given[2], "dl_device", true, &type, &id) < 0)
 			return NULL;
 		if (type != kDLCPU || id) {
 			PyErr_Format(PyExc_BufferError,

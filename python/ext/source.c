@@ -101,16 +101,16 @@ static int take_byte_strides(struct ts_source *source)
 
 /* DLPack */
 
+static bool is_host(long type)
+{
+	return type == kDLCPU || type == kDLCUDAHost || type == kDLCUDAManaged;
+}
+
 static int take_dltensor(struct ts_source *source, const DLTensor *tensor)
 {
 	int32_t i;
 
-	switch (tensor->device.device_type) {
-	case kDLCPU:
-	case kDLCUDAHost:
-	case kDLCUDAManaged:
-		break;
-	default:
+	if (!is_host(tensor->device.device_type)) {
 		PyErr_Format(PyExc_BufferError, "x: is on device (%d, %d), not in the CPU's memory",
 			     (int)tensor->device.device_type, (int)tensor->device.device_id);
 		return -1;
@@ -179,44 +179,70 @@ static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObje
 	return -1;
 }
 
+/*
+ * Whether x says that it is elsewhere than in the CPU's memory: 0 or 1, or -1
+ * with an error set. The device's id is nobody's business here, and is None in
+ * some libraries.
+ */
+static int is_elsewhere(PyObject *x, PyObject **device)
+{
+	long type;
+
+	*device = NULL;
+	if (!PyObject_HasAttrString(x, "__dlpack_device__"))
+		return 0;
+	*device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
+	if (!*device)
+		return -1;
+	if (!PyTuple_Check(*device) || PyTuple_Size(*device) != 2) {
+		PyErr_SetString(PyExc_TypeError, "x: __dlpack_device__() gave no tuple of two");
+		Py_CLEAR(*device);
+		return -1;
+	}
+	type = PyLong_AsLong(PyTuple_GetItem(*device, 0));
+	if (type == -1 && PyErr_Occurred()) {
+		Py_CLEAR(*device);
+		return -1;
+	}
+	return !is_host(type);
+}
+
 /* Asked first, since __dlpack__() of a tensor on a GPU may wait, or copy. */
 static int check_device(PyObject *x)
 {
 	PyObject *device;
-	long type, id;
-	int err = 0;
+	int elsewhere = is_elsewhere(x, &device);
 
-	if (!PyObject_HasAttrString(x, "__dlpack_device__"))
-		return 0;
-	device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
-	if (!device)
-		return -1;
-	if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ll", &type, &id)) {
-		if (!PyErr_Occurred())
-			PyErr_SetString(PyExc_TypeError, "x: __dlpack_device__() gave no tuple");
-		err = -1;
-	} else if (type != kDLCPU && type != kDLCUDAHost && type != kDLCUDAManaged) {
+	if (elsewhere > 0)
 		PyErr_Format(PyExc_BufferError,
-			     "x: is on device (%ld, %ld), not in the CPU's memory: copy it there "
-			     "first, with .cpu() or device='cpu'",
-			     type, id);
-		err = -1;
-	}
-	Py_DECREF(device);
-	return err;
+			     "x: is on device %S, not in the CPU's memory: copy it there first, "
+			     "with .cpu() or device='cpu'",
+			     device);
+	Py_XDECREF(device);
+	return elsewhere ? -1 : 0;
 }
 
-/* x.__dlpack__() with the keywords, or without them where they are unknown. */
-static PyObject *get_capsule(PyObject *x, bool never_copy)
+/*
+ * x.__dlpack__() with the keywords, or without them where they are unknown. No
+ * keyword is passed that isn't needed: some libraries refuse those that say
+ * what holds anyway.
+ */
+static PyObject *get_capsule(PyObject *x, bool bring_here, bool never_copy)
 {
-	PyObject *method, *args, *kwargs, *capsule = NULL;
+	PyObject *method, *args, *kwargs, *cpu, *capsule = NULL;
 
 	method = PyObject_GetAttrString(x, "__dlpack__");
 	if (!method)
 		return NULL;
 	args = PyTuple_New(0);
-	kwargs = Py_BuildValue("{s(ii)s(ii)}", "max_version", DLPACK_MAJOR_VERSION,
-			       DLPACK_MINOR_VERSION, "dl_device", kDLCPU, 0);
+	kwargs =
+		Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+	if (kwargs && bring_here) {
+		cpu = Py_BuildValue("(ii)", kDLCPU, 0);
+		if (!cpu || PyDict_SetItemString(kwargs, "dl_device", cpu) < 0)
+			Py_CLEAR(kwargs);
+		Py_XDECREF(cpu);
+	}
 	if (kwargs && never_copy && PyDict_SetItemString(kwargs, "copy", Py_False) < 0)
 		Py_CLEAR(kwargs);
 	if (args && kwargs) {
@@ -232,19 +258,14 @@ static PyObject *get_capsule(PyObject *x, bool never_copy)
 	return capsule;
 }
 
-int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source)
+static int open_capsule(PyObject *x, enum ts_source_use use, bool bring_here,
+			struct ts_source *source)
 {
 	PyObject *capsule;
 	int err;
 
 	start(source);
-	if (!PyObject_HasAttrString(x, "__dlpack__")) {
-		PyErr_Format(PyExc_TypeError, "x: %R has no __dlpack__()", Py_TYPE(x));
-		return -1;
-	}
-	if (use != TS_FROM_ANYWHERE && check_device(x) < 0)
-		return -1;
-	capsule = get_capsule(x, use == TS_IN_PLACE);
+	capsule = get_capsule(x, bring_here, use == TS_IN_PLACE);
 	if (!capsule)
 		return -1;
 	err = take_capsule(source, use, capsule);
@@ -252,6 +273,26 @@ int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *sour
 	if (err)
 		ts_source_close(source);
 	return err;
+}
+
+int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source)
+{
+	PyObject *device;
+	int elsewhere = 0;
+
+	if (!PyObject_HasAttrString(x, "__dlpack__")) {
+		PyErr_Format(PyExc_TypeError, "x: %R has no __dlpack__()", Py_TYPE(x));
+		return -1;
+	}
+	if (use == TS_FROM_ANYWHERE) {
+		elsewhere = is_elsewhere(x, &device);
+		Py_XDECREF(device);
+		if (elsewhere < 0)
+			return -1;
+	} else if (check_device(x) < 0) {
+		return -1;
+	}
+	return open_capsule(x, use, elsewhere, source);
 }
 
 /* The buffer protocol */
@@ -525,7 +566,7 @@ static int open_converted(PyObject *x, struct ts_source *source)
 static int open_dlpack(PyObject *x, struct ts_source *source)
 {
 	/* Where x is was looked at before. */
-	return ts_source_dlpack(x, TS_FROM_ANYWHERE, source);
+	return open_capsule(x, TS_FROM_CPU, false, source);
 }
 
 /* The ways to what @x is, best first; none is tried that @x doesn't offer. */

@@ -316,6 +316,54 @@ def test_device_cpu_asks_another_device_for_a_copy():
     assert x.asked == [((1, 3), (1, 0), None)]
 
 
+# Asking no more than is needed
+
+FUNCTIONS = [tshare.asarray, tshare.from_dlpack, lambda x: tshare.from_dlpack(x, device="cpu")]
+
+
+class Refuses(Producer):
+    """Raises for each keyword that isn't None but the version, as TensorFlow does."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if dl_device is not None or copy or stream is not None:
+            raise RuntimeError("no DLPack export with that")
+        return super().__dlpack__(max_version=max_version, copy=copy)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_producer_on_the_cpu_is_asked_for_no_device(function):
+    x = Refuses()
+    assert values(function(x)) == [[0, 1, 2], [3, 4, 5]]
+    assert x.asked == [((1, 3), None, None)]
+    assert tshare.array_interface(x)["shape"] == (2, 3)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("type", [1, 3, 13])
+def test_device_id_may_be_none(function, type):
+    """Paddle has none for the CPU."""
+    x = Producer(device=(type, None))
+    assert values(function(x)) == [[0, 1, 2], [3, 4, 5]]
+    assert tshare.array_interface(x)["shape"] == (2, 3)
+
+
+def test_device_of_another_library_may_be_asked_for():
+    for device in ("cpu", (1, 0), (1, None)):
+        assert values(tshare.from_dlpack(Producer(), device=device)) == [[0, 1, 2], [3, 4, 5]]
+    for device in ((2, 0), (1, 1), (1, "0"), "cuda", 1):
+        with pytest.raises((TypeError, ValueError)):
+            tshare.from_dlpack(Producer(), device=device)
+
+
+@pytest.mark.parametrize("device", [None, 1, (1,), (1, 0, 0), ("cpu", 0), (None, None)])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_device_that_is_none_is_a_type_error(function, device):
+    x = Producer()
+    x.__class__ = type("Odd", (Producer,), {"__dlpack_device__": lambda _: device})
+    with pytest.raises(TypeError):
+        function(x)
+
+
 # DLPack
 
 
@@ -352,7 +400,7 @@ def test_refused_dlpack_tensor_is_deleted_too(wrong):
 def test_array_interface_never_asks_for_a_copy():
     x = Producer()
     assert tshare.array_interface(x)["data"] == (ctypes.addressof(x.data), False)
-    assert x.asked == [((1, 3), (1, 0), False)]
+    assert x.asked == [((1, 3), None, False)]
     assert x.deleted == 1
 
 

@@ -173,6 +173,7 @@ def test_copy_false_never_copies(tensor):
 
 def test_own_device_is_granted(tensor):
     assert tensor.__dlpack__(dl_device=(1, 0)) is not None
+    assert tensor.__dlpack__(dl_device=(1, None)) is not None
     assert tensor.__dlpack__(dl_device=None) is not None
 
 
