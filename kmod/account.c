@@ -2,15 +2,20 @@
 /* Limits, and what counts against them. */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/mutex.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/workqueue.h>
 
 #include "account.h"
+#include "alloc.h"
 #include "names.h"
 #include "region.h"
 
@@ -27,14 +32,13 @@ module_param(ns_max_mib, ulong, 0644);
 MODULE_PARM_DESC(ns_max_mib, "MiB that the regions of one namespace may have (0: no limit)");
 
 /**
- * struct tshare_account - one user's regions
- * @cred: whose ->user it is, a reference: not every kernel lets modules put a
- *        user that they hold
- * @nr_pages: pages of the user's regions; the account goes when it is zero
+ * struct tshare_account - one user's pages
+ * @uid: the user
+ * @nr_pages: pages charged to the user; the account is freed when it is zero
  * @node: in accounts
  */
 struct tshare_account {
-	const struct cred *cred;
+	kuid_t uid;
 	unsigned long nr_pages;
 	struct list_head node;
 };
@@ -42,6 +46,17 @@ struct tshare_account {
 /* All under tshare_lock. */
 static LIST_HEAD(accounts);
 static unsigned long pages_used;
+
+/*
+ * The charges that outlive their regions. No notice is given when the last
+ * user of a page drops its reference, so the pages are looked at: before a
+ * charge is refused, when the limits are queried, and by this work.
+ */
+#define PINNED_INTERVAL HZ
+static void pinned_work_fn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(pinned_work, pinned_work_fn);
+static DEFINE_MUTEX(pinned_lock); /* protects pinned_charges and their lists */
+static LIST_HEAD(pinned_charges);
 
 static unsigned long limit_pages(ulong mib, unsigned long otherwise)
 {
@@ -63,29 +78,86 @@ static unsigned long left(unsigned long limit, unsigned long used)
 	return used < limit ? limit - used : 0;
 }
 
-static unsigned long memlock_left(struct user_struct *user)
-{
-	if (ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
-		return ULONG_MAX;
-	return left(rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT, atomic_long_read(&user->locked_vm));
-}
-
-static struct tshare_account *account_find(struct user_struct *user)
+static struct tshare_account *account_find(kuid_t uid)
 {
 	struct tshare_account *account;
 
 	list_for_each_entry(account, &accounts, node)
-		if (account->cred->user == user)
+		if (uid_eq(account->uid, uid))
 			return account;
 	return NULL;
 }
 
-/* What @user in @ns may still have by the module's own limits, in pages. */
-static unsigned long pages_left(struct tshare_ns *ns, const struct tshare_account *account)
+/* What a user in @ns may still have by the module's own limits, in pages. */
+static unsigned long pages_left(const struct tshare_ns *ns, const struct tshare_account *account)
 {
 	return min3(left(tshare_pages_limit(), pages_used),
 		    left(limit_pages(ns_max_mib, ULONG_MAX), ns->usage->nr_pages),
 		    left(limit_pages(user_max_mib, ULONG_MAX), account ? account->nr_pages : 0));
+}
+
+/*
+ * What the caller may still have by RLIMIT_MEMLOCK. What other subsystems have
+ * locked for the same user counts. The reverse is not so: what is added to a
+ * user_struct has to be taken away again, and 6.1 doesn't let modules keep one.
+ */
+static unsigned long memlock_left(const struct tshare_account *account)
+{
+	unsigned long used = atomic_long_read(&current_user()->locked_vm);
+
+	return left(rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT, used + (account ? account->nr_pages : 0));
+}
+
+static void uncharge_pages(struct tshare_charge *charge, unsigned long nr_pages)
+{
+	struct tshare_account *account = charge->account;
+
+	mutex_lock(&tshare_lock);
+	pages_used -= nr_pages;
+	charge->ns->usage->nr_pages -= nr_pages;
+	charge->nr_pages -= nr_pages;
+	account->nr_pages -= nr_pages;
+	if (account->nr_pages)
+		account = NULL;
+	else
+		list_del(&account->node);
+	mutex_unlock(&tshare_lock);
+	kfree(account);
+}
+
+/* Frees what is no longer pinned, and ends the charges of which nothing is left. */
+static void pinned_release(void)
+{
+	struct tshare_charge *charge, *next;
+	LIST_HEAD(done);
+
+	mutex_lock(&pinned_lock);
+	list_for_each_entry_safe(charge, next, &pinned_charges, node) {
+		unsigned long freed = tshare_pinned_free(&charge->pinned);
+
+		if (freed)
+			uncharge_pages(charge, freed);
+		if (list_empty(&charge->pinned))
+			list_move(&charge->node, &done);
+	}
+	mutex_unlock(&pinned_lock);
+
+	list_for_each_entry_safe(charge, next, &done, node) {
+		tshare_ns_put(charge->ns);
+		kfree(charge);
+	}
+}
+
+static void pinned_work_fn(struct work_struct *work)
+{
+	bool again;
+
+	pinned_release();
+	mutex_lock(&pinned_lock);
+	again = !list_empty(&pinned_charges);
+	mutex_unlock(&pinned_lock);
+	if (again)
+		schedule_delayed_work(&pinned_work, PINNED_INTERVAL);
 }
 
 /**
@@ -96,106 +168,145 @@ static unsigned long pages_left(struct tshare_ns *ns, const struct tshare_accoun
  */
 unsigned long tshare_pages_left(struct tshare_ns *ns)
 {
-	struct user_struct *user = current_user();
-	unsigned long nr;
+	struct tshare_account *account;
+	unsigned long nr, memlock;
 
+	pinned_release();
 	mutex_lock(&tshare_lock);
-	nr = pages_left(ns, account_find(user));
+	account = account_find(current_uid());
+	nr = pages_left(ns, account);
+	memlock = memlock_left(account);
 	mutex_unlock(&tshare_lock);
-	return min(nr, memlock_left(user));
+	if (memlock >= nr || ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
+		return nr;
+	return memlock;
 }
 
-/* Counts @nr_pages as locked memory of @user, unless that is too much. */
-static bool memlock_charge(struct user_struct *user, unsigned long nr_pages)
+/* Charges the caller; -EPERM if it must have CAP_IPC_LOCK for that. */
+static int charge_pages(struct tshare_charge *charge, unsigned long nr_pages,
+			struct tshare_account **fresh, bool exempt)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	long used = atomic_long_read(&user->locked_vm);
-
-	do {
-		if (nr_pages > left(limit, used))
-			return false;
-	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &used, used + nr_pages));
-	return true;
-}
-
-/**
- * tshare_charge() - count a region to be against all limits
- * @charge: to fill, for tshare_uncharge()
- * @ns: its namespace; the charge doesn't hold it
- * @nr_pages: its pages
- *
- * Return: 0, -EDQUOT if a limit would be passed, -ENOMEM.
- */
-int tshare_charge(struct tshare_charge *charge, struct tshare_ns *ns, unsigned long nr_pages)
-{
-	struct user_struct *user = current_user();
-	struct tshare_account *account, *fresh;
+	struct tshare_account *account;
 	int err = 0;
 
-	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL);
-	if (!fresh)
-		return -ENOMEM;
-
-	*charge = (struct tshare_charge){ .nr_pages = nr_pages, .ns = ns };
-	if (!capable(CAP_IPC_LOCK)) {
-		if (!memlock_charge(user, nr_pages)) {
-			kfree(fresh);
-			return -EDQUOT;
-		}
-		charge->memlock = get_current_cred();
-	}
-
 	mutex_lock(&tshare_lock);
-	account = account_find(user);
-	if (nr_pages > pages_left(ns, account)) {
+	account = account_find(current_uid());
+	if (nr_pages > pages_left(charge->ns, account)) {
 		err = -EDQUOT;
+	} else if (!exempt && nr_pages > memlock_left(account)) {
+		err = -EPERM;
 	} else {
 		if (!account) {
-			account = fresh;
-			fresh = NULL;
-			account->cred = get_current_cred();
+			account = *fresh;
+			*fresh = NULL;
+			account->uid = current_uid();
 			list_add(&account->node, &accounts);
 		}
 		account->nr_pages += nr_pages;
-		ns->usage->nr_pages += nr_pages;
+		charge->ns->usage->nr_pages += nr_pages;
 		pages_used += nr_pages;
+		charge->nr_pages = nr_pages;
 		charge->account = account;
 	}
 	mutex_unlock(&tshare_lock);
-
-	kfree(fresh);
-	if (err)
-		tshare_uncharge(charge);
 	return err;
 }
 
 /**
- * tshare_uncharge() - no longer count a region
- * @charge: from tshare_charge(), or from one that failed half way
+ * tshare_charge() - count a region to be against all limits
+ * @ns: its namespace
+ * @nr_pages: its pages
+ *
+ * As for mlock(), everything counts as its creator's locked memory, and the
+ * capability is asked for only where the limit would be passed.
+ *
+ * Return: the charge, or an ERR_PTR: -EDQUOT if a limit would be passed, -ENOMEM.
+ */
+struct tshare_charge *tshare_charge(struct tshare_ns *ns, unsigned long nr_pages)
+{
+	struct tshare_account *fresh;
+	struct tshare_charge *charge;
+	int err;
+
+	charge = kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
+	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	if (!charge || !fresh) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	charge->ns = ns;
+	INIT_LIST_HEAD(&charge->pinned);
+
+	err = charge_pages(charge, nr_pages, &fresh, false);
+	if (err) {
+		pinned_release();
+		err = charge_pages(charge, nr_pages, &fresh, false);
+	}
+	if (err == -EPERM && capable(CAP_IPC_LOCK))
+		err = charge_pages(charge, nr_pages, &fresh, true);
+	if (err) {
+		err = -EDQUOT;
+		goto err_free;
+	}
+	tshare_ns_get(ns);
+	kfree(fresh);
+	return charge;
+
+err_free:
+	kfree(fresh);
+	kfree(charge);
+	return ERR_PTR(err);
+}
+
+/**
+ * tshare_uncharge() - end the charge of a region that has no memory
+ * @charge: from tshare_charge()
  */
 void tshare_uncharge(struct tshare_charge *charge)
 {
-	struct tshare_account *account = charge->account;
+	uncharge_pages(charge, charge->nr_pages);
+	tshare_ns_put(charge->ns);
+	kfree(charge);
+}
 
-	if (charge->memlock) {
-		atomic_long_sub(charge->nr_pages, &charge->memlock->user->locked_vm);
-		put_cred(charge->memlock);
-	}
-	if (!account)
+/**
+ * tshare_charge_release() - free a region's memory, and end its charge with it
+ * @charge: from tshare_charge()
+ * @pfn: the region's first page frame number
+ * @nr_pages: its pages
+ *
+ * A folio that somebody else has a reference to, a pipe or a device, can't be
+ * freed yet. The module keeps its own reference, and the charge, until it can:
+ * otherwise a page in a pipe would be a way past every limit.
+ */
+void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages)
+{
+	unsigned long pinned = nr_pages - tshare_run_release(pfn, nr_pages, &charge->pinned);
+
+	if (!pinned) {
+		tshare_uncharge(charge);
 		return;
+	}
+	uncharge_pages(charge, charge->nr_pages - pinned);
+	mutex_lock(&pinned_lock);
+	list_add_tail(&charge->node, &pinned_charges);
+	mutex_unlock(&pinned_lock);
+	schedule_delayed_work(&pinned_work, PINNED_INTERVAL);
+}
 
-	mutex_lock(&tshare_lock);
-	pages_used -= charge->nr_pages;
-	charge->ns->usage->nr_pages -= charge->nr_pages;
-	account->nr_pages -= charge->nr_pages;
-	if (account->nr_pages)
-		account = NULL;
-	else
-		list_del(&account->node);
-	mutex_unlock(&tshare_lock);
+/**
+ * tshare_account_exit() - leave pinned memory to those who have pinned it
+ *
+ * For the end of the module, when there are no regions any more: what is left
+ * is freed by its last user, and nothing counts it.
+ */
+void tshare_account_exit(void)
+{
+	struct tshare_charge *charge, *next;
 
-	if (account) {
-		put_cred(account->cred);
-		kfree(account);
+	cancel_delayed_work_sync(&pinned_work);
+	list_for_each_entry_safe(charge, next, &pinned_charges, node) {
+		tshare_pinned_abandon(&charge->pinned);
+		tshare_uncharge(charge);
 	}
 }

@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who may have how much: RLIMIT_MEMLOCK, and limits of the module's own for
- * itself, each namespace and each user, since a module can't charge memory
- * cgroups.
+ * itself, each namespace and each user. A charge ends when its memory is free,
+ * which may be long after its region: see tshare_charge_release().
  */
 #ifndef TSHARE_ACCOUNT_H
 #define TSHARE_ACCOUNT_H
 
+#include <linux/list.h>
 #include <linux/types.h>
 
-struct cred;
 struct tshare_ns;
 struct tshare_account;
 
 /**
  * struct tshare_charge - what a region counts against
- * @nr_pages: its pages
- * @ns: its namespace
+ * @nr_pages: pages that still count; under tshare_lock
+ * @ns: its namespace, a reference
  * @account: its creator's account
- * @memlock: whose user's locked memory it is, a reference; NULL if the creator was exempt
+ * @pinned: the folios that outlive the region, by their lru
+ * @node: among the charges that outlive their regions
  */
 struct tshare_charge {
 	unsigned long nr_pages;
 	struct tshare_ns *ns;
 	struct tshare_account *account;
-	const struct cred *memlock;
+	struct list_head pinned;
+	struct list_head node;
 };
 
-int tshare_charge(struct tshare_charge *charge, struct tshare_ns *ns, unsigned long nr_pages);
+struct tshare_charge *tshare_charge(struct tshare_ns *ns, unsigned long nr_pages);
 void tshare_uncharge(struct tshare_charge *charge);
+void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages);
+void tshare_account_exit(void);
+
 unsigned long tshare_pages_used(void);
 unsigned long tshare_pages_limit(void);
 unsigned long tshare_pages_left(struct tshare_ns *ns);

@@ -62,12 +62,9 @@ int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
 }
 
 /**
- * tshare_run_free() - give a run back
+ * tshare_run_free() - give back a run that nobody else has seen
  * @pfn: its first page frame number
  * @nr_pages: its pages
- *
- * Drops the one reference on each folio. A folio that somebody has pinned
- * stays with them and goes when they let go.
  */
 void tshare_run_free(unsigned long pfn, unsigned long nr_pages)
 {
@@ -77,6 +74,76 @@ void tshare_run_free(unsigned long pfn, unsigned long nr_pages)
 		struct page *page = pfn_to_page(pfn + i);
 
 		i += i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		put_page(page);
+		cond_resched();
+	}
+}
+
+/**
+ * tshare_run_release() - give back what nobody else uses of a run
+ * @pfn: its first page frame number
+ * @nr_pages: its pages
+ * @pinned: where to add the folios that somebody else has references to; the
+ *          module's own stay with them
+ *
+ * The run is mapped nowhere. So a folio whose only reference is the module's
+ * can get another one only for a moment, from a process that met it by its
+ * frame number.
+ *
+ * Return: pages given back.
+ */
+unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
+				 struct list_head *pinned)
+{
+	unsigned long i, nr, freed = 0;
+
+	for (i = 0; i < nr_pages; i += nr) {
+		struct page *page = pfn_to_page(pfn + i);
+
+		nr = i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		if (page_count(page) == 1) {
+			put_page(page);
+			freed += nr;
+		} else {
+			list_add_tail(&page->lru, pinned);
+		}
+		cond_resched();
+	}
+	return freed;
+}
+
+/**
+ * tshare_pinned_free() - give back those folios that are no longer pinned
+ * @pinned: from tshare_run_release()
+ *
+ * Return: pages given back.
+ */
+unsigned long tshare_pinned_free(struct list_head *pinned)
+{
+	unsigned long freed = 0;
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, pinned, lru) {
+		if (page_count(page) == 1) {
+			freed += compound_nr(page);
+			list_del(&page->lru);
+			put_page(page);
+		}
+		cond_resched();
+	}
+	return freed;
+}
+
+/**
+ * tshare_pinned_abandon() - leave folios to those who have pinned them
+ * @pinned: from tshare_run_release()
+ */
+void tshare_pinned_abandon(struct list_head *pinned)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, pinned, lru) {
+		list_del(&page->lru);
 		put_page(page);
 		cond_resched();
 	}

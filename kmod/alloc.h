@@ -6,6 +6,7 @@
 #ifndef TSHARE_ALLOC_H
 #define TSHARE_ALLOC_H
 
+#include <linux/list.h>
 #include <linux/types.h>
 
 /**
@@ -39,5 +40,9 @@ extern const struct tshare_rung tshare_rung_contig;
 
 int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn);
 void tshare_run_free(unsigned long pfn, unsigned long nr_pages);
+unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
+				 struct list_head *pinned);
+unsigned long tshare_pinned_free(struct list_head *pinned);
+void tshare_pinned_abandon(struct list_head *pinned);
 
 #endif /* TSHARE_ALLOC_H */

@@ -532,7 +532,19 @@ static struct miscdevice tshare_device = {
 	.groups = tshare_groups,
 	.mode = 0660,
 };
-module_misc_device(tshare_device);
+
+static int __init tshare_init(void)
+{
+	return misc_register(&tshare_device);
+}
+module_init(tshare_init);
+
+static void __exit tshare_exit(void)
+{
+	misc_deregister(&tshare_device);
+	tshare_account_exit();
+}
+module_exit(tshare_exit);
 
 MODULE_DESCRIPTION("Shared memory that tensors live in");
 MODULE_AUTHOR("The tshare developers");

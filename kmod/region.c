@@ -34,10 +34,12 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-	err = tshare_charge(&region->charge, ns,
-			    want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
-	if (err)
+	region->charge =
+		tshare_charge(ns, want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
+	if (IS_ERR(region->charge)) {
+		err = PTR_ERR(region->charge);
 		goto err_free;
+	}
 	err = tshare_run_alloc(&want, &region->pfn);
 	if (err)
 		goto err_uncharge;
@@ -64,7 +66,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	return region;
 
 err_uncharge:
-	tshare_uncharge(&region->charge);
+	tshare_uncharge(region->charge);
 err_free:
 	kfree(region);
 	return ERR_PTR(err);
@@ -78,8 +80,7 @@ static void region_release(struct kref *ref)
 	tshare_withdraw(region);
 	mutex_unlock(&tshare_lock);
 
-	tshare_run_free(region->pfn, region->nr_pages);
-	tshare_uncharge(&region->charge);
+	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 	tshare_counter_put(region);
 	tshare_ns_put(region->ns);
 	dma_resv_fini(&region->resv);

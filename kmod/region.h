@@ -16,8 +16,9 @@
  * namespace; regions don't.
  *
  * tshare_lock protects the namespaces, the names, the ids and what the limits
- * count. It is taken with no other lock of the module held, and nothing under
- * it touches user memory, allocates regions or waits for anybody.
+ * count. It is taken with no other lock of the module held but account.c's
+ * pinned_lock, and nothing under it touches user memory, allocates regions or
+ * waits for anybody.
  */
 #ifndef TSHARE_REGION_H
 #define TSHARE_REGION_H
@@ -73,7 +74,7 @@ struct tshare_region {
 	struct tshare_ns *ns;
 	struct tshare_desc *descs;
 	u32 desc_count;
-	struct tshare_charge charge;
+	struct tshare_charge *charge;
 	struct dma_resv resv;
 	struct mutex maps_lock; /* protects maps */
 	struct list_head maps;

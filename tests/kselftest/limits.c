@@ -153,6 +153,35 @@ TEST_F(limits, cap_ipc_lock_exempts_from_locked_memory)
 	EXPECT_LE(0, create(self->dev, 4 * MIB, NULL));
 }
 
+/* Whether this process has used a capability since it was forked. */
+static bool used_privilege(void)
+{
+	FILE *stat = fopen("/proc/self/stat", "re");
+	unsigned int flags = 0;
+
+	if (!stat || fscanf(stat, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+		abort();
+	fclose(stat);
+	return flags & 0x100; /* PF_SUPERPRIV */
+}
+
+static int create_within_the_limit(void *arg)
+{
+	return create(*(int *)arg, 4 * MIB, NULL) < 0 || used_privilege();
+}
+
+static int create_beyond_the_limit(void *arg)
+{
+	return create(*(int *)arg, 4 * MIB + 1, NULL) < 0 || !used_privilege();
+}
+
+TEST_F(limits, capability_is_asked_for_only_beyond_the_limit)
+{
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 4 * MIB));
+	EXPECT_EQ(0, in_child(create_within_the_limit, &self->dev));
+	EXPECT_EQ(0, in_child(create_beyond_the_limit, &self->dev));
+}
+
 TEST_F(limits, opening_costs_nothing)
 {
 	ASSERT_LE(0, create_mode(self->dev, 4 * MIB, "free", 0644));

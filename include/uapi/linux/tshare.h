@@ -75,7 +75,9 @@
  *               through a read-only dma-buf
  * EBADF         @fd is not an open file
  * EDQUOT        RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's
- *               limits for the module, the namespace or the user is reached
+ *               limits for the module, the namespace or the user is reached;
+ *               a page that is still pinned keeps its folio counted, also when
+ *               its region is gone
  * EEXIST        the name is taken
  * EFAULT        a pointer leads nowhere
  * EINTR         a fatal signal arrived while memory was searched for
@@ -163,8 +165,9 @@ struct tshare_desc {
  * @desc_max: out: TSHARE_DESC_MAX of the module
  * @reserved: out: zero
  * @bytes_limit: out: bytes that all regions together may have
- * @bytes_used: out: bytes that all regions together have, and whole pages of
- *              descriptors, which count against all limits too
+ * @bytes_used: out: bytes that all regions together have, whole pages of
+ *              descriptors, and what is still pinned of regions that are gone;
+ *              all of that counts against all limits
  * @region_bytes_max: out: bytes that one region of this caller may have now,
  *                    by all limits that apply to it; whether there is a
  *                    contiguous run of that size only CREATE can tell

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Pages that somebody has pinned count against every limit until they are free. */
+#include <sys/resource.h>
+#include <sys/uio.h>
+
+#include "util.h"
+
+#define PARAMETERS "/sys/module/tshare/parameters/"
+#define LIMIT_MIB "8"
+#define LIMIT (8 * MIB)
+#define PIPES 80
+
+static __u64 bytes_used(int dev)
+{
+	struct tshare_query query = {};
+
+	return xioctl(dev, TSHARE_IOCTL_QUERY, &query) ? ~0ULL : query.bytes_used;
+}
+
+static __u64 region_bytes_max(int dev)
+{
+	struct tshare_query query = {};
+
+	return xioctl(dev, TSHARE_IOCTL_QUERY, &query) ? ~0ULL : query.region_bytes_max;
+}
+
+/* What one pinned page of a whole folio keeps. */
+static __u64 folio_size(int dev)
+{
+	struct tshare_query query = {};
+
+	return xioctl(dev, TSHARE_IOCTL_QUERY, &query) ? 0 : query.huge_page_size;
+}
+
+/* A pipe that holds the page at @offset of a region that is gone. */
+static int pin(int dev, size_t size, size_t offset, int *pipes)
+{
+	int fd = create(dev, size, NULL);
+	struct iovec iov;
+	char *mem;
+	int err;
+
+	if (fd < 0)
+		return fd;
+	mem = map(fd, size, RW);
+	close(fd);
+	if (mem == MAP_FAILED || pipe2(pipes, O_CLOEXEC))
+		return -errno;
+	iov = (struct iovec){ .iov_base = mem + offset, .iov_len = PAGE };
+	err = vmsplice(pipes[1], &iov, 1, 0) == (ssize_t)PAGE ? 0 : -errno;
+	munmap(mem, size);
+	return err;
+}
+
+static void unpin(int *pipes)
+{
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* Waits for the module to see that pages are free. */
+static bool bytes_return_to(long bytes)
+{
+	int tries;
+
+	for (tries = 0; tries < 1000; tries++) {
+		if (read_number(SYSFS "bytes") == bytes)
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+FIXTURE(pinned)
+{
+	int dev;
+	struct counters before;
+	int pipes[PIPES][2];
+	int pinned;
+};
+
+/* Which limit there is, besides the others that don't apply. */
+FIXTURE_VARIANT(pinned)
+{
+	const char *parameter;
+};
+
+FIXTURE_VARIANT_ADD(pinned, locked_memory)
+{
+};
+
+FIXTURE_VARIANT_ADD(pinned, module)
+{
+	.parameter = PARAMETERS "max_mib",
+};
+
+FIXTURE_VARIANT_ADD(pinned, user)
+{
+	.parameter = PARAMETERS "user_max_mib",
+};
+
+FIXTURE_VARIANT_ADD(pinned, namespace)
+{
+	.parameter = PARAMETERS "ns_max_mib",
+};
+
+FIXTURE_SETUP(pinned)
+{
+	struct rlimit memlock = { .rlim_cur = LIMIT, .rlim_max = LIMIT };
+
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	self->before = count_all();
+	if (variant->parameter) {
+		ASSERT_TRUE(write_file(variant->parameter, LIMIT_MIB));
+	} else {
+		ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &memlock));
+		ASSERT_TRUE(become(USER_A));
+	}
+}
+
+FIXTURE_TEARDOWN(pinned)
+{
+	if (variant->parameter)
+		EXPECT_TRUE(write_file(variant->parameter, "0"));
+	while (self->pinned)
+		unpin(self->pipes[--self->pinned]);
+	/* To ask for the limits has the module look at what is pinned. */
+	region_bytes_max(self->dev);
+	EXPECT_EQ(0, read_number(SYSFS "bytes"));
+	close(self->dev);
+}
+
+TEST_F(pinned, folios_in_pipes_pass_no_limit)
+{
+	int err = 0;
+
+	if (folio_size(self->dev) == PAGE)
+		SKIP(return, "the kernel has no folios of 2 MiB");
+	while (self->pinned < PIPES && !err) {
+		err = pin(self->dev, 2 * MIB, MIB, self->pipes[self->pinned]);
+		self->pinned += !err;
+	}
+	EXPECT_EQ(-EDQUOT, err);
+	EXPECT_EQ(LIMIT / (2 * MIB), self->pinned);
+	EXPECT_EQ(LIMIT, bytes_used(self->dev));
+	EXPECT_EQ(LIMIT, read_number(SYSFS "bytes"));
+	EXPECT_EQ(0, region_bytes_max(self->dev));
+	EXPECT_EQ(self->before.regions, read_number(SYSFS "regions"));
+}
+
+TEST_F(pinned, freed_folio_can_be_had_at_once)
+{
+	int fd, i, count = LIMIT / folio_size(self->dev);
+
+	if (count > PIPES)
+		SKIP(return, "the kernel has no folios of 2 MiB");
+	for (; self->pinned < count; self->pinned++)
+		ASSERT_EQ(0, pin(self->dev, 2 * MIB, 0, self->pipes[self->pinned]));
+	for (i = 0; i < 16; i++) {
+		ASSERT_EQ(-EDQUOT, create(self->dev, 2 * MIB, NULL));
+		unpin(self->pipes[--self->pinned]);
+		fd = create(self->dev, 2 * MIB, NULL);
+		EXPECT_LE(0, fd);
+		close(fd);
+		ASSERT_EQ(0, pin(self->dev, 2 * MIB, 0, self->pipes[self->pinned]));
+		self->pinned++;
+	}
+}
+
+TEST_F(pinned, freed_folio_is_seen_by_query)
+{
+	__u64 folio = folio_size(self->dev);
+
+	ASSERT_EQ(0, pin(self->dev, 2 * MIB, 0, self->pipes[0]));
+	EXPECT_EQ(LIMIT - folio, region_bytes_max(self->dev));
+	EXPECT_EQ(folio, bytes_used(self->dev));
+	unpin(self->pipes[0]);
+	EXPECT_EQ(LIMIT, region_bytes_max(self->dev));
+	EXPECT_EQ(0, bytes_used(self->dev));
+}
+
+TEST_F(pinned, freed_folio_is_seen_by_itself)
+{
+	ASSERT_EQ(0, pin(self->dev, 2 * MIB, 0, self->pipes[0]));
+	EXPECT_LT(0, read_number(SYSFS "bytes"));
+	unpin(self->pipes[0]);
+	EXPECT_TRUE(bytes_return_to(0));
+}
+
+TEST_F(pinned, only_pinned_folios_count)
+{
+	__u64 folio = folio_size(self->dev);
+
+	ASSERT_EQ(0, pin(self->dev, 6 * MIB, 3 * MIB, self->pipes[self->pinned++]));
+	EXPECT_EQ(folio, read_number(SYSFS "bytes"));
+	ASSERT_EQ(0, pin(self->dev, 4 * MIB + 3 * PAGE, 4 * MIB + PAGE,
+			 self->pipes[self->pinned++]));
+	EXPECT_EQ(folio + PAGE, read_number(SYSFS "bytes"));
+	ASSERT_EQ(0, pin(self->dev, 5 * PAGE, 2 * PAGE, self->pipes[self->pinned++]));
+	EXPECT_EQ(folio + 2 * PAGE, read_number(SYSFS "bytes"));
+	EXPECT_EQ(LIMIT - folio - 2 * PAGE, region_bytes_max(self->dev));
+}
+
+TEST_F(pinned, folio_pinned_twice_counts_once)
+{
+	int fd = create(self->dev, 2 * MIB, NULL), copy[2];
+	char *mem = map(fd, 2 * MIB, RW);
+	struct iovec iov = { .iov_base = mem, .iov_len = PAGE };
+
+	ASSERT_NE(MAP_FAILED, mem);
+	close(fd);
+	ASSERT_EQ(0, pipe2(self->pipes[0], O_CLOEXEC));
+	ASSERT_EQ(0, pipe2(copy, O_CLOEXEC));
+	self->pinned++;
+	ASSERT_EQ((ssize_t)PAGE, vmsplice(self->pipes[0][1], &iov, 1, 0));
+	ASSERT_EQ((ssize_t)PAGE, tee(self->pipes[0][0], copy[1], PAGE, 0));
+	munmap(mem, 2 * MIB);
+	EXPECT_EQ(folio_size(self->dev), bytes_used(self->dev));
+	unpin(copy);
+	EXPECT_EQ(LIMIT - folio_size(self->dev), region_bytes_max(self->dev));
+}
+
+static int exit_with_pins(void *arg)
+{
+	int pipes[2];
+
+	return pin(*(int *)arg, 2 * MIB, 0, pipes) || !read_number(SYSFS "bytes");
+}
+
+TEST_F(pinned, pins_of_a_process_end_with_it)
+{
+	ASSERT_EQ(0, in_child(exit_with_pins, &self->dev));
+	EXPECT_TRUE(bytes_return_to(0));
+}
+
+/*
+ * The module goes while pages of its regions are in a pipe; they stay. Loading
+ * it again makes a new device, which gets the old one's owner and mode.
+ */
+TEST(module_can_be_removed_while_pages_are_pinned)
+{
+	int dev = open_device(), pipes[2][2];
+	__u64 seen[PAGE / 8];
+	struct stat node;
+
+	if (system("modinfo tshare > /dev/null 2>&1"))
+		SKIP(return, "modprobe doesn't find the module");
+	ASSERT_EQ(0, stat(DEVICE, &node));
+	ASSERT_EQ(0, pin(dev, 2 * MIB, 0, pipes[0]));
+	ASSERT_EQ(0, pin(dev, 3 * PAGE, PAGE, pipes[1]));
+	close(dev);
+	EXPECT_EQ(0, syscall(SYS_delete_module, "tshare", O_NONBLOCK));
+	EXPECT_EQ((ssize_t)PAGE, read(pipes[0][0], seen, PAGE));
+	EXPECT_TRUE(zeroed(seen, PAGE));
+	EXPECT_EQ((ssize_t)PAGE, read(pipes[1][0], seen, PAGE));
+	EXPECT_TRUE(zeroed(seen, PAGE));
+	unpin(pipes[0]);
+	unpin(pipes[1]);
+	ASSERT_EQ(0, system("modprobe tshare"));
+	ASSERT_EQ(0, chown(DEVICE, node.st_uid, node.st_gid));
+	ASSERT_EQ(0, chmod(DEVICE, node.st_mode & 0777));
+	EXPECT_EQ(0, read_number(SYSFS "bytes"));
+}
+
+TEST_HARNESS_MAIN
