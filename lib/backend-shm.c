@@ -5,19 +5,24 @@
  * A region is a file: a header, the counter, descriptors, and from a page
  * boundary on the data (from a 2 MiB boundary where that is large, so that a mount
  * with huge pages can use them). Named ones are in /dev/shm, or in
- * $TSHARE_SHM_DIR, as tshare.NAME; unnamed ones are sealed memfds.
+ * $TSHARE_SHM_DIR, as tshare.NAME/region; unnamed ones are sealed memfds.
  *
- * A name lives as long as its maker's session. The session holds a lock on the
- * file's first byte (LIFE) through an open file description of its own, which
+ * A name lives as long as its maker's session. The session holds a write lock on
+ * the file's first byte (LIFE) through an open file description of its own, which
  * nothing but fork() shares, and which the kernel closes with the last process
  * that has it, however that ends. Whoever meets a name without such a lock
  * removes it. A file gets its name only when it is complete and locked, so
  * nobody ever sees one that is not.
  *
- * Two who remove the same dead name must not remove a new one that a third
- * made in between: they lock the dead file's second byte (REAP) and then look
- * whether the name is still that file's. The lock of the first byte isn't used
- * for that, since a reaper would look like a living maker.
+ * Each region has a directory of its own, its home, so that nobody removes a new
+ * region in place of the dead one that was looked at: between the look and the
+ * removal another process may have removed the dead one, and a third made a new
+ * one of that name. unlinkat() through a descriptor of the dead one's home can't
+ * reach the new one, which has another home, and the name goes by rmdir(), which
+ * fails while a home has a region in it. The maker fills a home under another
+ * name, and renames it: that takes a name which is free, or that of an empty
+ * home, and no other. No lock is needed for that, which others could hold: who
+ * may only read a region can lock any byte of it for reading.
  *
  * What a peer with write access does to a header can't be prevented, but it is
  * copied once, checked, and never followed beyond the file.
@@ -49,6 +54,16 @@
 #define FILE_PREFIX   "tshare."
 #define FILE_NAME_LEN (sizeof(FILE_PREFIX) - 1 + TSHARE_NAME_LEN)
 
+/* What a home is called until it gets its name, with 16 hexadecimal digits. */
+#define DRAFT_PREFIX ".tshare."
+#define DRAFT_LEN    (sizeof(DRAFT_PREFIX) + 16)
+
+/* The file in a home. */
+#define REGION_FILE "region"
+
+/* Everybody may look for the file, which has a mode of its own. */
+#define HOME_MODE 0755
+
 #define SHM_MAGIC   "tshare\r\n"
 #define SHM_VERSION 2
 
@@ -70,7 +85,7 @@
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
 #endif
 
-enum shm_lock { LIFE = 0, REAP = 1, COUNTER = 2 };
+enum shm_lock { LIFE = 0, COUNTER = 1 };
 
 /* What a file begins with. */
 struct shm_header {
@@ -128,19 +143,19 @@ static void file_name(char file[FILE_NAME_LEN], const char *name)
 
 /* Locks */
 
-static struct flock lock_of(enum shm_lock lock)
+static struct flock lock_of(short type, enum shm_lock lock)
 {
 	return (struct flock){
-		.l_type = F_WRLCK,
+		.l_type = type,
 		.l_whence = SEEK_SET,
 		.l_start = lock,
 		.l_len = 1,
 	};
 }
 
-static bool take_lock(int fd, enum shm_lock lock)
+static bool set_lock(int fd, short type, enum shm_lock lock)
 {
-	struct flock request = lock_of(lock);
+	struct flock request = lock_of(type, lock);
 
 	return !fcntl(fd, F_OFD_SETLK, &request);
 }
@@ -151,10 +166,9 @@ static bool take_lock(int fd, enum shm_lock lock)
  */
 static bool is_locked(int fd, enum shm_lock lock)
 {
-	struct flock request = lock_of(lock);
-
 	/* Would a reader's lock be refused? Then the other is a write lock, not a reader's own. */
-	request.l_type = F_RDLCK;
+	struct flock request = lock_of(F_RDLCK, lock);
+
 	return fcntl(fd, F_OFD_GETLK, &request) || request.l_type != F_UNLCK;
 }
 
@@ -165,17 +179,40 @@ static int damaged(const char *what)
 	return tshare_fail(-EPROTO, "shared memory is damaged: %s", what);
 }
 
-/* Opens what is called @file, which anybody may have put there. */
-static int open_file(int dir, const char *file, int access)
+/* Opens the directory that has a name, which anybody may have made. */
+static int open_home(int dir, const char *file)
 {
 	int fd;
 
-	fd = openat(dir, file, access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	fd = openat(dir, file, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	return errno == ENOTDIR || errno == ELOOP ? damaged("it is no directory") : -errno;
+}
+
+/* Opens the region's file, which anybody may have put there. */
+static int open_region_file(int home, int access)
+{
+	int fd;
+
+	fd = openat(home, REGION_FILE, access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0)
 		return fd;
 	if (errno == ELOOP || errno == EISDIR || errno == ENXIO || errno == ENODEV)
-		return damaged("its name is that of no regular file");
+		return damaged("it is no regular file");
 	return -errno;
+}
+
+static int open_file(int dir, const char *file, int access)
+{
+	int home, fd;
+
+	home = open_home(dir, file);
+	if (home < 0)
+		return home;
+	fd = open_region_file(home, access);
+	close(home);
+	return fd;
 }
 
 /*
@@ -294,46 +331,82 @@ static bool owner_may(int fd, const struct shm_header *header, uint32_t access)
 /* Names */
 
 enum name_state {
-	NAME_GONE,  /* there is none now, or another one than a moment ago */
-	NAME_TAKEN, /* by a living maker, a persistent region, or a file that isn't ours */
-	NAME_BUSY,  /* somebody is just removing it */
+	NAME_GONE,  /* there is none now */
+	NAME_TAKEN, /* by a living maker, a persistent region, or what is no region of ours */
 	NAME_STUCK, /* dead, but not ours to remove */
 };
 
-static bool is_still_called(int dir, const char *file, int fd)
+static bool is_draft(const char *file)
+{
+	return !strncmp(file, DRAFT_PREFIX, sizeof(DRAFT_PREFIX) - 1);
+}
+
+/* Whether the file of a home is the one behind @fd. */
+static bool is_home_of(int home, int fd)
 {
 	struct stat here, there;
 
-	return !fstat(fd, &here) && !fstatat(dir, file, &there, AT_SYMLINK_NOFOLLOW) &&
+	return !fstat(fd, &here) && !fstatat(home, REGION_FILE, &there, AT_SYMLINK_NOFOLLOW) &&
 	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
-/* Removes the name of an open file unless somebody has its LIFE lock. */
-static enum name_state remove_unlocked(int dir, const char *file, int fd)
+/* Removes a name if its home is empty. */
+static enum name_state remove_home(int dir, const char *file)
 {
-	if (is_locked(fd, LIFE))
-		return NAME_TAKEN;
-	if (!take_lock(fd, REAP))
-		return NAME_BUSY;
-	if (is_still_called(dir, file, fd) && unlinkat(dir, file, 0))
+	if (!unlinkat(dir, file, AT_REMOVEDIR))
+		return NAME_GONE;
+	return errno == EPERM || errno == EACCES ? NAME_STUCK : NAME_GONE;
+}
+
+/* Removes the region that is in a home, and then its name. */
+static enum name_state clear_home(int dir, const char *file, int home)
+{
+	if (unlinkat(home, REGION_FILE, 0) && errno != ENOENT)
 		return NAME_STUCK;
-	return NAME_GONE;
+	return remove_home(dir, file);
+}
+
+/*
+ * Whether a region's maker is dead, and the name was not to outlive it. A draft
+ * is its maker's in any case.
+ */
+static bool is_forsaken(int fd, bool draft)
+{
+	struct shm_head head;
+	size_t length;
+
+	if (read_head(fd, &head, &length))
+		return false;
+	return (draft || !(head.header.flags & SHM_PERSIST)) && !is_locked(fd, LIFE);
+}
+
+static enum name_state reap_home(int dir, const char *file, int home)
+{
+	bool forsaken;
+	int fd;
+
+	fd = open_region_file(home, O_RDONLY);
+	/* Its maker may be about to fill it, but then finds it gone and makes another. */
+	if (fd == -ENOENT)
+		return remove_home(dir, file);
+	if (fd < 0)
+		return NAME_TAKEN;
+	forsaken = is_forsaken(fd, is_draft(file));
+	close(fd);
+	return forsaken ? clear_home(dir, file, home) : NAME_TAKEN;
 }
 
 /* Removes a name whose maker is dead. */
 static enum name_state reap(int dir, const char *file)
 {
-	enum name_state state = NAME_TAKEN;
-	struct shm_head head;
-	size_t length;
-	int fd;
+	enum name_state state;
+	int home;
 
-	fd = open_file(dir, file, O_RDWR);
-	if (fd < 0)
-		return fd == -ENOENT ? NAME_GONE : NAME_TAKEN;
-	if (!read_head(fd, &head, &length) && !(head.header.flags & SHM_PERSIST))
-		state = remove_unlocked(dir, file, fd);
-	close(fd);
+	home = open_home(dir, file);
+	if (home < 0)
+		return home == -ENOENT ? NAME_GONE : NAME_TAKEN;
+	state = reap_home(dir, file, home);
+	close(home);
 	return state;
 }
 
@@ -350,13 +423,14 @@ static DIR *open_stream(int dir)
 	return stream;
 }
 
-/* The next name that may be a region's; NULL at the end. */
-static const char *next_file(DIR *stream)
+/* The next name that may be a region's or, with @drafts, a draft's; NULL at the end. */
+static const char *next_file(DIR *stream, bool drafts)
 {
 	struct dirent *entry;
 
 	while ((entry = readdir(stream)))
-		if (!strncmp(entry->d_name, FILE_PREFIX, sizeof(FILE_PREFIX) - 1))
+		if (!strncmp(entry->d_name, FILE_PREFIX, sizeof(FILE_PREFIX) - 1) ||
+		    (drafts && is_draft(entry->d_name)))
 			return entry->d_name;
 	return NULL;
 }
@@ -373,7 +447,7 @@ static unsigned int sweep(int dir)
 
 	if (!stream)
 		return 0;
-	while ((file = next_file(stream)))
+	while ((file = next_file(stream, true)))
 		if (reap(dir, file) == NAME_GONE)
 			removed++;
 	closedir(stream);
@@ -394,18 +468,18 @@ static void drop_name(struct shm_session *session, struct shm_name *name)
  */
 static void end_name(struct shm_session *session, struct shm_name *name)
 {
+	int home = open_home(session->dir, name->file);
+	int fd = home >= 0 && is_home_of(home, name->fd) ? open_region_file(home, O_RDONLY) : -1;
 	char file[FILE_NAME_LEN];
-	bool ours;
-	int fd;
 
 	stpcpy(file, name->file);
-	fd = open_file(session->dir, file, O_RDWR);
-	ours = fd >= 0 && is_still_called(session->dir, file, name->fd);
 	drop_name(session, name);
-	if (ours)
-		remove_unlocked(session->dir, file, fd);
+	if (fd >= 0 && !is_locked(fd, LIFE))
+		clear_home(session->dir, file, home);
 	if (fd >= 0)
 		close(fd);
+	if (home >= 0)
+		close(home);
 }
 
 static bool is_unlinked(int fd)
@@ -731,39 +805,105 @@ static int create_unnamed(const struct backend_request *request, const struct sh
 	return fd;
 }
 
-/* How long a name can be in removal by somebody else before it is taken to be stuck. */
-#define BUSY_TRIES 1000
-
 static int fail_taken(enum name_state state, const char *name)
 {
-	if (state == NAME_STUCK || state == NAME_BUSY)
+	if (state == NAME_STUCK)
 		return tshare_fail(-EEXIST,
 				   "name: '%s' is a dead process's; only its user can remove it",
 				   name);
 	return tshare_fail_name(-EEXIST, name);
 }
 
-/* Gives an open file without a name the one it shall have, unless that is taken. */
-static int link_file(const struct shm_session *session, int fd, const char *file, const char *name)
+/* A home without a name, and what it is called meanwhile. The umask has no say. */
+static int new_home(int dir, char draft[DRAFT_LEN])
 {
-	const struct timespec pause = { .tv_nsec = 1000 * 1000 };
-	enum name_state state = NAME_GONE;
 	char path[32];
-	int tries;
+	struct stat st;
+	uint64_t number;
+	int home, err;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	snprintf(draft, DRAFT_LEN, DRAFT_PREFIX "%016" PRIx64, number);
+	if (mkdirat(dir, draft, HOME_MODE))
+		return -errno;
+	home = open_home(dir, draft);
+	if (home < 0)
+		return home;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", home);
+	if (fstat(home, &st) || ((st.st_mode & 0777) != HOME_MODE && chmod(path, HOME_MODE))) {
+		err = -errno;
+		unlinkat(dir, draft, AT_REMOVEDIR);
+		close(home);
+		return err;
+	}
+	return home;
+}
+
+/* How often others may come in between before that is an error. */
+#define MAX_TRIES 1000
+
+/*
+ * Puts an open file into a new home. Until it is there, others take the home
+ * for one that a dead process left, and remove it.
+ */
+static int settle(int dir, int fd, char draft[DRAFT_LEN])
+{
+	int home, tries = 0, err;
+	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	for (tries = 0; tries < BUSY_TRIES; tries++) {
-		if (!linkat(AT_FDCWD, path, session->dir, file, AT_SYMLINK_FOLLOW))
+	do {
+		home = new_home(dir, draft);
+		if (home >= 0 && !linkat(AT_FDCWD, path, home, REGION_FILE, AT_SYMLINK_FOLLOW))
+			return home;
+		err = home < 0 ? home : -errno;
+		if (home >= 0) {
+			unlinkat(dir, draft, AT_REMOVEDIR);
+			close(home);
+		}
+	} while (err == -ENOENT && ++tries < MAX_TRIES);
+	return err;
+}
+
+static int rename_home(int dir, const char *draft, const char *file, const char *name)
+{
+	enum name_state state;
+	int tries, err = 0;
+
+	for (tries = 0; tries < MAX_TRIES; tries++) {
+		if (!renameat(dir, draft, dir, file))
 			return 0;
-		if (errno != EEXIST)
-			return tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
-		state = reap(session->dir, file);
-		if (state == NAME_TAKEN || state == NAME_STUCK)
-			break;
-		if (state == NAME_BUSY)
-			nanosleep(&pause, NULL);
+		err = -errno;
+		state = reap(dir, file);
+		if (state != NAME_GONE)
+			return fail_taken(state, name);
 	}
-	return fail_taken(state, name);
+	return tshare_fail(err, "%s: %s", directory(), strerror(-err));
+}
+
+/* Gives a locked file without a name the one it shall have, unless that is taken. */
+static int link_file(const struct shm_session *session, int fd, const char *file, const char *name)
+{
+	char draft[DRAFT_LEN];
+	int home, err;
+
+	home = settle(session->dir, fd, draft);
+	if (home < 0)
+		return tshare_fail(home, "%s: %s", directory(), strerror(-home));
+	err = rename_home(session->dir, draft, file, name);
+	if (err)
+		clear_home(session->dir, draft, home);
+	close(home);
+	return err;
+}
+
+static int link_locked(const struct shm_session *session, int fd, const char *file,
+		       const char *name)
+{
+	if (!set_lock(fd, F_WRLCK, LIFE))
+		return tshare_fail(-errno, "%s: lock: %s", directory(), strerror(errno));
+	return link_file(session, fd, file, name);
 }
 
 /* Names a file for as long as the session lives, whose @fd stays open for that. */
@@ -777,10 +917,7 @@ static int link_for_session(struct shm_session *session, int fd, const char *fil
 		return tshare_fail(-ENOMEM, "region: out of memory");
 	name->fd = fd;
 	stpcpy(name->file, file);
-	if (take_lock(fd, LIFE))
-		err = link_file(session, fd, file, text);
-	else
-		err = tshare_fail(-errno, "%s: lock: %s", directory(), strerror(errno));
+	err = link_locked(session, fd, file, text);
 	if (err) {
 		free(name);
 		return err;
@@ -801,7 +938,9 @@ static int publish(struct shm_session *session, int fd, const char *file,
 	if (err)
 		return err;
 	if (request->flags & TSHARE_PERSIST) {
-		err = link_file(session, fd, file, request->name);
+		/* A draft is removed with its maker, also if the name is to stay. */
+		err = link_locked(session, fd, file, request->name);
+		set_lock(fd, F_UNLCK, LIFE);
 		return err ? err : fd;
 	}
 	public = reopen(fd, O_RDWR);
@@ -962,21 +1101,57 @@ static int shm_import(void *opened, int fd, bool readonly, struct backend_region
 	return 0;
 }
 
+/* As in a directory with the sticky bit, for one that has none. */
+static int check_owner(int dir, const char *file)
+{
+	struct stat st;
+
+	if (fstatat(dir, file, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	return geteuid() && geteuid() != st.st_uid ? -EPERM : 0;
+}
+
+static int unlink_home(int dir, const char *file, int home)
+{
+	int err;
+
+	err = check_owner(home, REGION_FILE);
+	if (!err && unlinkat(home, REGION_FILE, 0))
+		err = -errno;
+	if (!err)
+		unlinkat(dir, file, AT_REMOVEDIR);
+	return err;
+}
+
+/* What has the name of a region without being one. */
+static int unlink_foreign(int dir, const char *file)
+{
+	int err;
+
+	err = check_owner(dir, file);
+	if (!err && unlinkat(dir, file, 0))
+		err = -errno;
+	return err;
+}
+
 static int shm_unlink_name(void *opened, const char *name)
 {
 	struct shm_session *session = opened;
 	char file[FILE_NAME_LEN];
-	struct stat st;
+	int home, err;
 
 	file_name(file, name);
-	if (reap(session->dir, file) == NAME_GONE ||
-	    fstatat(session->dir, file, &st, AT_SYMLINK_NOFOLLOW))
+	if (reap(session->dir, file) == NAME_GONE)
 		return tshare_fail_name(-ENOENT, name);
-	/* As in a directory with the sticky bit, for one that has none. */
-	if (geteuid() && geteuid() != st.st_uid)
-		return tshare_fail_name(-EPERM, name);
-	if (unlinkat(session->dir, file, 0))
-		return tshare_fail_name(-errno, name);
+	home = open_home(session->dir, file);
+	if (home == -EPROTO)
+		err = unlink_foreign(session->dir, file);
+	else
+		err = home < 0 ? home : unlink_home(session->dir, file, home);
+	if (home >= 0)
+		close(home);
+	if (err)
+		return tshare_fail_name(err, name);
 	forget_name(session, file);
 	return 0;
 }
@@ -1063,7 +1238,7 @@ static bool mode_allows(const struct tshare_region_info *info, uint32_t access)
 }
 
 /* Describes one file of the directory; false if it is no living region that may be read. */
-static bool describe_entry(const struct shm_session *session, const char *file, int fd,
+static bool describe_entry(int dir, const char *file, int home, int fd,
 			   struct tshare_region_info *info)
 {
 	char expected[FILE_NAME_LEN];
@@ -1071,38 +1246,47 @@ static bool describe_entry(const struct shm_session *session, const char *file, 
 	if (describe_file(fd, info))
 		return false;
 	if (!info->name[0]) {
-		reap(session->dir, file);
+		reap_home(dir, file, home);
 		return false;
 	}
 	file_name(expected, info->name);
 	if (strcmp(expected, file) || !mode_allows(info, 0400))
 		return false;
-	if (faccessat(session->dir, file, W_OK, AT_EACCESS) || !mode_allows(info, 0200))
+	if (faccessat(home, REGION_FILE, W_OK, AT_EACCESS) || !mode_allows(info, 0200))
 		info->flags |= TSHARE_READONLY;
 	return true;
+}
+
+/* Passes one name on if it is a living region's; what @fn returned, or an error. */
+static int list_entry(int dir, const char *file,
+		      int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+{
+	struct tshare_region_info info;
+	bool found = false;
+	int home, fd;
+
+	home = open_home(dir, file);
+	fd = home < 0 ? home : open_region_file(home, O_RDONLY);
+	if (fd >= 0) {
+		found = describe_entry(dir, file, home, fd, &info);
+		close(fd);
+	}
+	if (home >= 0)
+		close(home);
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return tshare_fail(fd, "%s: %s", directory(), strerror(-fd));
+	return found ? fn(&info, data) : 0;
 }
 
 static int list_directory(const struct shm_session *session, DIR *stream,
 			  int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
-	struct tshare_region_info info;
 	const char *file;
-	bool found;
-	int fd, ret;
+	int ret = 0;
 
-	while ((file = next_file(stream))) {
-		fd = open_file(session->dir, file, O_RDONLY);
-		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
-			return tshare_fail(fd, "%s: %s", directory(), strerror(-fd));
-		if (fd < 0)
-			continue;
-		found = describe_entry(session, file, fd, &info);
-		close(fd);
-		ret = found ? fn(&info, data) : 0;
-		if (ret)
-			return ret;
-	}
-	return 0;
+	while (!ret && (file = next_file(stream, false)))
+		ret = list_entry(session->dir, file, fn, data);
+	return ret;
 }
 
 static int shm_list(void *opened, int (*fn)(const struct tshare_region_info *info, void *data),

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -51,12 +52,29 @@ struct descriptor {
 
 static char directory[] = "/dev/shm/tshare-test-XXXXXX";
 
+/* The directory of a region. */
+static const char *home_of(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/tshare.%s", directory, name);
+	return path;
+}
+
+/* Its file. */
 static const char *path_of(const char *name)
 {
 	static char path[512];
 
-	snprintf(path, sizeof(path), "%s/tshare.%s", directory, name);
+	snprintf(path, sizeof(path), "%s/region", home_of(name));
 	return path;
+}
+
+static bool has_home(const char *name)
+{
+	struct stat st;
+
+	return !lstat(home_of(name), &st);
 }
 
 static bool has_file(const char *name)
@@ -277,10 +295,14 @@ TEST(an_import_checks_the_header_too)
 TEST(links_are_not_followed)
 {
 	struct tshare_region *region = new_victim("target"), *other;
-	char target[sizeof(directory) + 16];
 
-	snprintf(target, sizeof(target), "%s/tshare.target", directory);
-	CHECK(!symlink(target, path_of("link")));
+	CHECK(!symlink("tshare.target", home_of("link")));
+	CHECK(open_error("link") == -EPROTO);
+	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
+	CHECK(!tshare_unlink(ctx, "link"));
+	CHECK(!has_home("link"));
+	CHECK(!mkdir(home_of("link"), 0755));
+	CHECK(!symlink("../tshare.target/region", path_of("link")));
 	CHECK(open_error("link") == -EPROTO);
 	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
 	CHECK(!tshare_unlink(ctx, "link"));
@@ -290,24 +312,46 @@ TEST(links_are_not_followed)
 
 TEST(what_is_no_file_is_refused)
 {
-	CHECK(!mkfifo(path_of("pipe"), 0600));
+	CHECK(!mkfifo(home_of("pipe"), 0600));
 	CHECK(open_error("pipe") == -EPROTO);
-	CHECK(!unlink(path_of("pipe")));
+	CHECK(!unlink(home_of("pipe")));
+	CHECK(!mkdir(home_of("folder"), 0700));
+	CHECK(!mkfifo(path_of("folder"), 0600));
+	CHECK(open_error("folder") == -EPROTO);
+	CHECK(!unlink(path_of("folder")));
 	CHECK(!mkdir(path_of("folder"), 0700));
 	CHECK(open_error("folder") == -EPROTO);
 	CHECK(!rmdir(path_of("folder")));
+	CHECK(!rmdir(home_of("folder")));
 }
 
 TEST(foreign_files_are_left_alone)
 {
 	struct tshare_region *region;
-	int fd = open(path_of("foreign"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	int fd = open(home_of("foreign"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 
 	CHECK(write(fd, "not a region", 12) == 12);
 	close(fd);
 	CHECK(tshare_region_create(ctx, "foreign", 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(has_home("foreign"));
+	CHECK(!unlink(home_of("foreign")));
+	CHECK(!mkdir(home_of("foreign"), 0700));
+	fd = open(path_of("foreign"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(write(fd, "not a region", 12) == 12);
+	close(fd);
+	CHECK(tshare_region_create(ctx, "foreign", 1, NULL, 0, NULL, &region) == -EEXIST);
 	CHECK(has_file("foreign"));
-	CHECK(!unlink(path_of("foreign")));
+	CHECK(!tshare_unlink(ctx, "foreign"));
+}
+
+TEST(an_empty_home_is_no_region)
+{
+	CHECK(!mkdir(home_of("empty"), 0755));
+	CHECK(open_error("empty") == -ENOENT);
+	tshare_region_unref(new_region("empty"));
+	CHECK(has_file("empty"));
+	CHECK(!tshare_unlink(ctx, "empty"));
+	CHECK(!has_home("empty"));
 }
 
 static int create_and_be_killed(void *name)
@@ -423,6 +467,86 @@ TEST(create_tells_of_a_dead_name_that_only_another_user_can_remove)
 	CHECK(tshare_unlink(ctx, name) == -ENOENT);
 }
 
+TEST(a_readers_lock_keeps_no_dead_name)
+{
+	struct flock whole_file = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	char name[] = "dead-locked";
+	int fd;
+
+	CHECK(in_child(leave_readable, name) == -1);
+	fd = open(path_of(name), O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	CHECK(!fcntl(fd, F_OFD_SETLK, &whole_file));
+	tshare_region_unref(new_region(name));
+	CHECK(!open_error(name));
+	close(fd);
+	CHECK(!tshare_unlink(ctx, name));
+}
+
+/* Makes a name that is free or dead's, and dies with it; 0 unless it was another's meanwhile. */
+static int make_and_die(void *name)
+{
+	struct tshare_region *region, *found;
+	struct tshare_ctx *own;
+	int err;
+
+	if (tshare_ctx_new(&own))
+		return 1;
+	err = tshare_region_create(own, name, 1, NULL, 0, NULL, &region);
+	if (err)
+		_exit(err != -EEXIST);
+	usleep(200);
+	if (tshare_region_open(ctx, name, 0, &found))
+		_exit(2);
+	_exit(tshare_region_id(found) != tshare_region_id(region));
+}
+
+static int make_and_die_often(void *name)
+{
+	int i;
+
+	alarm(60);
+	for (i = 0; i < 100; i++)
+		if (in_child(make_and_die, name))
+			return 1;
+	return 0;
+}
+
+TEST(nobody_removes_the_living_for_the_dead)
+{
+	char name[] = "race";
+	pid_t pids[4];
+	int i, status, failed = 0;
+
+	for (i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(make_and_die_often(name));
+	}
+	for (i = 0; i < 4; i++)
+		failed += waitpid(pids[i], &status, 0) != pids[i] || status;
+	CHECK(!failed);
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(!has_home(name));
+}
+
+TEST(a_draft_of_the_dead_is_removed)
+{
+	char draft[sizeof(directory) + 32];
+	struct tshare_region *region;
+	char name[] = "dead-draft";
+	struct stat st;
+
+	leave_dead(name);
+	snprintf(draft, sizeof(draft), "%s/.tshare.0123456789abcdef", directory);
+	CHECK(!rename(home_of(name), draft));
+	close_context();
+	open_context();
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &region));
+	tshare_region_unref(region);
+	CHECK(lstat(draft, &st) && errno == ENOENT);
+}
+
 TEST(the_context_removes_its_files)
 {
 	struct tshare_region *region = new_victim("closed");
@@ -430,7 +554,7 @@ TEST(the_context_removes_its_files)
 	CHECK(has_file("closed"));
 	tshare_region_unref(region);
 	close_context();
-	CHECK(!has_file("closed"));
+	CHECK(!has_home("closed"));
 }
 
 TEST(the_context_removes_files_that_others_have_damaged)
@@ -497,6 +621,7 @@ TEST(memory_of_names_that_others_unlinked_is_given_back)
 		snprintf(name, sizeof(name), "swept-%d", i);
 		tshare_region_unref(new_region(name));
 		CHECK(!unlink(path_of(name)));
+		CHECK(!rmdir(home_of(name)));
 	}
 	/* Only the last one's lock may still be held. */
 	for (fd = 0; fd < 1024; fd++)
