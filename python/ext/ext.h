@@ -211,6 +211,11 @@ PyObject *ts_tensor_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);
 PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+PyObject *ts_tensor_subscript(PyObject *self, PyObject *key);
+int ts_tensor_ass_subscript(PyObject *self, PyObject *key, PyObject *value);
+PyObject *ts_tensor_iter(PyObject *self);
+int ts_tensor_contains(PyObject *self, PyObject *value);
+PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x);
 PyObject *ts_tensor_spec(PyObject *self, void *closure);
 PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args);
 PyObject *ts_region_generation(PyObject *self, void *closure);

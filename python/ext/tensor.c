@@ -377,18 +377,41 @@ PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
 	return self;
 }
 
-static PyObject *tensor_jax_array(PyObject *self, PyObject *unused)
+/* What a module of the package that is about another library makes of the tensor. */
+static PyObject *convert(PyObject *self, const char *module_name)
 {
 	PyObject *module, *array;
 
-	(void)unused;
 	if (!ts_tensor_handle(self))
 		return NULL;
-	module = PyImport_ImportModule("tshare._jax");
+	module = PyImport_ImportModule(module_name);
 	if (!module)
 		return NULL;
 	array = PyObject_CallMethod(module, "as_array", "O", self);
 	Py_DECREF(module);
+	return array;
+}
+
+static PyObject *tensor_jax_array(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return convert(self, "tshare._jax");
+}
+
+static PyObject *tensor_torch(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return convert(self, "tshare._torch");
+}
+
+static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
+{
+	PyObject *names = Py_BuildValue("(s)", "copy"), *array = NULL;
+
+	(void)unused;
+	if (names)
+		array = ts_tensor_array(self, (PyObject *[]){ Py_False }, 0, names);
+	Py_XDECREF(names);
 	return array;
 }
 
@@ -402,6 +425,18 @@ static PyMethodDef tensor_methods[] = {
 	  "The file descriptor that another process can import; owned by the region." },
 	{ "unlink", tensor_unlink, METH_NOARGS,
 	  "unlink($self, /)\n--\n\nRemove the region's name; the memory stays for its users." },
+	{ "numpy", tensor_numpy, METH_NOARGS,
+	  "numpy($self, /)\n--\n\n"
+	  "A NumPy array over its memory, never a copy: ValueError for packed types, of which NumPy\n"
+	  "can have a copy only, by np.asarray(t)." },
+	{ "torch", tensor_torch, METH_NOARGS,
+	  "torch($self, /)\n--\n\n"
+	  "A torch.Tensor over its memory, never a copy.\n\n"
+	  "PyTorch doesn't know of read-only memory: to write that is SIGSEGV." },
+	{ "copy_from", ts_tensor_copy_from, METH_O,
+	  "copy_from($self, x, /)\n--\n\n"
+	  "Copy the elements of x, any array that asarray() takes, of the same type, and of the same\n"
+	  "shape or one that broadcasts to it. x may lie in the same memory." },
 	{ "__enter__", tensor_enter, METH_NOARGS, NULL },
 	{ "__exit__", tensor_exit, METH_VARARGS, NULL },
 	{ "__reduce_ex__", tensor_reduce, METH_O, NULL },
@@ -463,7 +498,11 @@ static PyType_Slot tensor_slots[] = {
 	{ Py_tp_getset, tensor_getset },
 	{ Py_tp_methods, tensor_methods },
 	{ Py_tp_members, tensor_members },
+	{ Py_tp_iter, ts_tensor_iter },
 	{ Py_mp_length, tensor_length },
+	{ Py_mp_subscript, ts_tensor_subscript },
+	{ Py_mp_ass_subscript, ts_tensor_ass_subscript },
+	{ Py_sq_contains, ts_tensor_contains },
 	{ Py_bf_getbuffer, ts_tensor_getbuffer },
 	{ Py_bf_releasebuffer, ts_tensor_releasebuffer },
 	{ 0, NULL },

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+/* t.copy_from(x) */
+#include "ext.h"
+
+#include <stdlib.h>
+
+/* The strides of @spec in the tensor's shape, as NumPy broadcasts: 0, or -1 with an error set. */
+static int broadcast(const struct tshare_spec *spec, const struct tshare_tensor *handle,
+		     int64_t *strides)
+{
+	int32_t ndim = tshare_tensor_ndim(handle), ahead = ndim - spec->ndim, i;
+	const int64_t *shape = tshare_tensor_shape(handle);
+	PyObject *theirs, *ours;
+
+	for (i = 0; i < ahead; i++)
+		strides[i] = 0;
+	for (i = 0; ahead >= 0 && i < spec->ndim; i++) {
+		if (spec->shape[i] != shape[ahead + i] && spec->shape[i] != 1)
+			break;
+		strides[ahead + i] = spec->shape[i] == 1 ? 0 : spec->strides[i];
+	}
+	if (ahead >= 0 && i == spec->ndim)
+		return 0;
+	theirs = ts_int_tuple(spec->shape, spec->ndim);
+	ours = ts_int_tuple(shape, ndim);
+	if (theirs && ours)
+		PyErr_Format(PyExc_ValueError, "x: shape %S does not fit the tensor's, %S", theirs,
+			     ours);
+	Py_XDECREF(theirs);
+	Py_XDECREF(ours);
+	return -1;
+}
+
+static int check_dtype(const struct ts_source *source, const struct tshare_tensor *handle)
+{
+	struct tshare_dtype ours = tshare_tensor_dtype(handle), theirs = source->spec.dtype;
+	PyObject *our_name, *their_name;
+
+	if (ours.code == theirs.code && ours.bits == theirs.bits && ours.lanes == theirs.lanes)
+		return 0;
+	our_name = ts_dtype_name(ours);
+	their_name = ts_dtype_name(theirs);
+	if (our_name && their_name)
+		PyErr_Format(PyExc_TypeError,
+			     "x: is %U, and the tensor is %U: convert it first, or assign to "
+			     "t.numpy()[...], which converts",
+			     their_name, our_name);
+	Py_XDECREF(our_name);
+	Py_XDECREF(their_name);
+	return -1;
+}
+
+/* The bytes of its region that a tensor with elements lies in. */
+static void extent_of(const struct tshare_tensor *handle, int64_t *first, int64_t *end)
+{
+	struct tshare_dtype dtype = tshare_tensor_dtype(handle);
+	int64_t bits = (int64_t)dtype.bits * dtype.lanes, below = 0, above = 1, span;
+	const int64_t *strides = tshare_tensor_strides(handle);
+	const int64_t *shape = tshare_tensor_shape(handle);
+	int32_t i;
+
+	for (i = 0; i < tshare_tensor_ndim(handle); i++) {
+		span = shape[i] > 1 ? (shape[i] - 1) * strides[i] : 0;
+		*(span < 0 ? &below : &above) += span;
+	}
+	*first = tshare_tensor_byte_offset(handle) + (below * bits - 7) / 8;
+	*end = tshare_tensor_byte_offset(handle) + (above * bits + 7) / 8;
+}
+
+/* Whether two tensors may have memory in common, even if each has a mapping of its own. */
+static bool may_overlap(const struct tshare_tensor *a, const struct tshare_tensor *b)
+{
+	int64_t a_first, a_end, b_first, b_end;
+
+	if (tshare_region_id(tshare_tensor_region(a)) != tshare_region_id(tshare_tensor_region(b)))
+		return false;
+	extent_of(a, &a_first, &a_end);
+	extent_of(b, &b_first, &b_end);
+	return a_first < b_end && b_first < a_end;
+}
+
+/* By way of memory of its own, in which the source has C order. */
+static int copy_aside(struct tshare_tensor *handle, const struct ts_source *source,
+		      const struct tshare_tensor *same)
+{
+	int64_t order[TSHARE_NDIM_LIMIT], strides[TSHARE_NDIM_LIMIT], step = 1;
+	struct tshare_spec aside = source->spec;
+	void *data = malloc(tshare_tensor_nbytes(same));
+	int32_t i;
+	int err;
+
+	if (!data) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	for (i = aside.ndim; i-- > 0; step *= aside.shape[i])
+		order[i] = step;
+	aside.strides = order;
+	err = broadcast(&aside, handle, strides);
+	if (!err) {
+		PyThreadState *state = PyEval_SaveThread();
+
+		err = tshare_tensor_read(same, data);
+		if (!err)
+			err = tshare_tensor_write(handle, data, strides);
+		PyEval_RestoreThread(state);
+		if (err)
+			ts_raise(err, NULL);
+	}
+	free(data);
+	return err;
+}
+
+static int copy_in(struct tshare_tensor *handle, const struct ts_source *source)
+{
+	int64_t strides[TSHARE_NDIM_LIMIT];
+	struct tshare_tensor *same;
+	PyThreadState *state;
+	int err;
+
+	if (check_dtype(source, handle) < 0 || broadcast(&source->spec, handle, strides) < 0)
+		return -1;
+	if (!tshare_tensor_nbytes(handle))
+		return 0;
+	if (!tshare_tensor_wrap(source->data, &source->spec, TSHARE_READONLY, &same)) {
+		if (may_overlap(handle, same)) {
+			err = copy_aside(handle, source, same);
+			tshare_tensor_unref(same);
+			return err;
+		}
+		tshare_tensor_unref(same);
+	}
+	state = PyEval_SaveThread();
+	err = tshare_tensor_write(handle, source->data, strides);
+	PyEval_RestoreThread(state);
+	if (err)
+		ts_raise(err, NULL);
+	return err;
+}
+
+PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	struct ts_source source;
+	int err = -1;
+
+	if (!handle)
+		return NULL;
+	/* x may be Python code that closes the tensor. */
+	tshare_tensor_ref(handle);
+	if (!ts_source_open(x, &source)) {
+		err = copy_in(handle, &source);
+		ts_source_close(&source);
+	}
+	tshare_tensor_unref(handle);
+	if (err)
+		return NULL;
+	Py_RETURN_NONE;
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/* t[key]: views of a tensor, as NumPy's basic indexing makes them. */
+#include "ext.h"
+
+/* A view in the making. */
+struct view {
+	int32_t ndim;
+	int64_t shape[TSHARE_NDIM_LIMIT];
+	int64_t strides[TSHARE_NDIM_LIMIT]; /* in elements */
+	int64_t offset;			    /* in elements, from the tensor's [0, 0, ...] */
+};
+
+static int add_dimension(struct view *view, int64_t length, int64_t stride)
+{
+	if (view->ndim == TSHARE_NDIM_LIMIT) {
+		PyErr_Format(PyExc_IndexError, "index: the view has more than %d dimensions",
+			     TSHARE_NDIM_LIMIT);
+		return -1;
+	}
+	view->shape[view->ndim] = length;
+	view->strides[view->ndim++] = stride;
+	return 0;
+}
+
+static int take_int(struct view *view, PyObject *item, int32_t dimension, int64_t length,
+		    int64_t stride)
+{
+	Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
+
+	if (index == -1 && PyErr_Occurred())
+		return -1;
+	if (index < -length || index >= length) {
+		PyErr_Format(PyExc_IndexError,
+			     "index: %zd is out of range for dimension %d, which has %lld elements",
+			     index, dimension, (long long)length);
+		return -1;
+	}
+	view->offset += (index < 0 ? index + length : index) * stride;
+	return 0;
+}
+
+static int take_slice(struct view *view, PyObject *item, int64_t length, int64_t stride)
+{
+	Py_ssize_t start, stop, step;
+	Py_ssize_t count;
+	int64_t wide;
+
+	if (PySlice_Unpack(item, &start, &stop, &step) < 0)
+		return -1;
+	count = PySlice_AdjustIndices(length, &start, &stop, step);
+	if (count)
+		view->offset += start * stride;
+	/* A step beyond the second element is never taken, and may be of any length. */
+	return add_dimension(view, count,
+			     __builtin_mul_overflow(stride, step, &wide) ? stride : wide);
+}
+
+/* Arrays and masks have an __index__() too, which fails. */
+static bool is_int(PyObject *item)
+{
+	PyObject *number;
+
+	if (PyBool_Check(item) || !PyIndex_Check(item))
+		return false;
+	number = PyNumber_Index(item);
+	if (!number)
+		PyErr_Clear();
+	Py_XDECREF(number);
+	return number;
+}
+
+static int unsupported(PyObject *item)
+{
+	PyErr_Format(PyExc_TypeError,
+		     "index: must be of ints, slices, ... and None, not %R; arrays and masks "
+		     "select copies, which t.numpy()[...] makes",
+		     Py_TYPE(item));
+	return -1;
+}
+
+/* How many of the tensor's dimensions the key names; -1 with an error set. */
+static int32_t count_named(PyObject *items, int32_t ndim)
+{
+	Py_ssize_t i, count = PyTuple_Size(items), named = 0;
+	bool ellipsis = false;
+
+	for (i = 0; i < count; i++) {
+		PyObject *item = PyTuple_GetItem(items, i);
+
+		if (item == Py_Ellipsis && ellipsis) {
+			PyErr_SetString(PyExc_IndexError, "index: can have only one ellipsis");
+			return -1;
+		}
+		if (item == Py_Ellipsis)
+			ellipsis = true;
+		else if (item == Py_None)
+			continue;
+		else if (PySlice_Check(item) || is_int(item))
+			named++;
+		else
+			return unsupported(item);
+	}
+	if (named > ndim) {
+		PyErr_Format(PyExc_IndexError, "index: %zd indices for %d dimensions", named, ndim);
+		return -1;
+	}
+	return named;
+}
+
+static int apply(PyObject *items, const struct tshare_tensor *handle, struct view *view)
+{
+	const int64_t *strides = tshare_tensor_strides(handle);
+	const int64_t *shape = tshare_tensor_shape(handle);
+	int32_t ndim = tshare_tensor_ndim(handle), at = 0, named, rest;
+	Py_ssize_t i, count = PyTuple_Size(items);
+	int err = 0;
+
+	named = count_named(items, ndim);
+	if (named < 0)
+		return -1;
+	rest = ndim - named;
+	for (i = 0; !err && i < count; i++) {
+		PyObject *item = PyTuple_GetItem(items, i);
+
+		if (item == Py_None) {
+			err = add_dimension(view, 1, 1);
+		} else if (item == Py_Ellipsis) {
+			for (; !err && rest; rest--, at++)
+				err = add_dimension(view, shape[at], strides[at]);
+		} else if (PySlice_Check(item)) {
+			err = take_slice(view, item, shape[at], strides[at]);
+			at++;
+		} else {
+			err = take_int(view, item, at, shape[at], strides[at]);
+			at++;
+		}
+	}
+	for (; !err && at < ndim; at++)
+		err = add_dimension(view, shape[at], strides[at]);
+	return err;
+}
+
+static PyObject *make(struct tshare_tensor *handle, const struct view *view)
+{
+	struct tshare_dtype dtype = tshare_tensor_dtype(handle);
+	struct tshare_spec spec = {
+		.dtype = dtype,
+		.ndim = view->ndim,
+		.shape = view->shape,
+		.strides = view->strides,
+		.byte_offset = tshare_tensor_byte_offset(handle),
+	};
+	/* The tensor was checked to lie in its region: this can't overflow. */
+	int64_t bits = view->offset * dtype.bits * dtype.lanes;
+	struct tshare_tensor *made;
+	int err;
+
+	if (bits % 8) {
+		PyErr_SetString(PyExc_BufferError,
+				"index: packed elements that begin within a byte can't be a view");
+		return NULL;
+	}
+	spec.byte_offset += bits / 8;
+	err = tshare_region_view(tshare_tensor_region(handle), &spec,
+				 tshare_tensor_readonly(handle) ? TSHARE_READONLY : 0, &made);
+	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(made);
+}
+
+PyObject *ts_tensor_subscript(PyObject *self, PyObject *key)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	PyObject *items, *result = NULL;
+	struct view view = { 0 };
+
+	if (!handle)
+		return NULL;
+	if (PyTuple_Check(key)) {
+		Py_INCREF(key);
+		items = key;
+	} else {
+		items = PyTuple_Pack(1, key);
+	}
+	if (!items)
+		return NULL;
+	/* An __index__() may be Python code that closes the tensor. */
+	tshare_tensor_ref(handle);
+	if (!apply(items, handle, &view))
+		result = make(handle, &view);
+	tshare_tensor_unref(handle);
+	Py_DECREF(items);
+	return result;
+}
+
+/* t[key] = x and del t[key] */
+int ts_tensor_ass_subscript(PyObject *self, PyObject *key, PyObject *value)
+{
+	(void)self;
+	(void)key;
+	PyErr_SetString(PyExc_TypeError, value ? "a Tensor's elements are assigned by "
+						 "t[...].copy_from(x) or t.numpy()[...] = x" :
+						 "a Tensor's elements can't be deleted");
+	return -1;
+}
+
+/* The views t[0], t[1] and so on. */
+PyObject *ts_tensor_iter(PyObject *self)
+{
+	PyObject *get, *range, *iterator = NULL;
+	Py_ssize_t count = PyObject_Size(self);
+
+	if (count < 0)
+		return NULL;
+	get = PyObject_GetAttrString(self, "__getitem__");
+	range = PyObject_CallFunction((PyObject *)&PyRange_Type, "n", count);
+	if (get && range)
+		iterator = PyObject_CallFunctionObjArgs((PyObject *)&PyMap_Type, get, range, NULL);
+	Py_XDECREF(get);
+	Py_XDECREF(range);
+	return iterator;
+}
+
+int ts_tensor_contains(PyObject *self, PyObject *value)
+{
+	(void)self;
+	(void)value;
+	PyErr_SetString(PyExc_TypeError, "a Tensor compares no elements: see x in t.numpy()");
+	return -1;
+}

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: MIT
+"""t[...], iteration, copy_from(), numpy() and torch()."""
+
+import itertools
+
+import pytest
+
+import tshare
+from support import need, version
+
+np = need("numpy")
+torch = need("torch")
+
+SHAPE = (4, 5, 6)
+
+
+@pytest.fixture
+def t():
+    tensor = tshare.create(None, SHAPE, "int32")
+    np.asarray(tensor)[:] = np.arange(120).reshape(SHAPE)
+    return tensor
+
+
+def same(view, array):
+    """Whether a Tensor is the view of the memory that an array is."""
+    there = view.__array_interface__["data"][0], view.shape
+    if there != (array.__array_interface__["data"][0] if array.size else there[0], array.shape):
+        return False
+    return isinstance(view, tshare.Tensor) and (np.asarray(view) == array).all()
+
+
+def view_of(array, key):
+    """array[key], and of an element not NumPy's scalar, but the array without dimensions."""
+    key = key if isinstance(key, tuple) else (key,)
+    return array[key if Ellipsis in key else (*key, ...)]
+
+
+KEYS = [
+    0,
+    -1,
+    np.int64(2),
+    slice(None),
+    slice(1, 3),
+    slice(None, None, 2),
+    slice(None, None, -1),
+    slice(10, -10, -3),
+    slice(3, 1),
+    slice(2**80, None),
+    slice(None, None, 2**62),
+    slice(None, None, -(2**80)),
+    Ellipsis,
+    None,
+    (),
+    (1, 2),
+    (1, 2, 3),
+    (-4, -5, -6),
+    (slice(1, None, 2), 3),
+    (Ellipsis, 0),
+    (Ellipsis, None),
+    (0, Ellipsis, 0),
+    (0, 1, 2, Ellipsis),
+    (None, Ellipsis, None, 1),
+    (slice(None, None, -2), None, slice(4, None, -3), slice(1, -1)),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_index_is_the_view_that_numpy_makes(t, key):
+    assert same(t[key], view_of(np.asarray(t), key))
+
+
+def test_index_of_a_view_is_a_view(t):
+    array = np.asarray(t)
+    for first, second in itertools.product(KEYS, [0, slice(None, None, -1), Ellipsis, None]):
+        once = view_of(array, first)
+        if not (once.shape or second in [..., None]) or (second == 0 and not once.shape[0]):
+            with pytest.raises(IndexError):
+                t[first][second]
+        else:
+            assert same(t[first][second], view_of(once, second))
+
+
+def test_view_writes_the_tensor_s_memory(t):
+    np.asarray(t[1, ::2])[:] = -7
+    assert (np.asarray(t)[1] == -7).sum() == 18
+    assert (np.asarray(t) == -7).sum() == 18
+
+
+def test_view_lives_without_the_tensor(t):
+    view = t[1]
+    t.close()
+    assert np.asarray(view)[0, 0] == 30
+    with pytest.raises(ValueError, match="closed"):
+        t[0]
+
+
+def test_view_of_a_readonly_tensor_is_readonly(name):
+    tshare.create(name, 4)
+    view = tshare.open(name, readonly=True)[1:]
+    assert view.readonly
+    assert not np.asarray(view).flags.writeable
+
+
+def test_readonly_view_of_writable_memory_has_readonly_views(t):
+    array = np.asarray(t)
+    array.flags.writeable = False
+    view = tshare.asarray(array)
+    assert view.readonly
+    assert view[0].readonly
+
+
+def test_view_keeps_its_region_and_type(name):
+    t = tshare.create(name, (2, 3), "float16")
+    assert t[1].dtype == "float16"
+    assert t[1].region.id == t.region.id
+    assert t[1].name == name
+
+
+def test_element_is_a_tensor_without_dimensions():
+    t = tshare.asarray(np.array([1.5, 2.5]))
+    assert (t[1].shape, t[1].ndim, t[1].nbytes) == ((), 0, 8)
+    assert np.asarray(t[1]) == 2.5
+    assert np.asarray(t[1][...]) == 2.5
+    assert t[1][None].shape == (1,)
+    with pytest.raises(IndexError):
+        t[1][0]
+
+
+@pytest.mark.parametrize("key", [4, -5, 2**80, (0, 0, 0, 0), (0, 5), (Ellipsis, Ellipsis)])
+def test_index_out_of_range_is_an_index_error(t, key):
+    with pytest.raises(IndexError):
+        t[key]
+
+
+def test_index_beyond_the_dimensions_that_there_can_be_is_an_index_error(t):
+    with pytest.raises(IndexError, match="more than"):
+        t[(None,) * 30]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["x", b"x", 1.0, True, [0, 1], np.array([0, 1]), np.array([True] * 4), (0, [1]), object()],
+    ids=repr,
+)
+def test_index_by_what_makes_copies_is_a_type_error(t, key):
+    with pytest.raises(TypeError, match=r"t\.numpy\(\)"):
+        t[key]
+
+
+def test_error_of_an_index_is_passed_on(t):
+    class Odd:
+        def __index__(self):
+            raise RuntimeError("odd")
+
+    with pytest.raises(TypeError, match="^index: "):
+        t[Odd()]
+    with pytest.raises(RuntimeError, match="odd"):
+        t[Odd() : 3]
+    with pytest.raises(ValueError, match="zero"):
+        t[::0]
+
+
+def test_index_may_close_the_tensor(t):
+    class Closes:
+        def __index__(self):
+            t.close()
+            return 1
+
+    assert np.asarray(t[Closes()])[0, 0] == 30
+    assert t.closed
+
+
+def test_packed_elements_have_views_that_begin_with_a_byte():
+    t = tshare.create(None, (4, 4), "float4_e2m1fn")
+    assert t[1].shape == (4,)
+    assert t[:, 2:].shape == (4, 2)
+    with pytest.raises(BufferError, match="byte"):
+        t[0, 1:]
+
+
+def test_elements_are_assigned_in_other_ways(t):
+    with pytest.raises(TypeError, match="copy_from"):
+        t[0] = 1
+    with pytest.raises(TypeError, match="deleted"):
+        del t[0]
+
+
+# Iteration
+
+
+def test_iteration_gives_as_many_views_as_len_says(t):
+    views = list(t)
+    assert len(views) == len(t) == 4
+    for view, row in zip(views, np.asarray(t), strict=True):
+        assert same(view, row)
+    first, *_ = t
+    assert same(first, np.asarray(t)[0])
+
+
+def test_tensor_without_dimensions_is_not_iterated():
+    with pytest.raises(TypeError, match="dimensions"):
+        iter(tshare.create(None, ()))
+
+
+def test_closed_tensor_is_not_iterated(t):
+    t.close()
+    with pytest.raises(ValueError, match="closed"):
+        iter(t)
+
+
+def test_in_is_no_question_that_is_answered_wrongly(t):
+    with pytest.raises(TypeError, match=r"t\.numpy\(\)"):
+        3 in t  # noqa: B015
+
+
+# copy_from()
+
+
+def test_copy_from_copies_any_array(t):
+    array = np.arange(120, dtype="int32").reshape(SHAPE) * 3
+    for x in (array, np.asfortranarray(array), array[::-1], memoryview(array), array.tolist()):
+        np.asarray(t)[:] = 0
+        if isinstance(x, list):
+            x = np.array(x, "int32")
+        assert t.copy_from(x) is None
+        assert (np.asarray(t) == np.asarray(x)).all()
+
+
+def test_copy_from_fills_a_view_alone(t):
+    t[1:3, ::2].copy_from(np.full((2, 3, 6), -1, "int32"))
+    expected = np.arange(120).reshape(SHAPE)
+    expected[1:3, ::2] = -1
+    assert (np.asarray(t) == expected).all()
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6,), (5, 1), (1, 1, 6), (4, 1, 1)])
+def test_copy_from_broadcasts(t, shape):
+    x = np.arange(1, 1 + np.prod(shape, dtype=int), dtype="int32").reshape(shape)
+    t.copy_from(x)
+    assert (np.asarray(t) == np.broadcast_to(x, SHAPE)).all()
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (1, 4, 5, 6), (0,), (4, 5, 0)])
+def test_copy_from_another_shape_is_a_value_error(t, shape):
+    with pytest.raises(ValueError, match=r"shape .* \(4, 5, 6\)"):
+        t.copy_from(np.zeros(shape, "int32"))
+
+
+def test_copy_from_another_type_is_a_type_error(t):
+    with pytest.raises(TypeError, match="float32.*int32"):
+        t.copy_from(np.zeros(SHAPE, "float32"))
+    with pytest.raises(TypeError):
+        t.copy_from(object())
+
+
+def test_copy_from_nothing_into_nothing():
+    t = tshare.create(None, (0, 3), "int32")
+    t.copy_from(np.zeros((0, 3), "int32"))
+    t.copy_from(np.zeros(3, "int32"))
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(
+    ("to", "of"),
+    [
+        (slice(1, None), slice(None, -1)),
+        (slice(None, -1), slice(1, None)),
+        (slice(None), slice(None, None, -1)),
+        (slice(None), slice(None)),
+        (slice(None), slice(2, 3)),
+        (slice(None, None, -2), slice(None, None, 2)),
+    ],
+)
+def test_copy_from_the_same_memory_is_as_if_it_were_elsewhere(t, to, of, again):
+    expected = np.arange(120).reshape(SHAPE)
+    expected[to] = expected[of].copy()
+    # Through a second mapping of the memory, too.
+    source = tshare.from_fd(t.fileno()) if again else t
+    t[to].copy_from(source[of])
+    assert (np.asarray(t) == expected).all()
+
+
+def test_copy_from_a_neighbour_in_the_region():
+    with tshare.Region.create(None, {"a": np.arange(5), "b": ((5,), "int64")}) as region:
+        region["b"].copy_from(region["a"][::-1])
+        assert np.asarray(region["b"]).tolist() == [4, 3, 2, 1, 0]
+
+
+def test_copy_from_into_a_readonly_tensor_is_a_permission_error(name):
+    tshare.create(name, 4)
+    with pytest.raises(PermissionError, match="read-only"):
+        tshare.open(name, readonly=True).copy_from(b"abcd")
+
+
+def test_copy_from_into_a_closed_tensor_is_a_value_error(t):
+    t.close()
+    with pytest.raises(ValueError, match="closed"):
+        t.copy_from(b"")
+
+
+def test_packed_elements_are_copied():
+    t = tshare.create(None, (2, 4), "int4")
+    x = tshare.create(None, (2, 4), "int4")
+    t.copy_from(x)
+    with pytest.raises(ValueError, match="packed"):
+        t.copy_from(tshare.create(None, 4, "int4"))
+
+
+# numpy() and torch()
+
+
+def test_numpy_is_the_array_over_the_memory(t):
+    array = t.numpy()
+    assert type(array) is np.ndarray
+    assert array.__array_interface__["data"] == t.__array_interface__["data"]
+    assert (array.shape, array.dtype) == (SHAPE, np.int32)
+
+
+def test_numpy_of_what_numpy_can_have_a_copy_of_only_is_a_value_error():
+    with pytest.raises(ValueError, match="copy"):
+        tshare.create(None, 4, "int4").numpy()
+
+
+def test_torch_is_the_tensor_over_the_memory(t):
+    tensor = t.torch()
+    assert type(tensor) is torch.Tensor
+    assert tensor.data_ptr() == t.__array_interface__["data"][0]
+    assert (tuple(tensor.shape), tensor.dtype) == (SHAPE, torch.int32)
+    assert tshare.create(None, 3, "bfloat16").torch().dtype == torch.bfloat16
+
+
+def test_torch_of_a_readonly_tensor(name):
+    tshare.create(name, 4)
+    t = tshare.open(name, readonly=True)
+    if version(torch) >= (2, 9):
+        assert t.torch().tolist() == [0] * 4
+    else:
+        with pytest.raises(BufferError, match="read-only"):
+            t.torch()
+
+
+def test_views_of_a_closed_tensor_are_refused(t):
+    t.close()
+    for use in (t.numpy, t.torch):
+        with pytest.raises(ValueError, match="closed"):
+            use()
