@@ -14,7 +14,9 @@
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/personality.h>
 #include <linux/scatterlist.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -176,6 +178,13 @@ static int tshare_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	/* A private copy would no longer be the region. VM_SHARED is off for readers. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
+	/* An importer that set these before it forwarded mmap() maps device memory. */
+	if (vma->vm_flags & (VM_IO | VM_PFNMAP | VM_MIXEDMAP))
+		return -EINVAL;
+	/* Nor does a program run tensors. Those that map all executable don't mean it. */
+	if (vma->vm_flags & VM_EXEC && !(current->personality & READ_IMPLIES_EXEC))
+		return -EPERM;
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	/* Who maps an importer's file, such as a GEM object, passed that file's check alone. */
 	if (!export->writable) {
 		if (vma->vm_flags & VM_WRITE)

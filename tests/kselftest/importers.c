@@ -159,6 +159,16 @@ TEST_F(vgem, which_would_write_is_refused_a_read_only_export)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
+TEST_F(vgem, does_not_map_what_it_has_imported)
+{
+	struct drm_mode_map_dumb args = {};
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &args.handle));
+	EXPECT_EQ(-EINVAL, xioctl(self->drm, DRM_IOCTL_MODE_MAP_DUMB, &args));
+}
+
 TEST_F(vgem, cpu_access_is_synced_with_the_device)
 {
 	struct dma_buf_sync sync = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW };
@@ -416,6 +426,16 @@ TEST_F(vivid, streams_through_a_region)
 		ASSERT_EQ(0, queue(self->video, self->type, index, index ? self->spare : self->rw,
 				   self->picture));
 	}
+	EXPECT_EQ(0, stop(self->video, self->type));
+}
+
+TEST_F(vivid, does_not_map_what_it_has_imported)
+{
+	if (self->video < 0)
+		SKIP(return, "no vivid with this kind of node");
+	ASSERT_EQ(0, start(self->video, self->type, self->rw, self->spare, self->picture));
+	EXPECT_EQ(MAP_FAILED, map(self->video, PAGE, RW));
+	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(0, stop(self->video, self->type));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Large entries, what may be done with mappings, and get_user_pages(). */
+#include <sys/personality.h>
 #include <sys/uio.h>
 
 #include "util.h"
@@ -197,6 +198,50 @@ TEST_F(mapping, store_to_a_protected_page_is_sigsegv)
 	EXPECT_EQ(-SIGSEGV, in_child(store_in_second_page, self->mem));
 	ASSERT_EQ(0, mprotect(self->mem + PAGE, PAGE, RW));
 	EXPECT_EQ(0, in_child(store_in_second_page, self->mem));
+}
+
+TEST_F(mapping, executable_is_eperm)
+{
+	int ro = open_id(self->dev, id_of(self->dev, self->fd), 0);
+
+	ASSERT_LE(0, ro);
+	EXPECT_EQ(MAP_FAILED, map(self->fd, SIZE, RW | PROT_EXEC));
+	EXPECT_EQ(EPERM, errno);
+	EXPECT_EQ(MAP_FAILED, map(ro, SIZE, PROT_READ | PROT_EXEC));
+	EXPECT_EQ(EPERM, errno);
+	EXPECT_EQ(MAP_FAILED, map(ro, SIZE, PROT_EXEC));
+	EXPECT_EQ(EPERM, errno);
+}
+
+TEST_F(mapping, mprotect_to_executable_is_eacces)
+{
+	EXPECT_EQ(-1, mprotect(self->mem, SIZE, PROT_READ | PROT_EXEC));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(-1, mprotect(self->mem + PAGE, PAGE, PROT_EXEC));
+	EXPECT_EQ(EACCES, errno);
+}
+
+static int run(void *code)
+{
+	((void (*)(void))code)();
+	return 0;
+}
+
+/* As `setarch -X` has it: mmap() for reading then asks for execution, too. */
+TEST_F(mapping, of_programs_that_may_execute_what_they_read_is_not_executable)
+{
+	unsigned char *mem;
+	int before;
+
+	before = personality(0xffffffff);
+	ASSERT_LE(0, before);
+	ASSERT_LE(0, personality(before | READ_IMPLIES_EXEC));
+	mem = map(self->fd, SIZE, RW);
+	ASSERT_NE(MAP_FAILED, mem);
+	mem[0] = 0xc3; /* ret */
+	EXPECT_EQ(-SIGSEGV, in_child(run, mem));
+	EXPECT_EQ(0, mprotect(mem, SIZE, PROT_READ));
+	EXPECT_EQ(-SIGSEGV, in_child(run, mem));
 }
 
 TEST_F(mapping, advice_never_changes_the_content)

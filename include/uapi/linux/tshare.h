@@ -18,11 +18,11 @@
  * a region, TSHARE_IOCTL_OPEN finds one by name or id; both return the file
  * descriptor of a dma-buf of its own, which carries the access that its opener
  * has. Everything that is done with the memory is done with that descriptor:
- * mmap() (MAP_SHARED only), DMA_BUF_IOCTL_SYNC around CPU access where devices
- * are at work, DMA_BUF_IOCTL_EXPORT_SYNC_FILE and _IMPORT_SYNC_FILE for
- * fences, SCM_RIGHTS to pass it on, close() to let go. The memory lives until
- * its last user is gone: a descriptor, a mapping, a device's attachment, a
- * pinned page or a name.
+ * mmap() (MAP_SHARED only, never PROT_EXEC), DMA_BUF_IOCTL_SYNC around CPU
+ * access where devices are at work, DMA_BUF_IOCTL_EXPORT_SYNC_FILE and
+ * _IMPORT_SYNC_FILE for fences, SCM_RIGHTS to pass it on, close() to let go.
+ * The memory lives until its last user is gone: a descriptor, a mapping, a
+ * device's attachment, a pinned page or a name.
  *
  * A region may have a *name*. Names belong to the IPC namespace in which
  * /dev/tshare was opened, and to the open file through which they were made:
@@ -85,7 +85,8 @@
  *               structure smaller than its first version, a size of zero, a
  *               malformed name, a malformed descriptor, mode bits outside
  *               0777, a node that is not online, a @fd that is no tshare
- *               dma-buf, a mapping that is not MAP_SHARED
+ *               dma-buf, a mapping that is not MAP_SHARED or, by way of a
+ *               device's own file, one of device memory
  * EMFILE        the process has no descriptor left
  * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
  * ENFILE        the system has no open file left
@@ -93,7 +94,8 @@
  * ENOMEM        no contiguous run of that size, on that node, below that limit;
  *               or no memory for a counter
  * ENOTTY        unknown command
- * EPERM         neither owner of the name nor privileged
+ * EPERM         neither owner of the name nor privileged; or an executable
+ *               mapping
  * ERANGE        a descriptor's tensor is not wholly inside the region
  */
 
