@@ -227,6 +227,7 @@ PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t
 PyObject *ts_info_new(const struct tshare_region_info *info);
 PyObject *ts_list(PyObject *module, PyObject *unused);
 PyObject *ts_limits(PyObject *module, PyObject *unused);
+PyObject *ts_backends(PyObject *module, PyObject *unused);
 
 #define TS_FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
 

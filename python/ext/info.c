@@ -101,16 +101,11 @@ PyObject *ts_info_new(const struct tshare_region_info *info)
 	return record(info_type, values, sizeof(values) / sizeof(values[0]));
 }
 
-PyObject *ts_limits(PyObject *module, PyObject *unused)
+static PyObject *limits_of(struct tshare_ctx *ctx)
 {
-	struct tshare_ctx *ctx = ts_session();
 	struct tshare_limits limits;
 	int err;
 
-	(void)module;
-	(void)unused;
-	if (!ctx)
-		return NULL;
 	err = tshare_ctx_limits(ctx, &limits);
 	if (err < 0)
 		return ts_raise(err, NULL);
@@ -127,6 +122,39 @@ PyObject *ts_limits(PyObject *module, PyObject *unused)
 	};
 
 	return record(limits_type, values, sizeof(values) / sizeof(values[0]));
+}
+
+PyObject *ts_limits(PyObject *module, PyObject *unused)
+{
+	struct tshare_ctx *ctx = ts_session();
+
+	(void)module;
+	(void)unused;
+	return ctx ? limits_of(ctx) : NULL;
+}
+
+/* The limits of a backend, or the text that says why it isn't usable. */
+static PyObject *examine(const char *name)
+{
+	struct tshare_ctx *ctx;
+	PyObject *limits;
+
+	if (tshare_ctx_new_backend(name, &ctx) < 0)
+		return ts_text(tshare_last_error());
+	limits = limits_of(ctx);
+	tshare_ctx_unref(ctx);
+	if (limits || !PyErr_ExceptionMatches(PyExc_OSError))
+		return limits;
+	PyErr_Clear();
+	return ts_text(tshare_last_error());
+}
+
+/* [("kmod", its Limits, or a text that says why it isn't usable), ...] */
+PyObject *ts_backends(PyObject *module, PyObject *unused)
+{
+	(void)module;
+	(void)unused;
+	return Py_BuildValue("[(sN)(sN)]", "kmod", examine("kmod"), "shm", examine("shm"));
 }
 
 struct infos {

@@ -151,6 +151,7 @@ static PyMethodDef methods[] = {
 	  "limits()\n--\n\nWhat the backend is and allows, as Limits." },
 	{ "backend", module_backend, METH_NOARGS,
 	  "backend()\n--\n\nWhich backend is used: \"kmod\" or \"shm\"." },
+	{ "backends", ts_backends, METH_NOARGS, NULL },
 	{ "raw_interface", ts_raw_interface, METH_O, NULL },
 	{ "rebuild", ts_tensor_rebuild, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: MIT
+"""The command's verbs info, list, show and unlink, where only the package is installed.
+
+    python -m tshare list --json
+
+What they print, and their exit statuses, are those of the command: see tshare(1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import math
+import os
+import pwd
+import re
+import sys
+from itertools import islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tshare
+
+from ._tshare import backends
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from . import Limits, Region, RegionInfo, Tensor
+
+DEVICE = "/dev/tshare"
+LIMITS = (
+    "abi_version",
+    "page_size",
+    "huge_page_size",
+    "bytes_limit",
+    "bytes_used",
+    "region_bytes_max",
+    "contiguous",
+    "dmabuf",
+)
+FLAGS = ("persist", "dma32", "contiguous", "readonly")
+# Elements of a tensor that are printed, and of which types they are.
+VALUES = 8
+PRINTED = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+
+
+def _failure(text: str) -> int:
+    print(f"tshare: {text}", file=sys.stderr)
+    return EXIT_FAILED
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _printable(name: str | None) -> str:
+    """A name so that a terminal doesn't act on it."""
+    return "".join(
+        "".join(f"\\x{byte:02x}" for byte in char.encode())
+        if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0
+        else char
+        for char in name or ""
+    )
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _flags(info: RegionInfo) -> str:
+    return ",".join(flag for flag in FLAGS if getattr(info, flag)) or "-"
+
+
+# info
+
+
+def _module_state() -> str:
+    module = Path("/sys/module/tshare")
+    if module.is_dir():
+        try:
+            state = (module / "initstate").read_text().strip()
+        except OSError:
+            return "built in"
+        return {"coming": "being loaded", "going": "being unloaded"}.get(state, "loaded")
+    try:
+        known = Path("/lib/modules", os.uname().release, "modules.dep").read_text()
+    except OSError:
+        known = ""
+    return "not loaded" if re.search(r"(^|/)tshare\.ko[^/:]*:", known, re.M) else "not installed"
+
+
+def _device() -> dict[str, Any] | None:
+    try:
+        stat = os.stat(DEVICE)
+    except OSError:
+        return None
+    return {
+        "path": DEVICE,
+        "mode": f"{stat.st_mode & 0o7777:04o}",
+        "uid": stat.st_uid,
+        "gid": stat.st_gid,
+    }
+
+
+def _backend_json(found: Limits | str, used: bool) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"usable": False, "used": used, "reason": found}
+    return {"usable": True, "used": used, **{name: getattr(found, name) for name in LIMITS}}
+
+
+def _bytes(count: int) -> str:
+    return "none" if count == 2**64 - 1 else f"{count} bytes"
+
+
+def _backend_text(name: str, found: Limits | str, used: bool) -> None:
+    if isinstance(found, str):
+        print(f"{name:<10} not usable: {found}")
+        return
+    print(f"{name:<10} {'used' if used else 'usable, but not used'}")
+    if found.abi_version:
+        print(f"  {'ABI version':<14} {found.abi_version}")
+    print(f"  {'pages':<14} {found.page_size} bytes, up to {found.huge_page_size}")
+    print(f"  {'limit':<14} {_bytes(found.bytes_limit)}")
+    print(f"  {'in use':<14} {_bytes(found.bytes_used)}")
+    print(f"  {'largest region':<14} {_bytes(found.region_bytes_max)}")
+    print(f"  {'contiguous':<14} {'yes' if found.contiguous else 'no'}")
+    print(f"  {'dma-buf':<14} {'yes' if found.dmabuf else 'no'}")
+
+
+def _info(as_json: bool) -> int:
+    error = used = None
+    try:
+        used = tshare.backend()
+    except (OSError, ValueError) as problem:
+        error = _reason(problem)
+    version = ".".join(tshare.__version__.split(".")[:2])
+    kernel, module, device = os.uname().release, _module_state(), _device()
+    if as_json:
+        found = {name: _backend_json(limits, name == used) for name, limits in backends()}
+        _print_json(
+            {
+                "version": version,
+                "kernel": kernel,
+                "module": module,
+                "device": device,
+                "backends": found,
+            }
+        )
+    else:
+        print(f"tshare     {version}\nkernel     {kernel}\nmodule     {module}")
+        if device:
+            owner = _user(device["uid"])
+            print(
+                f"device     {DEVICE}, owner {owner}, group {device['gid']}, mode {device['mode']}"
+            )
+        else:
+            print(f"device     {DEVICE} is not there")
+        for name, limits in backends():
+            _backend_text(name, limits, name == used)
+    return _failure(error) if error else EXIT_OK
+
+
+# list
+
+
+def _region_json(info: RegionInfo) -> dict[str, Any]:
+    return {
+        "name": info.name or "",
+        "id": info.id,
+        "size": info.size,
+        "tensor_count": info.tensor_count,
+        "uid": info.uid,
+        "gid": info.gid,
+        "mode": f"{info.mode:04o}",
+        "node": info.node,
+        **{flag: getattr(info, flag) for flag in FLAGS},
+    }
+
+
+def _list(as_json: bool) -> int:
+    infos = sorted(tshare.list(), key=lambda info: os.fsencode(info.name or ""))
+    if as_json:
+        _print_json([_region_json(info) for info in infos])
+        return EXIT_OK
+    print(f"{'BYTES':>14} {'TENSORS':>7} {'MODE':>4} {'OWNER':<12} {'FLAGS':<20} NAME")
+    for info in infos:
+        print(
+            f"{info.size:14} {info.tensor_count:7} {info.mode:04o} {_user(info.uid):<12} "
+            f"{_flags(info):<20} {_printable(info.name)}"
+        )
+    return EXIT_OK
+
+
+# show
+
+
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    expected, contiguous = 1, True
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if not length:
+            return True
+        contiguous &= length == 1 or stride == expected
+        expected *= length
+    return contiguous
+
+
+class _Described:
+    """What is known of a tensor in its region, with strides in elements."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.name, numbers, self.shape, self.strides, self.offset, *_ = tensor._spec
+        self.dtype = tensor.dtype
+        if self.dtype.startswith("dlpack"):
+            self.dtype = str(numbers)
+        self.contiguous = _is_contiguous(self.shape, self.strides)
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "dtype": self.dtype,
+            "shape": self.shape,
+            "strides": self.strides,
+            "byte_offset": self.offset,
+            "nbytes": self.tensor.nbytes,
+            "contiguous": self.contiguous,
+        }
+
+    def text(self) -> str:
+        dims = f"shape ({', '.join(map(str, self.shape))})"
+        if not self.contiguous:
+            dims += f"  strides ({', '.join(map(str, self.strides))})"
+        return (
+            f"tensor     '{_printable(self.name)}'  {self.dtype}  {dims}  at {self.offset}  "
+            f"{self.tensor.nbytes} bytes\n          {self._values()}"
+        )
+
+    def _values(self) -> str:
+        if not PRINTED.fullmatch(self.dtype):
+            return ""
+        with memoryview(self.tensor) as view:
+            places = product(*map(range, self.shape))
+            first = [_value(view[place]) for place in islice(places, VALUES)]
+        more = [" ..."] if math.prod(self.shape) > VALUES else []
+        return "".join([f" {value}" for value in first] + more)
+
+
+def _value(value: float) -> str:
+    if not isinstance(value, float):
+        return str(int(value))
+    return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else f"{value:g}"
+
+
+def _open(name: str) -> Region:
+    """Nothing is written, but the access that was given is what is reported."""
+    try:
+        return tshare.Region.open(name)
+    except PermissionError:
+        return tshare.Region.open(name, readonly=True)
+
+
+def _show(name: str, as_json: bool) -> int:
+    with _open(name) as region:
+        info = region.info()
+        tensors = [_Described(tensor) for tensor in region.values()]
+        if as_json:
+            _print_json(
+                {
+                    **_region_json(info),
+                    "backend": region.backend,
+                    "segments": info.segments or None,
+                    "phys_addr": info.phys_addr or None,
+                    "tensors": [tensor.json() for tensor in tensors],
+                }
+            )
+            return EXIT_OK
+        print(f"region     '{_printable(region.name)}'")
+        print(f"backend    {region.backend}")
+        print(f"id         {info.id}")
+        print(f"size       {info.size} bytes")
+        print(f"owner      {_user(info.uid)}")
+        print(f"mode       {info.mode:04o}")
+        print(f"flags      {_flags(info)}")
+        if info.node is not None:
+            print(f"node       {info.node}")
+        if info.segments:
+            print(f"segments   {info.segments}")
+        if info.phys_addr:
+            print(f"address    {info.phys_addr:#x}")
+        for tensor in tensors:
+            print(tensor.text())
+    return EXIT_OK
+
+
+# unlink
+
+
+def _unlink(names: Sequence[str]) -> int:
+    status = EXIT_OK
+    for name in names:
+        try:
+            tshare.unlink(name)
+        except (OSError, ValueError) as error:
+            status = _failure(_reason(error))
+    return status
+
+
+def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
+    parser = argparse.ArgumentParser(
+        prog="python -m tshare", description="Shared memory that tensors live in."
+    )
+    version = ".".join(tshare.__version__.split(".")[:2])
+    parser.add_argument("--version", action="version", version=f"tshare {version}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add(verb: str, summary: str, as_json: str | None) -> argparse.ArgumentParser:
+        added = verbs.add_parser(verb, help=summary, description=summary)
+        if as_json:
+            added.add_argument("--json", action="store_true", help=as_json)
+        return added
+
+    add("info", "tell about the module, the backends and their limits", "as a JSON object")
+    add("list", "list the named regions that you may read", "as a JSON array")
+    show = add(
+        "show",
+        "show a region, its tensors and their first values",
+        "as a JSON object, without values",
+    )
+    show.add_argument("name", metavar="NAME")
+    unlink = add("unlink", "remove names; the memory stays for those who use it", None)
+    unlink.add_argument("names", metavar="NAME", nargs="+")
+
+    given = parser.parse_args(arguments)
+    return {
+        "info": lambda: _info(given.json),
+        "list": lambda: _list(given.json),
+        "show": lambda: _show(given.name, given.json),
+        "unlink": lambda: _unlink(given.names),
+    }[given.verb]
+
+
+def _do(verb: Callable[[], int]) -> int:
+    try:
+        return verb()
+    except (OSError, ValueError) as error:
+        return _failure(_reason(error))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    # Names are bytes, and are printed as those that they are.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="surrogateescape")
+    verb = _parse(arguments)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        status = _do(verb)
+    # What could not be written, to a full disk for one, has failed.
+    try:
+        print(text.getvalue(), end="", flush=True)
+    except OSError:
+        # What is left in the buffer is not to fail once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _failure("standard output: write error")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""python -m tshare, which prints what the command prints."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tshare
+
+COMMAND = Path(__file__).resolve().parents[2] / "build/c/lib/cli/tshare"
+
+
+def module(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "tshare", *arguments], capture_output=True, timeout=60, **options
+    )
+
+
+def command(*arguments):
+    if not COMMAND.exists():
+        pytest.fail(f"{COMMAND} is not there: run make lib")
+    return subprocess.run([COMMAND, *arguments], capture_output=True, timeout=60)
+
+
+def assert_same(*arguments):
+    """Everything that both say; where memory is counted, they may have looked at two times."""
+    ours, theirs = module(*arguments), command(*arguments)
+    assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
+    return ours.stdout, theirs.stdout
+
+
+def lasting(text):
+    """Without what other processes can change in between."""
+    return [
+        line
+        for line in text.decode(errors="surrogateescape").splitlines()
+        if not line.startswith(("  in use", "  largest region"))
+    ]
+
+
+@pytest.fixture
+def regions(new_name):
+    """Names of regions of all that there is to show."""
+    plain, many = new_name(), f"{new_name()} ü\x1b"
+    tshare.create(plain, (2, 5), "float32", mode=0o640)
+    kept = tshare.Region.create(
+        many,
+        {
+            "counts": memoryview(bytes(range(20))),
+            "few": memoryview(b"\1\2\3"),
+            "signed": ((2,), "int16"),
+            "truth": ((2,), "bool"),
+            "strided": ((2, 3), "float64", (8, 16)),
+            "one": ((), "int64"),
+            "none": ((0, 3), "uint8"),
+            "half": ((4,), "float16"),
+            "packed": ((4,), "float4_e2m1fn"),
+            "lanes": ((4,), "float32x2"),
+        },
+    )
+    memoryview(kept["strided"])[1, 2] = float("inf")
+    memoryview(kept["signed"])[1] = -3
+    memoryview(kept["truth"])[1] = True
+    yield [plain, many]
+    tshare.unlink(many)
+
+
+def test_show_prints_what_the_command_prints(regions):
+    for name in regions:
+        ours, theirs = assert_same("show", name)
+        assert ours == theirs
+
+
+def test_show_json_is_the_command_s(regions):
+    for name in regions:
+        ours, theirs = (json.loads(text) for text in assert_same("show", "--json", name))
+        assert ours == theirs
+        assert ours["name"] == name
+
+
+def test_list_names_what_the_command_names(regions):
+    ours, theirs = assert_same("list")
+    for name in (regions[0], regions[1].replace("\x1b", "\\x1b")):
+        assert [line for line in lasting(ours) if line.endswith(f" {name}")]
+        assert [line for line in lasting(ours) if name in line] == [
+            line for line in lasting(theirs) if name in line
+        ]
+    assert lasting(ours)[0] == lasting(theirs)[0]
+
+
+def test_list_json_is_the_command_s(regions):
+    ours, theirs = (
+        [region for region in json.loads(text) if region["name"] in regions]
+        for text in assert_same("list", "--json")
+    )
+    assert ours == theirs
+    assert [region["name"] for region in ours] == regions
+
+
+def test_info_prints_what_the_command_prints():
+    ours, theirs = assert_same("info")
+    assert lasting(ours) == lasting(theirs)
+
+
+def test_info_json_is_the_command_s(backend):
+    ours, theirs = (json.loads(text) for text in assert_same("info", "--json"))
+    for report in (ours, theirs):
+        for found in report["backends"].values():
+            for changing in ("bytes_used", "region_bytes_max"):
+                found.pop(changing, None)
+    assert ours == theirs
+    assert ours["backends"][backend]["used"]
+
+
+def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
+    names = [new_name(), new_name(), new_name()]
+    for name in (names[0], names[2]):
+        tshare.create(name, 1, persist=True)
+    said = module("unlink", *names)
+    assert said.returncode == 1
+    assert said.stderr.startswith(b"tshare: ")
+    assert names[1].encode() in said.stderr
+    assert not {info.name for info in tshare.list()} & set(names)
+
+
+def test_missing_name_is_said_as_the_command_says_it(name):
+    assert_same("show", name)
+    assert_same("unlink", name)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("dance",), ("show",), ("unlink",), ("list", "x"), ("info", "--xml")]
+)
+def test_wrong_usage_exits_with_2(arguments):
+    said = module(*arguments)
+    assert said.returncode == command(*arguments).returncode == 2
+    assert said.stderr
+
+
+def test_version_is_the_command_s():
+    assert module("--version").stdout == command("--version").stdout
+
+
+def test_full_disk_is_a_failure():
+    with open("/dev/full", "wb") as full:
+        said = subprocess.run(
+            [sys.executable, "-m", "tshare", "list"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert said.returncode == 1
+    assert said.stderr == b"tshare: standard output: write error\n"
+
+
+def test_backend_that_is_not_there_is_a_failure():
+    environment = {**os.environ, "TSHARE_BACKEND": "none"}
+    said = module("list", env=environment)
+    assert said.returncode == 1
+    assert b"TSHARE_BACKEND" in said.stderr
