@@ -218,6 +218,8 @@ int ts_tensor_contains(PyObject *self, PyObject *value);
 PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x);
 PyObject *ts_tensor_spec(PyObject *self, void *closure);
 PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args);
+PyObject *ts_reducer_override(PyObject *module, PyObject *obj);
+PyObject *ts_bytes_at(PyObject *module, PyObject *args);
 PyObject *ts_region_generation(PyObject *self, void *closure);
 PyObject *ts_region_publish(PyObject *self, PyObject *unused);
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,

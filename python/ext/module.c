@@ -154,6 +154,8 @@ static PyMethodDef methods[] = {
 	{ "backends", ts_backends, METH_NOARGS, NULL },
 	{ "raw_interface", ts_raw_interface, METH_O, NULL },
 	{ "rebuild", ts_tensor_rebuild, METH_VARARGS, NULL },
+	{ "reducer_override", ts_reducer_override, METH_O, NULL },
+	{ "bytes_at", ts_bytes_at, METH_VARARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

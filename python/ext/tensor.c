@@ -316,7 +316,7 @@ static PyObject *tensor_reduce(PyObject *self, PyObject *protocol)
 	return NULL;
 }
 
-/* What a process on the other side needs besides the descriptor. */
+/* What a process on the other side needs besides the region. */
 
 /* (name, (code, bits, lanes), shape, strides in elements, byte offset, readonly) */
 PyObject *ts_tensor_spec(PyObject *self, void *closure)
@@ -339,21 +339,21 @@ PyObject *ts_tensor_spec(PyObject *self, void *closure)
 		tshare_tensor_readonly(handle) ? Py_True : Py_False);
 }
 
-/* (fd, spec): spec is checked like any other, since it comes from a peer. */
+/* (region, spec): spec is checked like any other, since it comes from a peer. */
 PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
 {
 	int64_t dims[TSHARE_NDIM_LIMIT], steps[TSHARE_NDIM_LIMIT];
-	PyObject *name, *shape, *strides, *keep, *self = NULL;
+	PyObject *object, *name, *shape, *strides, *keep, *self = NULL;
 	struct tshare_spec spec = { .shape = dims, .strides = steps };
 	struct tshare_tensor *handle;
 	struct tshare_region *region;
-	int fd, code, bits, lanes, readonly, err;
+	int code, bits, lanes, readonly, err;
 	unsigned long long offset;
 	int32_t count;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "i(O(iii)OOKp)", &fd, &name, &code, &bits, &lanes, &shape,
-			      &strides, &offset, &readonly))
+	if (!PyArg_ParseTuple(args, "O!(O(iii)OOKp)", ts_region_type, &object, &name, &code, &bits,
+			      &lanes, &shape, &strides, &offset, &readonly))
 		return NULL;
 	spec.dtype = (struct tshare_dtype){ code, bits, lanes };
 	spec.byte_offset = offset;
@@ -367,10 +367,9 @@ PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
 	spec.name = ts_name_arg(name, "name", &keep);
 	if (!spec.name)
 		return NULL;
-	region = ts_import_region(fd, readonly);
+	region = ts_region_handle(object);
 	if (region) {
-		err = tshare_region_view(region, &spec, 0, &handle);
-		tshare_region_unref(region);
+		err = tshare_region_view(region, &spec, readonly ? TSHARE_READONLY : 0, &handle);
 		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
 	}
 	Py_XDECREF(keep);

@@ -229,9 +229,9 @@ def test_pickle_that_was_used_says_so():
 def test_damaged_pickle_can_t_reach_beyond_the_region():
     t = tshare.create(None, 4)
     name, dtype, shape, strides, offset, readonly = t._spec
-    rebuild = tshare._tshare.rebuild
-    assert rebuild(t.fileno(), t._spec).shape == (4,)
-    size = t.region.size
+    rebuild, region = tshare._tshare.rebuild, t.region
+    assert rebuild(region, t._spec).shape == (4,)
+    size = region.size
     for spec in (
         (name, dtype, (size + 1,), strides, offset, readonly),
         (name, dtype, shape, (size,), offset, readonly),
@@ -242,6 +242,6 @@ def test_damaged_pickle_can_t_reach_beyond_the_region():
         (name, (1, 0, 1), shape, strides, offset, readonly),
     ):
         with pytest.raises(ValueError):
-            rebuild(t.fileno(), spec)
+            rebuild(region, spec)
     with open(os.devnull) as other, pytest.raises(ValueError, match="fd"):
-        rebuild(other.fileno(), t._spec)
+        tshare.Region.from_fd(other)

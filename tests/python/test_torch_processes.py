@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 import multiprocessing
-from multiprocessing import forkserver, resource_sharer, resource_tracker
+import pickle
+from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
 
 import pytest
 
 import tshare
-from support import address, need
+from support import address, need, run
 
 torch = need("torch")
 torch_data = need("torch.utils.data")
@@ -47,6 +48,52 @@ class Rows(torch_data.Dataset):
 def double(tensors, done):
     torch.from_dlpack(tensors.get(timeout=300)).mul_(2)
     done.put(True)
+
+
+def add(tensor, value):
+    tensor += value
+
+
+def add_from(tensors, done):
+    tensor = tensors.get(timeout=300)
+    tensor += 1
+    done.put(tensor)
+    # The sender has to be there when the answer is taken.
+    tensors.get(timeout=300)
+
+
+class Marked(torch.Tensor):
+    """A class of tensors that PyTorch doesn't know."""
+
+
+class Lines(torch_data.Dataset):
+    """A data set over a torch.Tensor that lies in shared memory."""
+
+    def __init__(self, lines):
+        self.lines = lines
+
+    def __len__(self):
+        return len(self.lines)
+
+    def __getitem__(self, index):
+        self.lines[index, 1] += 1
+        return self.lines[index]
+
+
+@pytest.fixture
+def travel():
+    """A function that gives what arrives of what it is given."""
+
+    def travel(thing):
+        return pickle.loads(reduction.ForkingPickler.dumps(thing))
+
+    yield travel
+    resource_sharer.stop()
+
+
+def in_place(tensor):
+    """The address of the region's memory that a torch.Tensor lies in; or an error."""
+    return address(tshare.from_dlpack(tensor.detach(), copy=False))
 
 
 def scale(region):
@@ -100,3 +147,171 @@ def test_workers_share_one_set_of_weights(context):
     assert process.exitcode == 0
     process.close()
     assert torch.from_dlpack(region["weight"]).tolist() == [[5] * 3] * 2
+
+
+def test_view_as_an_argument_is_no_copy(context):
+    t = tshare.create(None, 4, "float32")
+    mine = torch.from_dlpack(t)
+    process = context.Process(target=add, args=(mine[1:], 7))
+    process.start()
+    process.join(300)
+    assert process.exitcode == 0
+    process.close()
+    assert memoryview(t).tolist() == [0, 7, 7, 7]
+    assert mine.data_ptr() == address(t)
+
+
+def test_view_through_torch_s_queue_is_no_copy(context):
+    t = tshare.create(None, 3, "int64")
+    mine = torch.from_dlpack(t)
+    tensors, done = context.Queue(), context.Queue()
+    process = context.Process(target=add_from, args=(tensors, done))
+    process.start()
+    tensors.put(mine)
+    answer = done.get(timeout=300)
+    answer += 1
+    assert memoryview(t).tolist() == [2, 2, 2]
+    assert mine.data_ptr() == address(t)
+    in_place(answer)
+    tensors.put(None)
+    process.join(300)
+    assert process.exitcode == 0
+    process.close()
+    for queue in (tensors, done):
+        queue.close()
+        queue.join_thread()
+
+
+@pytest.mark.parametrize("start", START_METHODS)
+def test_data_loader_s_workers_share_a_view(start):
+    lines = torch.from_dlpack(tshare.create(None, (8, 2), "int64"))
+    lines[:, 0] = torch.arange(8)
+    loader = torch_data.DataLoader(
+        Lines(lines),
+        batch_size=None,
+        num_workers=2,
+        multiprocessing_context=multiprocessing.get_context(start),
+    )
+    for line in loader:
+        line[1] += 10
+    assert lines.tolist() == [[number, 11] for number in range(8)]
+    in_place(lines)
+    del loader
+    resource_sharer.stop()
+
+
+VIEWS = {
+    "whole": lambda whole: whole,
+    "slice": lambda whole: whole[1:3, 2:],
+    "steps": lambda whole: whole[::2, ::3],
+    "transposed": lambda whole: whole.T,
+    "expanded": lambda whole: whole[:1].expand(5, 6),
+    "scalar": lambda whole: whole[2, 3],
+    "other type": lambda whole: whole.view(torch.uint8),
+    "empty": lambda whole: whole[2:2],
+    "parameter": lambda whole: torch.nn.Parameter(whole),
+    "frozen parameter": lambda whole: torch.nn.Parameter(whole, requires_grad=False),
+    "with gradient": lambda whole: whole.detach().requires_grad_(),
+    "subclass": lambda whole: whole.as_subclass(Marked),
+}
+
+
+@pytest.mark.parametrize("kind", list(VIEWS))
+def test_view_arrives_as_what_it_was(travel, kind):
+    t = tshare.create(None, (4, 6), "float32")
+    whole = torch.from_dlpack(t)
+    sent = VIEWS[kind](whole)
+    came = travel(sent)
+    assert type(came) is type(sent)
+    assert (came.dtype, came.shape, came.stride()) == (sent.dtype, sent.shape, sent.stride())
+    assert came.storage_offset() == sent.storage_offset()
+    assert came.requires_grad == sent.requires_grad
+    # What the sender has is where it was, and the other end sees it.
+    assert whole.data_ptr() == address(t)
+    whole[:] = 3
+    assert came.detach().tolist() == sent.detach().tolist()
+    if came.numel():
+        assert in_place(came) != in_place(sent)
+
+
+def test_tensor_over_numpy_s_array_is_no_copy(travel):
+    numpy = need("numpy")
+    t = tshare.create(None, 4, "int32")
+    mine = torch.from_numpy(numpy.asarray(t)[1:])
+    came = travel(mine)
+    came += 1
+    assert memoryview(t).tolist() == [0, 1, 1, 1]
+    assert mine.data_ptr() == address(t) + 4
+
+
+def test_memory_travels_where_it_is(travel):
+    t = tshare.create(None, 4)
+    mine = torch.from_dlpack(t)
+    storage = mine.untyped_storage() if hasattr(mine, "untyped_storage") else mine.storage()
+    came = travel(storage)
+    came[1] = 5
+    assert bytes(t) == b"\0\5\0\0"
+    assert mine.data_ptr() == address(t)
+
+
+def test_module_s_weights_stay_where_they_are(travel):
+    region = tshare.Region.create(None, torch.nn.Linear(3, 2).state_dict())
+    module = torch.nn.Linear(3, 2)
+    for name, parameter in module.named_parameters():
+        parameter.data = torch.from_dlpack(region[name])
+    came = travel(module)
+    with torch.no_grad():
+        came.bias.fill_(4)
+    assert memoryview(region["bias"]).tolist() == [4, 4]
+    assert module.weight.data_ptr() == address(region["weight"])
+
+
+def test_readonly_memory_arrives_where_it_can_t_be_written(travel, name):
+    keep = tshare.create(name, 4)
+    t = tshare.open(name, readonly=True)
+    try:
+        mine = torch.from_dlpack(t)
+    except BufferError:
+        mine = torch.frombuffer(t, dtype=torch.uint8)
+    came = travel(mine)
+    memoryview(keep)[2] = 6
+    assert came.tolist() == [0, 0, 6, 0]
+    place = tshare._tshare.bytes_at(came.data_ptr(), 4)
+    assert place.region.readonly
+
+
+def test_sharing_by_the_file_system_leaves_a_view_where_it_is(travel):
+    strategy = torch_multiprocessing.get_sharing_strategy()
+    torch_multiprocessing.set_sharing_strategy("file_system")
+    try:
+        t = tshare.create(None, 4)
+        mine = torch.from_dlpack(t)
+        travel(mine)[0] = 1
+    finally:
+        torch_multiprocessing.set_sharing_strategy(strategy)
+    assert bytes(t) == b"\1\0\0\0"
+    assert mine.data_ptr() == address(t)
+
+
+def test_tensor_elsewhere_travels_as_ever(travel):
+    keep = torch.from_dlpack(tshare.create(None, 4))
+    for tensor in (torch.arange(4), keep.clone(), torch.empty(0, 3)):
+        came = travel(tensor)
+        assert came.tolist() == tensor.tolist()
+        assert tensor.is_shared() or not tensor.numel()
+
+
+@pytest.mark.imports_torch
+@pytest.mark.parametrize("order", ["tshare, torch", "torch, tshare"])
+def test_torch_may_be_imported_at_any_time(order):
+    code = f"""
+        import {order}
+        import pickle
+        from multiprocessing import reduction
+
+        t = tshare.create(None, 4)
+        mine = torch.from_dlpack(t)
+        pickle.loads(reduction.ForkingPickler.dumps(mine))[1] = 7
+        print(bytes(t)[1], mine.data_ptr() == t.__array_interface__["data"][0])
+    """
+    assert run(code) == "7 True"

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What multiprocessing's pickler asks about each object: whether it is another
+ * library's view of a region.
+ */
+#include "ext.h"
+
+/*
+ * The type @name of a module that somebody has imported; NULL if nobody has, or
+ * with an error set. What a module that is just being imported lacks is there
+ * later.
+ */
+static PyObject *imported_type(const char *module_name, const char *name)
+{
+	PyObject *key, *module, *type = NULL;
+
+	key = PyUnicode_InternFromString(module_name);
+	if (!key)
+		return NULL;
+	module = PyImport_GetModule(key);
+	Py_DECREF(key);
+	if (!module)
+		return NULL;
+	type = PyObject_GetAttrString(module, name);
+	Py_DECREF(module);
+	if (!type && PyErr_ExceptionMatches(PyExc_AttributeError))
+		PyErr_Clear();
+	if (type && !PyType_Check(type))
+		Py_CLEAR(type);
+	return type;
+}
+
+static struct tshare_tensor *bytes_at(const void *address, int64_t size)
+{
+	const struct tshare_spec spec = { .dtype = TSHARE_UINT8, .ndim = 1, .shape = &size };
+	struct tshare_tensor *handle;
+
+	return tshare_tensor_wrap(address, &spec, 0, &handle) < 0 ? NULL : handle;
+}
+
+/*
+ * Whether the buffer of @array says that it lies in no region, which is faster
+ * than to ask for its interface. An array of dates has no buffer.
+ */
+static bool lies_elsewhere(PyObject *array)
+{
+	struct tshare_tensor *handle;
+	Py_buffer view;
+
+	if (PyObject_GetBuffer(array, &view, PyBUF_STRIDED_RO) < 0) {
+		PyErr_Clear();
+		return false;
+	}
+	handle = bytes_at(view.buf, 1);
+	PyBuffer_Release(&view);
+	tshare_tensor_unref(handle);
+	return !handle;
+}
+
+/*
+ * Called for each object of a pickle that is no plain value, so most of them are
+ * not of these types and must cost next to nothing.
+ */
+PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
+{
+	static struct {
+		const char *module, *type, *reduce;
+		bool has_buffer;
+		PyObject *found;
+	} kinds[] = {
+		{ "numpy", "ndarray", "reduce_array", true, NULL },
+		/* What all torch.Tensors, and views of them, have their memory in. */
+		{ "torch", "UntypedStorage", "reduce_storage", false, NULL },
+	};
+	PyObject *pickling, *result;
+	size_t i;
+
+	(void)module;
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!kinds[i].found)
+			kinds[i].found = imported_type(kinds[i].module, kinds[i].type);
+		if (!kinds[i].found && PyErr_Occurred())
+			return NULL;
+		if (!kinds[i].found ||
+		    !PyObject_TypeCheck(obj, (PyTypeObject *)kinds[i].found))
+			continue;
+		if (kinds[i].has_buffer && lies_elsewhere(obj))
+			break;
+		pickling = PyImport_ImportModule("tshare._pickling");
+		if (!pickling)
+			return NULL;
+		result = PyObject_CallMethod(pickling, kinds[i].reduce, "O", obj);
+		Py_DECREF(pickling);
+		return result;
+	}
+	Py_INCREF(Py_NotImplemented);
+	return Py_NotImplemented;
+}
+
+/* (address, size): a Tensor of those bytes, or None if they don't lie in a region. */
+PyObject *ts_bytes_at(PyObject *module, PyObject *args)
+{
+	struct tshare_tensor *handle;
+	unsigned long long address;
+	long long size;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "KL", &address, &size))
+		return NULL;
+	handle = bytes_at((const void *)(uintptr_t)address, size);
+	if (!handle)
+		Py_RETURN_NONE;
+	return ts_tensor_wrap(handle);
+}
