@@ -341,6 +341,11 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
  * A descriptor that was opened read-only gives a read-only region, whatever
  * @flags say. Descriptors of either backend are taken in either context.
  *
+ * On shm the file may be one that its sender could truncate, which would end
+ * this process with SIGBUS. So it must be sealed, as the files of unnamed regions
+ * are; or be in the directory of named regions, and there have its region's name
+ * or belong to the caller.
+ *
  * Return: 0; -EBADF, -EINVAL if @fd is no region's, -EPROTO.
  */
 int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,

@@ -253,29 +253,22 @@ static int kmod_lookup(void *session, const char *name, bool readonly,
 	return open_region(session_fd(session), name, 0, readonly, region);
 }
 
-/* Another descriptor of the region behind @fd, with the access that @fd has. */
-static int duplicate(int fd, const struct tshare_info *info, struct tshare_desc *first, int device,
-		     struct backend_region *region)
+/* Makes @fd, whose region @info describes, the region's descriptor, with the access that it has. */
+static int adopt_fd(int fd, const struct tshare_info *info, struct tshare_desc *first, int device,
+		    struct backend_region *region)
 {
 	struct backend_region found = {
+		.fd = fd,
 		.readonly = !(info->region_flags & TSHARE_REGION_WRITABLE),
 		.id = info->id,
 		.size = info->size,
 	};
 	int err;
 
-	found.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (found.fd < 0) {
-		err = -errno;
-		free(first);
-		return tshare_fail(err, "fd: %d: %s", fd, strerror(-err));
-	}
 	memcpy(found.name, info->name, sizeof(found.name));
 	err = adopt_descs(device, first, info->desc_count, &found);
-	if (err) {
-		close(found.fd);
+	if (err)
 		return err;
-	}
 	*region = found;
 	return 0;
 }
@@ -295,7 +288,7 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
 	if (err) {
 		free(desc);
-		return tshare_fail(err, "fd: %d: %s", fd, strerror(-err));
+		return tshare_fail(err, "fd: %s", strerror(-err));
 	}
 	/*
 	 * A writable dma-buf can't be made read-only, but whoever may read the
@@ -305,10 +298,11 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	if (readonly && (info.region_flags & TSHARE_REGION_WRITABLE) &&
 	    !open_region(device, by_id, info.id, true, region)) {
 		free(desc);
+		close(fd);
 		memcpy(region->name, info.name, sizeof(region->name));
 		return 0;
 	}
-	return duplicate(fd, &info, desc, device, region);
+	return adopt_fd(fd, &info, desc, device, region);
 }
 
 static int kmod_import(void *session, int fd, bool readonly, struct backend_region *region)

@@ -32,6 +32,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1061,44 +1063,108 @@ static int shm_lookup(void *opened, const char *name, bool readonly, struct back
 	return 0;
 }
 
-/* A descriptor of what @fd is, read-only if that is asked for and allowed. */
-static int duplicate(int fd, bool readonly)
+/* Reading it neither waits for another process nor does anything, as it may with FUSE or a device. */
+static bool is_memory(int fd)
 {
-	int new = -1;
+	struct statfs fs;
 
-	if (readonly)
-		new = reopen(fd, O_RDONLY);
+	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
+/* Whether no process can shrink it under those who have it mapped. */
+static bool is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_SHRINK;
+}
+
+/* Whether @fd is of the file system that the named regions are on. */
+static bool is_beside(int dir, int fd)
+{
+	struct stat here, there;
+
+	return !fstat(dir, &here) && !fstat(fd, &there) && S_ISREG(there.st_mode) &&
+	       here.st_dev == there.st_dev;
+}
+
+/* Whether it is the caller's own, or the one that has the region's name. */
+static bool is_known(int dir, int fd, const struct shm_header *header)
+{
+	char file[FILE_NAME_LEN];
+	struct stat st;
+	bool known;
+	int home;
+
+	if (!fstat(fd, &st) && st.st_uid == geteuid())
+		return true;
+	if (!*header->name || tshare_name_check(header->name, NULL))
+		return false;
+	file_name(file, header->name);
+	home = open_home(dir, file);
+	known = home >= 0 && is_home_of(home, fd);
+	if (home >= 0)
+		close(home);
+	return known;
+}
+
+/*
+ * Reads the head of a descriptor that any process may have sent. A file that its
+ * sender can truncate would have the importer die of SIGBUS. That a named
+ * region's owner can do so is known to those who open it.
+ */
+static int read_foreign_head(int dir, int fd, struct shm_head *head, size_t *length)
+{
+	bool beside = is_beside(dir, fd);
+
+	if ((!beside && !is_memory(fd)) || read_head(fd, head, length))
+		return -EINVAL;
+	if (!is_sealed(fd) && !(beside && is_known(dir, fd, &head->header)))
+		return tshare_fail(-EPROTO,
+				   "fd: its sender could truncate it: it is neither sealed nor a "
+				   "region's that has a name here");
+	return check_header(&head->header, fd);
+}
+
+/* Replaces @fd by a read-only descriptor of its file, where that may be opened. */
+static int make_readonly(int fd)
+{
+	int new = reopen(fd, O_RDONLY);
+
 	if (new < 0)
-		new = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return new < 0 ? tshare_fail(-errno, "fd: %d: %s", fd, strerror(errno)) : new;
+		return fd;
+	close(fd);
+	return new;
+}
+
+static int adopt_foreign(int dir, int fd, bool readonly, struct backend_region *region)
+{
+	struct shm_head head;
+	size_t length;
+	int err;
+
+	err = read_foreign_head(dir, fd, &head, &length);
+	if (!err)
+		err = adopt_file(fd, &head, length, region);
+	if (err)
+		return err;
+	if (readonly && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+		region->fd = make_readonly(fd);
+	region->readonly = (fcntl(region->fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+	return 0;
 }
 
 static int shm_import(void *opened, int fd, bool readonly, struct backend_region *region)
 {
-	int access = fcntl(fd, F_GETFL);
-	struct shm_head head;
-	size_t length;
-	int new, err;
+	const struct shm_session *session = opened;
+	int dir = session ? session->dir : open_directory();
+	int err;
 
-	(void)opened; /* a file tells it all */
-	if (access < 0)
-		return tshare_fail(-errno, "fd: %d is not open", fd);
-	if (read_head(fd, &head, &length))
-		return tshare_fail(-EINVAL, "fd: %d is not a region's", fd);
-	err = check_header(&head.header, fd);
-	if (err)
-		return err;
-	access &= O_ACCMODE;
-	new = duplicate(fd, readonly && access != O_RDONLY);
-	if (new < 0)
-		return new;
-	err = adopt_file(new, &head, length, region);
-	if (err) {
-		close(new);
-		return err;
-	}
-	region->readonly = (fcntl(new, F_GETFL) & O_ACCMODE) == O_RDONLY;
-	return 0;
+	/* Without the directory there are sealed regions still. */
+	err = adopt_foreign(dir, fd, readonly, region);
+	if (!session && dir >= 0)
+		close(dir);
+	return err;
 }
 
 /* As in a directory with the sticky bit, for one that has none. */

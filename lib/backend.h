@@ -85,7 +85,9 @@ struct backend_ops {
 		      struct backend_region *region);
 
 	/*
-	 * Takes another process's descriptor. @fd stays the caller's. -EINVAL
+	 * Takes another process's descriptor. @fd is the library's own
+	 * duplicate, which no other thread can replace between its check and
+	 * its use: the region's on success, the caller's on failure. -EINVAL
 	 * if it isn't this backend's: the API then asks the next one. Works
 	 * without a session (@session is NULL) where the backend can do so,
 	 * else -ENODEV.

@@ -2,6 +2,7 @@
 /* Regions: memory of a backend, mapped into the process. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,13 +381,25 @@ static int import_anywhere(struct tshare_region *region, int fd, bool readonly)
 			continue;
 		region->backend = tshare_backends[i];
 		err = region->backend->import(NULL, fd, readonly, &region->handle);
-		/* Whose backend isn't there can't be a region of it. */
+		/* No region is of a backend that isn't there. */
 		if (err == -ENODEV || err == -EACCES)
 			err = -EINVAL;
 	}
-	if (err == -EINVAL)
-		return tshare_fail(err, "fd: %d is not a region's", fd);
 	return err;
+}
+
+/* Another thread may close @fd, or put something else in its place: that is looked at once. */
+static int import_duplicate(struct tshare_region *region, int fd, bool readonly)
+{
+	int own, err;
+
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return tshare_fail(-errno, "fd: %d: %s", fd, strerror(errno));
+	err = import_anywhere(region, own, readonly);
+	if (err)
+		close(own);
+	return err == -EINVAL ? tshare_fail(err, "fd: %d is not a region's", fd) : err;
 }
 
 TSHARE_EXPORT
@@ -402,7 +415,7 @@ int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 	new = region_new(ctx);
 	if (!new)
 		return -ENOMEM;
-	err = import_anywhere(new, fd, flags & TSHARE_READONLY);
+	err = import_duplicate(new, fd, flags & TSHARE_READONLY);
 	if (err) {
 		tshare_region_unref(new);
 		return err;

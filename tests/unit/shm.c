@@ -7,12 +7,15 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -290,6 +293,147 @@ TEST(an_import_checks_the_header_too)
 	write_at("import", HEADER(magic), "T", 1);
 	CHECK(tshare_region_import(ctx, tshare_region_fd(region), 0, &imported) == -EINVAL);
 	tshare_region_unref(region);
+}
+
+/* A descriptor with a region's bytes in a memfd that has those seals. */
+static int copy_of(struct tshare_region *region, int seals)
+{
+	int fd = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct stat st;
+
+	CHECK(!fstat(tshare_region_fd(region), &st));
+	CHECK(sendfile(fd, tshare_region_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
+	CHECK(!fcntl(fd, F_ADD_SEALS, seals));
+	return fd;
+}
+
+static int import_error(int fd)
+{
+	struct tshare_region *imported;
+	int err;
+
+	err = tshare_region_import(ctx, fd, 0, &imported);
+	if (!err)
+		tshare_region_unref(imported);
+	return err;
+}
+
+TEST(import_refuses_a_memfd_that_can_be_truncated)
+{
+	struct tshare_region *region = new_region(NULL);
+	int fd = copy_of(region, F_SEAL_GROW), sealed = copy_of(region, F_SEAL_SHRINK);
+
+	CHECK(import_error(fd) == -EPROTO);
+	CHECK(error_says("truncate"));
+	CHECK(!import_error(sealed));
+	close(sealed);
+	close(fd);
+	tshare_region_unref(region);
+}
+
+TEST(import_refuses_files_of_other_file_systems)
+{
+	struct tshare_region *region = new_region(NULL);
+	char path[] = "/var/tmp/tshare-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct stat st, there;
+
+	CHECK(fd >= 0 && !unlink(path));
+	CHECK(!fstat(tshare_region_fd(region), &st) && !fstat(fd, &there));
+	CHECK(sendfile(fd, tshare_region_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
+	CHECK(import_error(fd) == -EINVAL);
+	close(fd);
+	tshare_region_unref(region);
+}
+
+/* Sends a region of its own whose name the parent can look for, and again when that is gone. */
+static int send_own_region(void *data)
+{
+	struct steps *steps = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int fd;
+
+	if (!become(USER_ONE) || tshare_ctx_new(&own) ||
+	    tshare_region_create(own, "sent", 1, NULL, 0, NULL, &region))
+		return 1;
+	fd = tshare_region_fd(region);
+	return !(send_fd(steps->ends[1], fd) && await_byte(steps->ends[1]) &&
+		 !tshare_unlink(own, "sent") && send_fd(steps->ends[1], fd));
+}
+
+TEST(import_refuses_another_users_file_without_a_name)
+{
+	struct steps steps;
+	int fd, status;
+	pid_t pid;
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	CHECK(steps_open(&steps));
+	pid = fork();
+	if (!pid)
+		_exit(send_own_region(&steps));
+	fd = receive_fd(steps.ends[0]);
+	CHECK(!import_error(fd));
+	close(fd);
+	CHECK(send_byte(steps.ends[0]));
+	fd = receive_fd(steps.ends[0]);
+	CHECK(import_error(fd) == -EPROTO);
+	close(fd);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	steps_close(&steps);
+	CHECK(!chmod(directory, 0700));
+}
+
+TEST(import_takes_the_callers_own_file_without_a_name)
+{
+	struct tshare_region *region = new_region("own");
+
+	CHECK(!tshare_unlink(ctx, "own"));
+	CHECK(!import_error(tshare_region_fd(region)));
+	tshare_region_unref(region);
+}
+
+static struct {
+	int shared, small, large;
+	atomic_bool enough;
+} swapping;
+
+static void *swap_descriptors(void *unused)
+{
+	while (!atomic_load(&swapping.enough)) {
+		dup2(swapping.small, swapping.shared);
+		dup2(swapping.large, swapping.shared);
+	}
+	return unused;
+}
+
+TEST(import_takes_what_it_has_checked)
+{
+	struct tshare_region *small = new_region(NULL), *large, *imported;
+	int i, mixed = 0;
+	pthread_t thread;
+	struct stat st;
+
+	CHECK(!tshare_region_create(ctx, NULL, 1 << 16, NULL, 0, NULL, &large));
+	swapping.small = tshare_region_fd(small);
+	swapping.large = tshare_region_fd(large);
+	swapping.shared = dup(swapping.small);
+	CHECK(!pthread_create(&thread, NULL, swap_descriptors, NULL));
+	for (i = 0; i < 20000; i++) {
+		CHECK(!tshare_region_import(ctx, swapping.shared, 0, &imported));
+		CHECK(!fstat(tshare_region_fd(imported), &st));
+		mixed += (uint64_t)st.st_size != tshare_region_size(imported) + 4096;
+		tshare_region_unref(imported);
+	}
+	atomic_store(&swapping.enough, true);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!mixed);
+	close(swapping.shared);
+	tshare_region_unref(large);
+	tshare_region_unref(small);
 }
 
 TEST(links_are_not_followed)
