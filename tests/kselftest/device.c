@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A device with a DMA engine that imports regions; driver/ has its driver.
+ *
+ * With swiotlb=force the device works on copies of the pages, which the CPU
+ * sees only where they are synced, as on machines without coherent DMA.
+ */
+#include <linux/dma-buf.h>
+
+#include "driver/importer.h"
+#include "util.h"
+
+#define IMPORTER "/dev/tshare-importer"
+#define SIZE (256 * KIB)
+#define CHUNK 1024
+
+static void __attribute__((constructor)) need_importer(void)
+{
+	if (access(IMPORTER, R_OK | W_OK))
+		ksft_exit_skip("no %s: %m\n", IMPORTER);
+}
+
+static bool booted_with(const char *option)
+{
+	char line[4096] = "";
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len = read(fd, line, sizeof(line) - 1);
+
+	close(fd);
+	return len > 0 && strstr(line, option);
+}
+
+static int open_importer(void)
+{
+	int fd = open(IMPORTER, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static struct importer_attach attach_args(int fd, __u32 direction)
+{
+	return (struct importer_attach){
+		.fd = fd,
+		.direction = direction,
+		.segment_max = 64 * KIB,
+		.boundary = ~0U,
+	};
+}
+
+static int attach(int importer, int fd, __u32 direction)
+{
+	struct importer_attach args = attach_args(fd, direction);
+
+	return xioctl(importer, IMPORTER_IOCTL_ATTACH, &args);
+}
+
+static int transfer(int importer, __u64 offset, void *data, bool write)
+{
+	struct importer_transfer args = {
+		.offset = offset,
+		.data = (uintptr_t)data,
+		.size = CHUNK,
+		.write = write,
+	};
+
+	return xioctl(importer, IMPORTER_IOCTL_TRANSFER, &args);
+}
+
+/* Has the device write CHUNK bytes of a pattern. */
+static int device_writes(int importer, __u64 offset, __u64 seed)
+{
+	__u64 data[CHUNK / 8];
+
+	fill(data, CHUNK, seed);
+	return transfer(importer, offset, data, true);
+}
+
+/* Does the device find CHUNK bytes of a pattern? */
+static bool device_reads(int importer, __u64 offset, __u64 seed)
+{
+	__u64 data[CHUNK / 8] = {};
+
+	return !transfer(importer, offset, data, false) && filled(data, CHUNK, seed);
+}
+
+static int cpu_access(int fd, __u64 flags)
+{
+	struct dma_buf_sync args = { .flags = flags };
+
+	return xioctl(fd, DMA_BUF_IOCTL_SYNC, &args);
+}
+
+/* One region, open for both, and two devices, or one that imports it twice. */
+FIXTURE(device)
+{
+	int dev;
+	int rw;
+	int ro;
+	int importer;
+	int other;
+	char *mem;
+	struct counters before;
+};
+
+FIXTURE_SETUP(device)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	self->rw = create(self->dev, SIZE, "imported");
+	ASSERT_LE(0, self->rw);
+	self->ro = open_name(self->dev, "imported", 0);
+	ASSERT_LE(0, self->ro);
+	self->mem = map(self->rw, SIZE, RW);
+	ASSERT_NE(MAP_FAILED, self->mem);
+	self->importer = open_importer();
+	ASSERT_LE(0, self->importer);
+	self->other = open_importer();
+	ASSERT_LE(0, self->other);
+	self->before = count_all();
+}
+
+FIXTURE_TEARDOWN(device)
+{
+	munmap(self->mem, SIZE);
+	close(self->other);
+	close(self->importer);
+	close(self->ro);
+	close(self->rw);
+	close(self->dev);
+}
+
+/* Each place is in another segment. */
+static const __u64 places[] = { 0, 64 * KIB, SIZE - CHUNK };
+
+TEST_F(device, writes_are_seen_after_cpu_access_begins)
+{
+	size_t i;
+
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_FROM_DEVICE));
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		ASSERT_EQ(0, device_writes(self->importer, places[i], i));
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ));
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		EXPECT_TRUE(filled(self->mem + places[i], CHUNK, i));
+}
+
+TEST_F(device, writes_are_seen_through_another_dma_buf_of_the_region)
+{
+	char *mem = map(self->ro, SIZE, PROT_READ);
+
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, device_writes(self->importer, PAGE, 1));
+	ASSERT_EQ(0, cpu_access(self->ro, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ));
+	EXPECT_TRUE(filled(mem + PAGE, CHUNK, 1));
+}
+
+TEST_F(device, reads_what_was_written_before_cpu_access_ended)
+{
+	size_t i;
+
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_TO_DEVICE));
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_START | DMA_BUF_SYNC_WRITE));
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		fill(self->mem + places[i], CHUNK, i);
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_END | DMA_BUF_SYNC_WRITE));
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		EXPECT_TRUE(device_reads(self->importer, places[i], i));
+}
+
+TEST_F(device, is_synced_whoever_else_has_the_region_mapped)
+{
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_TO_DEVICE));
+	ASSERT_EQ(0, attach(self->other, self->ro, IMPORTER_TO_DEVICE));
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_START | DMA_BUF_SYNC_WRITE));
+	fill(self->mem, CHUNK, 1);
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_END | DMA_BUF_SYNC_WRITE));
+	EXPECT_TRUE(device_reads(self->importer, 0, 1));
+	EXPECT_TRUE(device_reads(self->other, 0, 1));
+}
+
+/* Only one of the two writes: CONFIG_DMA_API_DEBUG takes two that do for a mistake. */
+TEST_F(device, that_let_go_is_not_synced)
+{
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_TO_DEVICE));
+	ASSERT_EQ(0, attach(self->other, self->rw, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_DETACH, NULL));
+	ASSERT_EQ(0, device_writes(self->other, 0, 1));
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(filled(self->mem, CHUNK, 1));
+	fill(self->mem, CHUNK, 2);
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(device_reads(self->other, 0, 2));
+}
+
+/* What the tests above rest on: here the device has copies of its own. */
+TEST_F(device, without_coherent_memory_needs_cpu_access)
+{
+	if (!booted_with("swiotlb=force"))
+		SKIP(return, "the device's memory is not bounced");
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, device_writes(self->importer, 0, 1));
+	EXPECT_TRUE(zeroed(self->mem, CHUNK));
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(filled(self->mem, CHUNK, 1));
+	fill(self->mem, CHUNK, 2);
+	EXPECT_TRUE(device_reads(self->importer, 0, 1));
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(device_reads(self->importer, 0, 2));
+}
+
+TEST_F(device, sees_one_segment_behind_an_iommu)
+{
+	struct importer_attach args = attach_args(self->rw, IMPORTER_BOTH_WAYS);
+	struct importer_entry entry = {};
+
+	if (!booted_with("intel_iommu=on"))
+		SKIP(return, "the device is not behind an IOMMU");
+	args.segment_max = 2 * MIB;
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	EXPECT_EQ(1, args.dma_entries);
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ENTRY, &entry));
+	EXPECT_EQ(SIZE, entry.dma_length);
+	ASSERT_EQ(0, device_writes(self->importer, SIZE - CHUNK, 1));
+	EXPECT_TRUE(filled(self->mem + SIZE - CHUNK, CHUNK, 1));
+}
+
+TEST_F(device, that_would_write_is_refused_a_read_only_dma_buf)
+{
+	EXPECT_EQ(-EACCES, attach(self->importer, self->ro, IMPORTER_FROM_DEVICE));
+	EXPECT_EQ(-EACCES, attach(self->importer, self->ro, IMPORTER_BOTH_WAYS));
+	EXPECT_EQ(0, attach(self->importer, self->ro, IMPORTER_TO_DEVICE));
+}
+
+TEST_F(device, keeps_the_region)
+{
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_BOTH_WAYS));
+	munmap(self->mem, SIZE);
+	ASSERT_EQ(0, unlink_name(self->dev, "imported"));
+	close(self->rw);
+	close(self->ro);
+	EXPECT_EQ(self->before.regions, read_number(SYSFS "regions"));
+	EXPECT_EQ(0, device_writes(self->importer, 0, 1));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_DETACH, NULL));
+	EXPECT_EQ(self->before.regions - 1, read_number(SYSFS "regions"));
+}
+
+/* The kernel's own mapping has no mode, so that a driver would write through it. */
+TEST_F(device, may_vmap_a_writable_dma_buf_alone)
+{
+	struct importer_vmap args = { .offset = SIZE - 8 };
+
+	*(__u64 *)(self->mem + SIZE - 8) = 42;
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_VMAP, &args));
+	EXPECT_EQ(42, args.word);
+	ASSERT_EQ(0, attach(self->other, self->ro, IMPORTER_TO_DEVICE));
+	EXPECT_EQ(-EINVAL, xioctl(self->other, IMPORTER_IOCTL_VMAP, &args));
+}
+
+/* A driver's file has a mode of its own, which says nothing of the dma-buf's. */
+TEST_F(device, forwards_mmap_with_the_access_of_the_dma_buf)
+{
+	char *mem;
+
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, attach(self->other, self->ro, IMPORTER_TO_DEVICE));
+	mem = map(self->importer, SIZE, RW);
+	ASSERT_NE(MAP_FAILED, mem);
+	fill(mem, SIZE, 1);
+	EXPECT_TRUE(filled(self->mem, SIZE, 1));
+	EXPECT_EQ(MAP_FAILED, map(self->other, SIZE, RW));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(MAP_FAILED, map(self->other, SIZE, PROT_WRITE));
+	EXPECT_EQ(EACCES, errno);
+	mem = map(self->other, SIZE, PROT_READ);
+	ASSERT_NE(MAP_FAILED, mem);
+	EXPECT_TRUE(filled(mem, SIZE, 1));
+	EXPECT_EQ(-1, mprotect(mem, SIZE, RW));
+	EXPECT_EQ(EACCES, errno);
+}
+
+/* A region is cut as the device wants it. */
+FIXTURE(segments)
+{
+	int dev;
+	int fd;
+	int importer;
+};
+
+FIXTURE_VARIANT(segments)
+{
+	size_t size;
+	__u32 max;
+};
+
+FIXTURE_VARIANT_ADD(segments, of_a_page)
+{
+	.size = 37 * PAGE,
+	.max = PAGE,
+};
+
+FIXTURE_VARIANT_ADD(segments, of_some_pages)
+{
+	.size = 37 * PAGE,
+	.max = 5 * PAGE,
+};
+
+FIXTURE_VARIANT_ADD(segments, of_no_whole_pages)
+{
+	.size = 37 * PAGE,
+	.max = 3 * PAGE + 511,
+};
+
+FIXTURE_VARIANT_ADD(segments, of_what_pci_takes)
+{
+	.size = 5 * MIB + PAGE,
+	.max = 64 * KIB,
+};
+
+FIXTURE_VARIANT_ADD(segments, of_the_region)
+{
+	.size = 128 * KIB,
+	.max = 128 * KIB,
+};
+
+FIXTURE_VARIANT_ADD(segments, larger_than_the_region)
+{
+	.size = 128 * KIB,
+	.max = ~0U,
+};
+
+FIXTURE_SETUP(segments)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	self->fd = create(self->dev, variant->size, NULL);
+	ASSERT_LE(0, self->fd);
+	self->importer = open_importer();
+	ASSERT_LE(0, self->importer);
+}
+
+FIXTURE_TEARDOWN(segments)
+{
+	close(self->importer);
+	close(self->fd);
+	close(self->dev);
+}
+
+TEST_F(segments, are_no_longer_than_the_device_takes)
+{
+	struct importer_attach args = attach_args(self->fd, IMPORTER_BOTH_WAYS);
+	__u64 total = 0, dma_total = 0;
+	__u32 whole = variant->max & ~(PAGE - 1);
+
+	args.segment_max = variant->max;
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	EXPECT_EQ((variant->size + whole - 1) / whole, args.entries);
+	for (__u32 i = 0; i < args.entries; i++) {
+		struct importer_entry entry = { .index = i };
+
+		ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ENTRY, &entry));
+		EXPECT_GE(variant->max, entry.length);
+		EXPECT_GE(variant->max, entry.dma_length);
+		total += entry.length;
+		dma_total += entry.dma_length;
+	}
+	EXPECT_EQ(variant->size, total);
+	EXPECT_EQ(variant->size, dma_total);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A device that imports regions, for the tests: QEMU's "edu", a PCI device with
+ * a DMA engine and a buffer of 4 KiB. It never syncs on its own, so that what
+ * DMA_BUF_IOCTL_SYNC does can be seen.
+ */
+#include <linux/delay.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/fs.h>
+#include <linux/iopoll.h>
+#include <linux/iosys-map.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/version.h>
+
+#include "importer.h"
+
+/* From 6.2 on the plain functions want the dma_resv locked. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define dma_buf_map_attachment_unlocked dma_buf_map_attachment
+#define dma_buf_unmap_attachment_unlocked dma_buf_unmap_attachment
+#define dma_buf_vmap_unlocked dma_buf_vmap
+#define dma_buf_vunmap_unlocked dma_buf_vunmap
+#endif
+
+/* Registers, and where the device's buffer is in its own address space. */
+#define EDU_DMA_SOURCE 0x80
+#define EDU_DMA_TARGET 0x88
+#define EDU_DMA_COUNT 0x90
+#define EDU_DMA_COMMAND 0x98
+#define EDU_DMA_START 1
+#define EDU_DMA_TO_MEMORY 2
+#define EDU_BUFFER 0x40000
+
+/* The one device, under its lock. */
+static struct {
+	struct mutex lock; /* protects the device, and its limits on segments */
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	void *staging;
+	dma_addr_t staging_addr;
+} edu = { .lock = __MUTEX_INITIALIZER(edu.lock) };
+
+/* What one open file has imported, under its lock. */
+struct import {
+	struct mutex lock; /* protects all below */
+	struct dma_buf *dmabuf;
+	struct dma_buf_attachment *attach;
+	struct sg_table *sgt;
+	enum dma_data_direction dir;
+};
+
+static int edu_dma(u64 source, u64 target, u32 size, u32 command)
+{
+	u32 busy;
+
+	writeq(source, edu.regs + EDU_DMA_SOURCE);
+	writeq(target, edu.regs + EDU_DMA_TARGET);
+	writeq(size, edu.regs + EDU_DMA_COUNT);
+	writeq(command | EDU_DMA_START, edu.regs + EDU_DMA_COMMAND);
+	return readl_poll_timeout(edu.regs + EDU_DMA_COMMAND, busy, !(busy & EDU_DMA_START), 1000,
+				  60 * USEC_PER_SEC);
+}
+
+/* Between the staging memory and @addr, by way of the device's buffer. */
+static int edu_transfer(dma_addr_t addr, u32 size, bool write)
+{
+	int err;
+
+	err = edu_dma(write ? edu.staging_addr : addr, EDU_BUFFER, size, 0);
+	if (err)
+		return err;
+	return edu_dma(EDU_BUFFER, write ? addr : edu.staging_addr, size, EDU_DMA_TO_MEMORY);
+}
+
+static void detach(struct import *import)
+{
+	if (!import->dmabuf)
+		return;
+	if (import->sgt)
+		dma_buf_unmap_attachment_unlocked(import->attach, import->sgt, import->dir);
+	if (import->attach)
+		dma_buf_detach(import->dmabuf, import->attach);
+	dma_buf_put(import->dmabuf);
+	import->dmabuf = NULL;
+	import->attach = NULL;
+	import->sgt = NULL;
+}
+
+static int attach(struct import *import, struct importer_attach *args)
+{
+	struct device *dev = &edu.pdev->dev;
+	unsigned long boundary = dma_get_seg_boundary(dev);
+	unsigned int segment_max = dma_get_max_seg_size(dev);
+	struct dma_buf *dmabuf = dma_buf_get(args->fd);
+	int err = 0;
+
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	import->dmabuf = dmabuf;
+	import->dir = args->direction;
+	import->attach = dma_buf_attach(dmabuf, dev);
+	if (IS_ERR(import->attach)) {
+		err = PTR_ERR(import->attach);
+		import->attach = NULL;
+		goto out;
+	}
+	mutex_lock(&edu.lock);
+	dma_set_max_seg_size(dev, args->segment_max);
+	dma_set_seg_boundary(dev, args->boundary);
+	import->sgt = dma_buf_map_attachment_unlocked(import->attach, import->dir);
+	dma_set_seg_boundary(dev, boundary);
+	dma_set_max_seg_size(dev, segment_max);
+	mutex_unlock(&edu.lock);
+	if (IS_ERR(import->sgt)) {
+		err = PTR_ERR(import->sgt);
+		import->sgt = NULL;
+		goto out;
+	}
+	args->entries = import->sgt->orig_nents;
+	args->dma_entries = import->sgt->nents;
+out:
+	if (err)
+		detach(import);
+	return err;
+}
+
+static long ioctl_attach(struct import *import, void __user *arg)
+{
+	struct importer_attach args;
+	int err;
+
+	if (copy_from_user(&args, arg, sizeof(args)))
+		return -EFAULT;
+	if (import->dmabuf)
+		return -EBUSY;
+	if (args.direction > DMA_FROM_DEVICE)
+		return -EINVAL;
+	err = attach(import, &args);
+	if (err)
+		return err;
+	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
+}
+
+static long ioctl_entry(struct import *import, void __user *arg)
+{
+	struct importer_entry args;
+	struct scatterlist *sg;
+	int i;
+
+	if (copy_from_user(&args, arg, sizeof(args)))
+		return -EFAULT;
+	if (!import->sgt || args.index >= import->sgt->orig_nents)
+		return -EINVAL;
+	for_each_sgtable_sg(import->sgt, sg, i) {
+		if (i != args.index)
+			continue;
+		args.length = sg->length;
+		args.dma_address = i < import->sgt->nents ? sg_dma_address(sg) : 0;
+		args.dma_length = i < import->sgt->nents ? sg_dma_len(sg) : 0;
+	}
+	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
+}
+
+/* Where the device sees [offset, offset + size); 0 where that isn't in one segment. */
+static dma_addr_t find_address(const struct import *import, u64 offset, u32 size)
+{
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sgtable_dma_sg(import->sgt, sg, i) {
+		if (offset < sg_dma_len(sg))
+			return size <= sg_dma_len(sg) - offset ? sg_dma_address(sg) + offset : 0;
+		offset -= sg_dma_len(sg);
+	}
+	return 0;
+}
+
+static long ioctl_transfer(struct import *import, void __user *arg)
+{
+	struct importer_transfer args;
+	dma_addr_t addr;
+	long err = 0;
+
+	if (copy_from_user(&args, arg, sizeof(args)))
+		return -EFAULT;
+	if (!import->sgt || !args.size || args.size > IMPORTER_TRANSFER_MAX)
+		return -EINVAL;
+	addr = find_address(import, args.offset, args.size);
+	if (!addr)
+		return -ERANGE;
+	mutex_lock(&edu.lock);
+	if (args.write && copy_from_user(edu.staging, u64_to_user_ptr(args.data), args.size))
+		err = -EFAULT;
+	if (!err)
+		err = edu_transfer(addr, args.size, args.write);
+	if (!err && !args.write &&
+	    copy_to_user(u64_to_user_ptr(args.data), edu.staging, args.size))
+		err = -EFAULT;
+	mutex_unlock(&edu.lock);
+	return err;
+}
+
+static long ioctl_vmap(struct import *import, void __user *arg)
+{
+	struct importer_vmap args;
+	struct iosys_map map;
+	int err;
+
+	if (copy_from_user(&args, arg, sizeof(args)))
+		return -EFAULT;
+	if (!import->dmabuf || args.offset > import->dmabuf->size - sizeof(args.word))
+		return -EINVAL;
+	err = dma_buf_vmap_unlocked(import->dmabuf, &map);
+	if (err)
+		return err;
+	iosys_map_memcpy_from(&args.word, &map, args.offset, sizeof(args.word));
+	dma_buf_vunmap_unlocked(import->dmabuf, &map);
+	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
+}
+
+static long importer_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct import *import = file->private_data;
+	void __user *uptr = (void __user *)arg;
+	long ret = 0;
+
+	mutex_lock(&import->lock);
+	switch (cmd) {
+	case IMPORTER_IOCTL_ATTACH:
+		ret = ioctl_attach(import, uptr);
+		break;
+	case IMPORTER_IOCTL_ENTRY:
+		ret = ioctl_entry(import, uptr);
+		break;
+	case IMPORTER_IOCTL_TRANSFER:
+		ret = ioctl_transfer(import, uptr);
+		break;
+	case IMPORTER_IOCTL_VMAP:
+		ret = ioctl_vmap(import, uptr);
+		break;
+	case IMPORTER_IOCTL_DETACH:
+		detach(import);
+		break;
+	default:
+		ret = -ENOTTY;
+	}
+	mutex_unlock(&import->lock);
+	return ret;
+}
+
+/* The lock isn't taken: the caller's mmap_lock would be taken under it elsewhere. */
+static int importer_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct import *import = file->private_data;
+
+	return import->dmabuf ? dma_buf_mmap(import->dmabuf, vma, vma->vm_pgoff) : -ENODEV;
+}
+
+static int importer_open(struct inode *inode, struct file *file)
+{
+	struct import *import = kzalloc(sizeof(*import), GFP_KERNEL);
+
+	if (!import)
+		return -ENOMEM;
+	mutex_init(&import->lock);
+	file->private_data = import;
+	return nonseekable_open(inode, file);
+}
+
+static int importer_release(struct inode *inode, struct file *file)
+{
+	struct import *import = file->private_data;
+
+	detach(import);
+	mutex_destroy(&import->lock);
+	kfree(import);
+	return 0;
+}
+
+static const struct file_operations importer_fops = {
+	.owner = THIS_MODULE,
+	.open = importer_open,
+	.release = importer_release,
+	.unlocked_ioctl = importer_ioctl,
+	.mmap = importer_mmap,
+};
+
+static struct miscdevice importer_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "tshare-importer",
+	.fops = &importer_fops,
+	.mode = 0600,
+};
+
+static int importer_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	int err;
+
+	if (edu.pdev)
+		return -EBUSY;
+	err = pcim_enable_device(pdev);
+	if (err)
+		return err;
+	err = pcim_iomap_regions(pdev, BIT(0), KBUILD_MODNAME);
+	if (err)
+		return err;
+	edu.regs = pcim_iomap_table(pdev)[0];
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (err)
+		return err;
+	pci_set_master(pdev);
+	edu.staging = dmam_alloc_coherent(&pdev->dev, PAGE_SIZE, &edu.staging_addr, GFP_KERNEL);
+	if (!edu.staging)
+		return -ENOMEM;
+	edu.pdev = pdev;
+	err = misc_register(&importer_device);
+	if (err)
+		edu.pdev = NULL;
+	return err;
+}
+
+static void importer_remove(struct pci_dev *pdev)
+{
+	misc_deregister(&importer_device);
+	edu.pdev = NULL;
+}
+
+static const struct pci_device_id importer_ids[] = {
+	{ PCI_DEVICE(0x1234, 0x11e8) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, importer_ids);
+
+static struct pci_driver importer_driver = {
+	.name = KBUILD_MODNAME,
+	.id_table = importer_ids,
+	.probe = importer_probe,
+	.remove = importer_remove,
+};
+module_pci_driver(importer_driver);
+
+MODULE_DESCRIPTION("Imports the regions of tshare, for its tests");
+MODULE_AUTHOR("The tshare developers");
+MODULE_LICENSE("GPL");
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+MODULE_IMPORT_NS(DMA_BUF);
+#else
+MODULE_IMPORT_NS("DMA_BUF");
+#endif
