@@ -9,7 +9,7 @@
 static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 {
 	unsigned int order = get_order(req->nr_pages << PAGE_SHIFT);
-	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+	gfp_t gfp = GFP_USER | __GFP_ZERO | __GFP_NOWARN;
 	bool chunk = TSHARE_CHUNK_ORDER && req->nr_pages == TSHARE_CHUNK_PAGES;
 	struct page *page;
 	unsigned long i;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* On a machine with several NUMA nodes: who says on which one memory is. */
+#include <sched.h>
+
+#include "util.h"
+
+/* By where the memory comes from: the page allocator, or a search. */
+static const size_t sizes[] = { PAGE, 37 * PAGE, 2 * MIB, 8 * MIB + PAGE };
+
+#define NODES "/sys/devices/system/node/"
+#define CGROUPS "/sys/fs/cgroup/"
+#define CPUSET CGROUPS "tshare-nodes/"
+
+static bool has_file(const char *path)
+{
+	return !access(path, F_OK);
+}
+
+static void __attribute__((constructor)) need_nodes(void)
+{
+	if (!has_file(NODES "node1"))
+		ksft_exit_skip("the machine has one NUMA node\n");
+}
+
+/* Runs the caller on the processors of @node alone, whose memory is then the nearest. */
+static bool run_on(int node)
+{
+	unsigned long first, last;
+	char path[64], line[64];
+	cpu_set_t cpus;
+	FILE *file;
+	int count;
+
+	snprintf(path, sizeof(path), NODES "node%d/cpulist", node);
+	file = fopen(path, "re");
+	if (!file || !fgets(line, sizeof(line), file))
+		return false;
+	fclose(file);
+	count = sscanf(line, "%lu-%lu", &first, &last);
+	if (count < 1)
+		return false;
+	CPU_ZERO(&cpus);
+	for (last = count == 2 ? last : first; first <= last; first++)
+		CPU_SET(first, &cpus);
+	return !sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+/* The node of a new region, or a negative errno. */
+static int node_of_new(int dev, size_t size, __s32 node)
+{
+	struct tshare_create args = create_args(size, NULL);
+	struct tshare_info info;
+	int fd, err;
+
+	args.node = node;
+	fd = do_create(dev, &args);
+	if (fd < 0)
+		return fd;
+	err = get_info(dev, fd, &info);
+	close(fd);
+	return err ? err : info.node;
+}
+
+FIXTURE(nodes)
+{
+	int dev;
+};
+
+FIXTURE_SETUP(nodes)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+}
+
+FIXTURE_TEARDOWN(nodes)
+{
+	write_file(CGROUPS "cgroup.procs", "%d", getpid());
+	rmdir(CPUSET);
+	close(self->dev);
+}
+
+TEST_F(nodes, region_is_on_the_node_asked_for)
+{
+	int cpus, node;
+	size_t i;
+
+	for (cpus = 0; cpus < 2; cpus++) {
+		ASSERT_TRUE(run_on(cpus));
+		for (node = 0; node < 2; node++)
+			for (i = 0; i < ARRAY_SIZE(sizes); i++)
+				EXPECT_EQ(node, node_of_new(self->dev, sizes[i], node)) {
+					TH_LOG("size %zu from node %d", sizes[i], cpus);
+				}
+	}
+}
+
+TEST_F(nodes, region_for_any_is_on_the_callers)
+{
+	int node;
+	size_t i;
+
+	for (node = 0; node < 2; node++) {
+		ASSERT_TRUE(run_on(node));
+		for (i = 0; i < ARRAY_SIZE(sizes); i++)
+			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], TSHARE_NODE_ANY)) {
+				TH_LOG("size %zu", sizes[i]);
+			}
+	}
+}
+
+/* Into a group of its own that may use the memory of @node alone. */
+static bool enter_cpuset(int node)
+{
+	return write_file(CGROUPS "cgroup.subtree_control", "+cpuset") &&
+	       (!mkdir(CPUSET, 0700) || errno == EEXIST) &&
+	       write_file(CPUSET "cpuset.mems", "%d", node) &&
+	       write_file(CPUSET "cgroup.procs", "%d", getpid());
+}
+
+TEST_F(nodes, region_for_any_is_where_the_cpuset_allows)
+{
+	int node;
+	size_t i;
+
+	for (node = 0; node < 2; node++) {
+		ASSERT_TRUE(enter_cpuset(node));
+		/* The memory next to the caller is what the cpuset denies. */
+		ASSERT_TRUE(run_on(1 - node));
+		for (i = 0; i < ARRAY_SIZE(sizes); i++)
+			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], TSHARE_NODE_ANY)) {
+				TH_LOG("size %zu", sizes[i]);
+			}
+	}
+}
+
+TEST_F(nodes, node_outside_the_cpuset_is_enomem)
+{
+	struct counters before = count_all();
+	size_t i;
+
+	ASSERT_TRUE(enter_cpuset(1));
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		EXPECT_EQ(-ENOMEM, node_of_new(self->dev, sizes[i], 0)) {
+			TH_LOG("size %zu", sizes[i]);
+		}
+		EXPECT_EQ(1, node_of_new(self->dev, sizes[i], 1)) {
+			TH_LOG("size %zu", sizes[i]);
+		}
+	}
+	EXPECT_SAME_COUNTERS(before);
+}
+
+TEST_HARNESS_MAIN
