@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SIGKILL ends a CREATE that is still at work, wherever it is.
+ *
+ * Nothing here measures time. What tells is what the call would have done had
+ * it gone on: a region that is complete takes the next id, whether or not its
+ * maker lives to see it. A signal may come too late, so it is tried some times,
+ * of which one must do; a call that doesn't look for signals fails in all.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <sys/sysinfo.h>
+
+#include "util.h"
+
+#define ROUNDS 8
+#define LARGE (512 * MIB)
+#define SMALL (128 * MIB)
+#define QUEUE 4
+
+static __u64 free_memory(void)
+{
+	struct sysinfo memory;
+
+	return sysinfo(&memory) ? 0 : (__u64)memory.freeram * memory.mem_unit;
+}
+
+static bool booted_with(const char *option)
+{
+	char line[4096] = "";
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len = read(fd, line, sizeof(line) - 1);
+
+	close(fd);
+	return len > 0 && strstr(line, option);
+}
+
+/* A child that makes a region of @size, writes a byte to @done, and waits. */
+static pid_t start_maker(size_t size, int done)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct tshare_create args = create_args(size, NULL);
+
+		args.node = 0;
+		if (do_create(open_device(), &args) < 0)
+			_exit(1);
+		if (write(done, "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	return pid;
+}
+
+static bool end_maker(pid_t pid)
+{
+	return !kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid;
+}
+
+static bool readable(int fd)
+{
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+
+	return poll(&polled, 1, 0) == 1;
+}
+
+/* The number of bytes that can be read. */
+static int count_done(int fd)
+{
+	int available;
+
+	return ioctl(fd, FIONREAD, &available) ? -1 : available;
+}
+
+FIXTURE(killed)
+{
+	int dev;
+	int done[2];
+	struct counters before;
+};
+
+FIXTURE_SETUP(killed)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	ASSERT_EQ(0, pipe(self->done));
+	self->before = count_all();
+}
+
+FIXTURE_TEARDOWN(killed)
+{
+	close(self->done[0]);
+	close(self->done[1]);
+	close(self->dev);
+}
+
+static __u64 next_id(int dev)
+{
+	int fd = create(dev, PAGE, NULL);
+	__u64 id = id_of(dev, fd);
+
+	close(fd);
+	return id;
+}
+
+/* Waits until no more memory is taken. */
+static void wait_until_taken(void)
+{
+	__u64 before, now = free_memory();
+
+	do {
+		before = now;
+		usleep(5000);
+		now = free_memory();
+	} while (now < before);
+}
+
+/*
+ * Kills a CREATE that has a part of its memory, or all of it; false if the
+ * region was made all the same.
+ */
+static bool killed_in_time(int dev, int done[2], bool taken)
+{
+	__u64 id = next_id(dev), memory = free_memory();
+	pid_t maker = start_maker(LARGE, done[1]);
+	char byte;
+
+	while (!readable(done[0]) && memory < free_memory() + LARGE / 8)
+		;
+	if (taken)
+		wait_until_taken();
+	if (!end_maker(maker) || !id)
+		return false;
+	if (readable(done[0]))
+		return read(done[0], &byte, 1) < 0;
+	return next_id(dev) == id + 1;
+}
+
+TEST_F(killed, while_memory_is_taken_makes_no_region)
+{
+	int round, in_time = 0;
+
+	for (round = 0; round < ROUNDS; round++) {
+		in_time += killed_in_time(self->dev, self->done, false);
+		ASSERT_TRUE(counters_return_to(self->before));
+	}
+	EXPECT_LT(0, in_time);
+}
+
+TEST_F(killed, while_memory_is_zeroed_makes_no_region)
+{
+	int round, in_time = 0;
+
+	if (!booted_with("init_on_alloc=0"))
+		SKIP(return, "the kernel zeroes memory when it is taken");
+	for (round = 0; round < ROUNDS; round++) {
+		in_time += killed_in_time(self->dev, self->done, true);
+		ASSERT_TRUE(counters_return_to(self->before));
+	}
+	EXPECT_LT(0, in_time);
+}
+
+/* Queues up behind others that each keep the search to themselves for long, and is killed. */
+static int done_before_the_last_was_killed(int done[2])
+{
+	long before = read_number(SYSFS "bytes");
+	pid_t makers[QUEUE + 1];
+	int i, count;
+
+	for (i = 0; i <= QUEUE; i++) {
+		makers[i] = start_maker(SMALL, done[1]);
+		while (read_number(SYSFS "bytes") < before + (i + 1) * (long)SMALL)
+			if (waitpid(makers[i], NULL, WNOHANG))
+				return -1;
+	}
+	if (!end_maker(makers[QUEUE]))
+		return -1;
+	count = count_done(done[0]);
+	for (i = 0; i < QUEUE; i++)
+		if (!end_maker(makers[i]))
+			return -1;
+	return count;
+}
+
+TEST_F(killed, while_others_search_waits_for_none_of_them)
+{
+	int round, count, least = QUEUE + 1;
+	char bytes[QUEUE + 1];
+
+	if (booted_with("init_on_alloc=0"))
+		SKIP(return, "the search doesn't zero memory, and is over too soon");
+	for (round = 0; round < ROUNDS; round++) {
+		count = done_before_the_last_was_killed(self->done);
+		ASSERT_LE(0, count);
+		least = count < least ? count : least;
+		while (readable(self->done[0]))
+			ASSERT_LT(0, read(self->done[0], bytes, sizeof(bytes)));
+		ASSERT_TRUE(counters_return_to(self->before));
+	}
+	EXPECT_GT(QUEUE / 2, least);
+}
+
+TEST_HARNESS_MAIN
