@@ -670,8 +670,32 @@ static int refuse_unsupported(const struct backend_request *request)
 	return 0;
 }
 
+/* Bytes that the directory has free, and in all; false if nothing limits it. */
+static bool directory_room(uint64_t *unused, uint64_t *total)
+{
+	struct statvfs vfs;
+
+	if (statvfs(directory(), &vfs) || !vfs.f_blocks)
+		return false;
+	*unused = saturating_product(vfs.f_bavail, vfs.f_frsize);
+	*total = saturating_product(vfs.f_blocks, vfs.f_frsize);
+	return true;
+}
+
 static int fail_no_room(const struct backend_request *request)
 {
+	uint64_t available = memory_available(), unused, total;
+
+	if (*request->name && directory_room(&unused, &total) && unused < available)
+		return tshare_fail(-ENOMEM,
+				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
+				   " MiB free of %" PRIu64 "; enlarge it, or unlink what is in it",
+				   request->size, directory(), unused >> 20, total >> 20);
+	if (request->size > available)
+		return tshare_fail(-ENOMEM,
+				   "size: no room for %" PRIu64 " bytes: the system has %" PRIu64
+				   " MiB of memory and swap available",
+				   request->size, available >> 20);
 	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", request->size);
 }
 
@@ -984,7 +1008,11 @@ static int create_named(struct shm_session *session, const struct backend_reques
 static int create_file(struct shm_session *session, const struct backend_request *request,
 		       const struct shm_header *header)
 {
-	if (request->size > memory_available())
+	uint64_t unused, total;
+
+	/* To find out by allocating would leave the others without room meanwhile. */
+	if (request->size > memory_available() ||
+	    (*request->name && directory_room(&unused, &total) && request->size > unused))
 		return fail_no_room(request);
 	return *request->name ? create_named(session, request, header) :
 				create_unnamed(request, header);
