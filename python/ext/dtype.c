@@ -73,27 +73,90 @@ int ts_typestr(const char *name, struct tshare_dtype *dtype)
 	return -1;
 }
 
-static int parse_name(const char *name, struct tshare_dtype *dtype)
+/*
+ * What else types are called. Where libraries disagree, a name without a prefix
+ * is NumPy's and Python's: "float" has 64 bits; and where those two words could
+ * mean two types, it isn't here: "byte", "char", "f16".
+ */
+static const char *const aliases[][2] = {
+	/* NumPy, Python and C */
+	{ "bool_", "bool" },
+	{ "half", "float16" },
+	{ "single", "float32" },
+	{ "double", "float64" },
+	{ "float", "float64" },
+	{ "csingle", "complex64" },
+	{ "cdouble", "complex128" },
+	{ "complex", "complex128" },
+	{ "ubyte", "uint8" },
+	{ "short", "int16" },
+	{ "ushort", "uint16" },
+	{ "intc", "int32" },
+	{ "uintc", "uint32" },
+	{ "int", "int64" },
+	{ "uint", "uint64" },
+	{ "intp", "int64" },
+	{ "uintp", "uint64" },
+	{ "int_", "int64" },
+	{ "long", "int64" },
+	{ "ulong", "uint64" },
+	{ "longlong", "int64" },
+	{ "ulonglong", "uint64" },
+	/* What people say */
+	{ "bf16", "bfloat16" },
+	{ "fp16", "float16" },
+	{ "fp32", "float32" },
+	{ "fp64", "float64" },
+	/* safetensors */
+	{ "BOOL", "bool" },
+	{ "U8", "uint8" },
+	{ "U16", "uint16" },
+	{ "U32", "uint32" },
+	{ "U64", "uint64" },
+	{ "I8", "int8" },
+	{ "I16", "int16" },
+	{ "I32", "int32" },
+	{ "I64", "int64" },
+	{ "F16", "float16" },
+	{ "BF16", "bfloat16" },
+	{ "F32", "float32" },
+	{ "F64", "float64" },
+	{ "C64", "complex64" },
+	{ "F8_E4M3", "float8_e4m3fn" },
+	{ "F8_E4M3FNUZ", "float8_e4m3fnuz" },
+	{ "F8_E5M2", "float8_e5m2" },
+	{ "F8_E5M2FNUZ", "float8_e5m2fnuz" },
+	{ "F8_E8M0", "float8_e8m0fnu" },
+	{ "F6_E2M3", "float6_e2m3fn" },
+	{ "F6_E3M2", "float6_e3m2fn" },
+	{ "F4", "float4_e2m1fn" },
+};
+
+#define ALIAS_COUNT (sizeof(aliases) / sizeof(aliases[0]))
+
+/* What PyTorch calls otherwise, behind "torch.". */
+static const char *const torch_aliases[][2] = {
+	{ "float", "float32" }, { "int", "int32" },	   { "byte", "uint8" },
+	{ "char", "int8" },	{ "cfloat", "complex64" }, { "chalf", "complex32" },
+};
+
+static int parse_alias(const char *const table[][2], size_t count, const char *name,
+		       struct tshare_dtype *dtype)
 {
-	static const char *const aliases[][2] = {
-		{ "bool_", "bool" },
-		{ "longlong", "int64" },
-		{ "ulonglong", "uint64" },
-	};
-	char buffer[2 * TSHARE_DTYPE_NAME_LEN];
 	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (!strcmp(name, table[i][0]))
+			return tshare_dtype_parse(table[i][1], dtype);
+	return -1;
+}
+
+/* PyTorch sets the lanes apart: float4_e2m1fn_x2. */
+static int parse_lanes_apart(const char *name, struct tshare_dtype *dtype)
+{
+	char buffer[2 * TSHARE_DTYPE_NAME_LEN];
 	char *lanes;
 
-	/* What str() makes of PyTorch's types. */
-	if (!strncmp(name, "torch.", 6))
-		name += 6;
-	if (!tshare_dtype_parse(name, dtype) || !ts_typestr(name, dtype))
-		return 0;
-	for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
-		if (!strcmp(name, aliases[i][0]))
-			return tshare_dtype_parse(aliases[i][1], dtype);
-
-	/* PyTorch sets the lanes apart: float4_e2m1fn_x2. */
 	if (strlen(name) >= sizeof(buffer))
 		return -1;
 	strcpy(buffer, name);
@@ -103,6 +166,120 @@ static int parse_name(const char *name, struct tshare_dtype *dtype)
 	memmove(lanes, lanes + 1, strlen(lanes));
 	return tshare_dtype_parse(buffer, dtype);
 }
+
+/* ONNX and Paddle write FLOAT32, and Polars Float32. */
+static int parse_in_capitals(const char *name, struct tshare_dtype *dtype)
+{
+	char buffer[TSHARE_DTYPE_NAME_LEN];
+	size_t i;
+
+	if (strlen(name) >= sizeof(buffer))
+		return -1;
+	for (i = 0; i <= strlen(name); i++)
+		buffer[i] = tolower((unsigned char)name[i]);
+	return tshare_dtype_parse(buffer, dtype);
+}
+
+static int parse_name(const char *name, struct tshare_dtype *dtype)
+{
+	static const char *const prefixes[] = { "np.", "numpy.", "jnp.", "ml_dtypes." };
+	size_t i;
+
+	/* What str() makes of PyTorch's types. */
+	if (!strncmp(name, "torch.", 6)) {
+		name += 6;
+		if (!parse_alias(torch_aliases, sizeof(torch_aliases) / sizeof(torch_aliases[0]),
+				 name, dtype))
+			return 0;
+	}
+	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) {
+			name += strlen(prefixes[i]);
+			break;
+		}
+	if (!tshare_dtype_parse(name, dtype) || !ts_typestr(name, dtype) ||
+	    !parse_alias(aliases, ALIAS_COUNT, name, dtype) || !parse_lanes_apart(name, dtype))
+		return 0;
+	return parse_in_capitals(name, dtype);
+}
+
+/* Errors */
+
+static int append(PyObject *list, PyObject *item)
+{
+	int err = item ? PyList_Append(list, item) : -1;
+
+	Py_XDECREF(item);
+	return err;
+}
+
+/* The library's names, by its own word: it knows them, and not how many there are. */
+static PyObject *list_names(void)
+{
+	static const uint8_t bits[] = { 2, 4, 6, 8, 16, 32, 64, 128 };
+	/* Of DLPack's codes; some are not for elements of numbers. */
+	static const int last_code = 32;
+	PyObject *names = PyList_New(0);
+	char name[TSHARE_DTYPE_NAME_LEN];
+	size_t i;
+	int code;
+
+	for (code = 0; names && code <= last_code; code++)
+		for (i = 0; names && i < sizeof(bits); i++)
+			if (!tshare_dtype_name((struct tshare_dtype){ code, bits[i], 1 }, name) &&
+			    append(names, PyUnicode_FromString(name)) < 0)
+				Py_CLEAR(names);
+	return names;
+}
+
+/* ": did you mean float32?", or "." if nothing is like it. */
+static PyObject *suggest(PyObject *name, PyObject *names)
+{
+	PyObject *module = PyImport_ImportModule("difflib"), *known, *close = NULL, *text = NULL;
+	PyObject *separator, *joined;
+	size_t i;
+
+	known = PySequence_List(names);
+	for (i = 0; known && i < ALIAS_COUNT; i++)
+		if (append(known, PyUnicode_FromString(aliases[i][0])) < 0)
+			Py_CLEAR(known);
+	if (module && known)
+		close = PyObject_CallMethod(module, "get_close_matches", "OO", name, known);
+	if (close && !PyList_Size(close)) {
+		text = PyUnicode_FromString(".");
+	} else if (close) {
+		separator = PyUnicode_FromString(" or ");
+		joined = separator ? PyUnicode_Join(separator, close) : NULL;
+		text = joined ? PyUnicode_FromFormat(": did you mean %U?", joined) : NULL;
+		Py_XDECREF(separator);
+		Py_XDECREF(joined);
+	}
+	Py_XDECREF(module);
+	Py_XDECREF(known);
+	Py_XDECREF(close);
+	return text;
+}
+
+/* ValueError that names what is like it and what there is. */
+static void raise_unknown(PyObject *obj, PyObject *name)
+{
+	PyObject *names = list_names(), *like, *separator, *all;
+
+	like = names ? suggest(name, names) : NULL;
+	separator = PyUnicode_FromString(", ");
+	all = names && separator ? PyUnicode_Join(separator, names) : NULL;
+	if (like && all)
+		PyErr_Format(PyExc_ValueError,
+			     "dtype: %R is not a type that tensors can have%U Types are %U, and "
+			     "what NumPy, PyTorch, JAX and safetensors call them",
+			     obj, like, all);
+	Py_XDECREF(names);
+	Py_XDECREF(like);
+	Py_XDECREF(separator);
+	Py_XDECREF(all);
+}
+
+/* What objects have */
 
 static int get_optional(PyObject *obj, const char *name, PyObject **value)
 {
@@ -199,7 +376,10 @@ int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype)
 		name = type_name(obj);
 		if (!name) {
 			if (!PyErr_Occurred())
-				PyErr_Format(PyExc_TypeError, "dtype: %R is not a type of elements",
+				PyErr_Format(PyExc_TypeError,
+					     "dtype: %R is not a type of elements, which is a name "
+					     "such as 'float32', a type of NumPy, PyTorch, JAX or "
+					     "ml_dtypes, or float, int, bool or complex",
 					     obj);
 			return -1;
 		}
@@ -211,8 +391,7 @@ int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype)
 	}
 	err = parse_name(text, dtype);
 	if (err)
-		PyErr_Format(PyExc_ValueError, "dtype: %R is not a type that tensors can have",
-			     obj);
+		raise_unknown(obj, name);
 	Py_DECREF(name);
 	return err ? -1 : 0;
 }

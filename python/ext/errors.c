@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 PyObject *ts_text(const char *text)
@@ -10,15 +11,43 @@ PyObject *ts_text(const char *text)
 	return PyUnicode_DecodeUTF8(text, strlen(text), "surrogateescape");
 }
 
-PyObject *ts_raise(int err, PyObject *filename)
+/*
+ * Where the library's text names members of its structures, they are arguments
+ * here: "options.flags: TSHARE_DMA32 is not for shm" becomes "dma32: is not for
+ * shm", and "byte_offset: " "offset: ". New reference.
+ */
+static PyObject *in_words_of_python(const char *text)
 {
-	const char *reason = tshare_last_error();
-	PyObject *text, *error;
+	static const char options[] = "options.", flag[] = "flags: TSHARE_", place[] = "byte_";
+	PyObject *name, *lower, *rest, *result = NULL;
+	size_t length;
 
-	text = ts_text(*reason ? reason : strerror(-err));
+	if (!strncmp(text, place, strlen(place)))
+		return ts_text(text + strlen(place));
+	if (strncmp(text, options, strlen(options)))
+		return ts_text(text);
+	text += strlen(options);
+	if (strncmp(text, flag, strlen(flag)))
+		return ts_text(text);
+	text += strlen(flag);
+	length = strcspn(text, " ");
+	name = PyUnicode_FromStringAndSize(text, length);
+	lower = name ? PyObject_CallMethod(name, "lower", NULL) : NULL;
+	rest = ts_text(text + length);
+	if (lower && rest)
+		result = PyUnicode_FromFormat("%U:%U", lower, rest);
+	Py_XDECREF(name);
+	Py_XDECREF(lower);
+	Py_XDECREF(rest);
+	return result;
+}
+
+static PyObject *raise_text(int err, PyObject *text, PyObject *filename)
+{
+	PyObject *error;
+
 	if (!text)
 		return NULL;
-
 	switch (-err) {
 	case EINVAL:
 	case ENAMETOOLONG:
@@ -36,6 +65,31 @@ PyObject *ts_raise(int err, PyObject *filename)
 	}
 	Py_DECREF(text);
 	return NULL;
+}
+
+PyObject *ts_raise(int err, PyObject *filename)
+{
+	const char *reason = tshare_last_error();
+
+	return raise_text(err, in_words_of_python(*reason ? reason : strerror(-err)), filename);
+}
+
+PyObject *ts_raise_of(int err, PyObject *filename, const struct tshare_spec *specs, size_t count)
+{
+	const char *reason = tshare_last_error();
+	PyObject *name, *what, *text = NULL;
+	int length = 0;
+	size_t i;
+
+	if (sscanf(reason, "specs[%zu].%n", &i, &length) != 1 || !length || i >= count)
+		return ts_raise(err, filename);
+	what = in_words_of_python(reason + length);
+	name = ts_text(specs[i].name);
+	if (what && name)
+		text = PyUnicode_FromFormat("tensors: %R: %U", name, what);
+	Py_XDECREF(what);
+	Py_XDECREF(name);
+	return raise_text(err, text, filename);
 }
 
 void ts_raise_within(const char *format, PyObject *what)

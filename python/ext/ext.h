@@ -87,6 +87,8 @@ PyObject *ts_tensor_shape(PyObject *self);
  * Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
+/* The same, where the text may be of one of @specs, whose name is put in its place. */
+PyObject *ts_raise_of(int err, PyObject *filename, const struct tshare_spec *specs, size_t count);
 /* Puts a text, made with @what, in front of that of a plain exception that is set. */
 void ts_raise_within(const char *format, PyObject *what);
 /* Text of the library, in which names may be any bytes: UTF-8 with surrogateescape. */

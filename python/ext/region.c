@@ -204,7 +204,7 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 			tshare_region_unref(region);
 	}
 	PyEval_RestoreThread(state);
-	self = err < 0 ? ts_raise(err, name ? arg : NULL) : ts_region_wrap(region);
+	self = err < 0 ? ts_raise_of(err, name ? arg : NULL, specs, count) : ts_region_wrap(region);
 out:
 	for (i = 0; drafts && i < count; i++) {
 		Py_XDECREF(drafts[i].keep);

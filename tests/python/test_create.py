@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 import errno
 import os
+import re
 
 import pytest
 
 import tshare
+from support import run
 
 DTYPES = {
     "bool": 1,
@@ -195,10 +197,130 @@ def test_create_refuses_more_than_there_is_memory(size):
     assert caught.value.errno in (errno.ENOMEM, errno.EDQUOT)
 
 
-@pytest.mark.parametrize("dtype", ["", "uint", "float128", "str", ">f4", "object", "U3", "x" * 99])
+@pytest.mark.parametrize(
+    "dtype",
+    ["", "byte", "f16", "F128", "torch.", "float128", "str", ">f4", "object", "U3", "x" * 99],
+)
 def test_create_refuses_a_dtype_that_is_none(dtype):
     with pytest.raises(ValueError, match="dtype"):
         tshare.create(None, 1, dtype)
+
+
+ALIASES = {
+    # NumPy's, Python's and C's
+    "float": "float64", "double": "float64", "single": "float32", "half": "float16",
+    "int": "int64", "uint": "uint64", "short": "int16", "intc": "int32", "long": "int64",
+    "ubyte": "uint8", "complex": "complex128", "csingle": "complex64", "bool_": "bool",
+    "np.float32": "float32", "numpy.half": "float16", "jnp.bfloat16": "bfloat16",
+    # PyTorch's
+    "torch.float32": "float32", "torch.float": "float32", "torch.double": "float64",
+    "torch.half": "float16", "torch.int": "int32", "torch.long": "int64", "torch.byte": "uint8",
+    "torch.char": "int8", "torch.bfloat16": "bfloat16", "torch.cfloat": "complex64",
+    "torch.float4_e2m1fn_x2": "float4_e2m1fnx2",
+    # what people say
+    "bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64",
+    # safetensors'
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32",
+    "I32": "int32", "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16",
+    "F32": "float32", "F64": "float64", "C64": "complex64", "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "F6_E2M3": "float6_e2m3fn",
+    "F4": "float4_e2m1fn",
+    # ONNX's, Paddle's and Polars'
+    "FLOAT16": "float16", "Float32": "float32", "UINT8": "uint8",
+    # NumPy's typestr, where safetensors has another type in capitals
+    "f4": "float32", "i8": "int64", "u8": "uint64",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("alias", "dtype"), ALIASES.items())
+def test_create_knows_what_a_dtype_is_called_elsewhere(alias, dtype):
+    assert tshare.create(None, 1, alias).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("wrong", "close"),
+    [("flaot32", "float32"), ("float23", "float32"), ("bfloat", "bfloat16"), ("F8_E4", "F8_E4M3"),
+     ("doubel", "double"), ("unit8", "uint8"), ("float8_e4m3fnu", "float8_e4m3fnuz")],
+)  # fmt: skip
+def test_error_of_a_dtype_names_what_is_close(wrong, close):
+    with pytest.raises(ValueError, match=f"dtype: '{wrong}' .* did you mean .*{close}"):
+        tshare.create(None, 1, wrong)
+
+
+def test_error_of_a_dtype_lists_those_there_are():
+    with pytest.raises(ValueError, match="^dtype: 'object' is not ") as caught:
+        tshare.create(None, 1, "object")
+    assert "did you mean" not in str(caught.value)
+    listed = str(caught.value).split("Types are ")[1].split(", and")[0].split(", ")
+    assert set(DTYPES) <= set(listed)
+    for dtype in listed:
+        assert tshare.create(None, 8, dtype).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"persist": True}, "^persist: "),
+        ({"shape": (-1,)}, "^shape"),
+        ({"shape": (2**62, 2**62)}, "^shape"),
+        ({"name": "a/b"}, "^name: "),
+        ({"name": "x" * 200}, "^name: "),
+    ],
+)
+def test_errors_name_the_arguments_of_python(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        tshare.create(**{"name": None, "shape": 1, **arguments})
+
+
+@pytest.mark.parametrize("argument", ["dma32", "contiguous", "node"])
+def test_what_shm_has_not_is_named_as_the_argument(backend, argument):
+    if backend == "shm":
+        with pytest.raises(OSError, match=rf"\[Errno {errno.EOPNOTSUPP}\] {argument}: "):
+            tshare.create(None, 1, **{argument: 0 if argument == "node" else True})
+    else:
+        with pytest.raises((OSError, ValueError), match="node: "):
+            tshare.create(None, 1, node=1023)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        (((-2,), "uint8"), r"shape\[0\]: "),
+        (((2,), "uint8", None, 2**40), "offset: "),
+        (((2**62, 2**62), "uint8"), "shape: "),
+    ],
+)
+def test_error_of_a_tensor_names_its_key(what, text):
+    with pytest.raises(ValueError, match=f"^tensors: 'y': {text}"):
+        tshare.Region.create(None, {"x": ((2,), "uint8"), "y": what}, size=4096)
+
+
+# A file system that is smaller than the memory: /dev is one nearly everywhere.
+def test_error_of_no_room_names_the_folder_and_its_size(name):
+    code = """
+        import os
+        import sys
+
+        import tshare
+
+        files = os.statvfs("/dev")
+        size = files.f_bavail * files.f_frsize + (1 << 30)
+        try:
+            tshare.create(sys.argv[1], size)
+        except OSError as error:
+            print(error.errno, error.strerror)
+        print(files.f_bavail * files.f_frsize, files.f_blocks * files.f_frsize >> 20)
+    """
+    environment = {**os.environ, "TSHARE_SHM_DIR": "/dev", "TSHARE_BACKEND": "shm"}
+    error, room = run(code, name, env=environment).splitlines()
+    unused, total = map(int, room.split())
+    with open("/proc/meminfo") as lines:
+        known = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    assert error.startswith(f"{errno.ENOMEM} size: no room for ")
+    if unused < 1024 * (known["MemAvailable"] + known["SwapFree"]) * 0.8:
+        assert re.search(rf": /dev has \d+ MiB free of {total}; ", error)
+    else:
+        assert re.search(r": the system has \d+ MiB of memory", error)
 
 
 @pytest.mark.parametrize("dtype", [1, b"uint8", ["uint8"], object()])
