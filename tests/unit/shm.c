@@ -7,6 +7,8 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -451,6 +455,38 @@ TEST(links_are_not_followed)
 	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
 	CHECK(!tshare_unlink(ctx, "link"));
 	CHECK(has_file("target"));
+	tshare_region_unref(region);
+}
+
+/* As older sandboxes do with system calls that they don't know. */
+static bool deny_openat2(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) &&
+	       syscall(SYS_openat2, -1, NULL, NULL, 0) < 0 && errno == EPERM;
+}
+
+TEST(names_are_opened_where_openat2_is_filtered)
+{
+	struct tshare_region *region = new_victim("filtered"), *other;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(!deny_openat2() || tshare_region_open(ctx, "filtered", 0, &other) ||
+		      open_error("absent") != -ENOENT);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!status);
 	tshare_region_unref(region);
 }
 
