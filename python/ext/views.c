@@ -81,8 +81,7 @@ PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
 			kinds[i].found = imported_type(kinds[i].module, kinds[i].type);
 		if (!kinds[i].found && PyErr_Occurred())
 			return NULL;
-		if (!kinds[i].found ||
-		    !PyObject_TypeCheck(obj, (PyTypeObject *)kinds[i].found))
+		if (!kinds[i].found || !PyObject_TypeCheck(obj, (PyTypeObject *)kinds[i].found))
 			continue;
 		if (kinds[i].has_buffer && lies_elsewhere(obj))
 			break;
