@@ -98,6 +98,9 @@ int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 
 void ts_tensor_releasebuffer(PyObject *self, Py_buffer *view)
 {
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+
 	(void)view;
-	((struct ts_tensor *)self)->exports--;
+	tensor->exports--;
+	ts_tensor_release(tensor);
 }

@@ -56,6 +56,9 @@ int ts_exchange_init(void);
 PyObject *ts_tensor_wrap(struct tshare_tensor *handle);
 PyObject *ts_region_wrap(struct tshare_region *handle);
 
+/* Drops the handle of a tensor that was closed, unless it is pinned or has exports. */
+void ts_tensor_release(struct ts_tensor *tensor);
+
 /* The handle, borrowed; NULL with ValueError set if the object is closed. */
 struct tshare_tensor *ts_tensor_handle(PyObject *self);
 struct tshare_region *ts_region_handle(PyObject *self);

@@ -2,8 +2,10 @@
 /*
  * tshare.Tensor
  *
- * A Tensor holds a reference to the library's tensor. Buffers count as exports
- * and keep it open, as with mmap; DLPack exports hold references of their own.
+ * A Tensor holds a reference to the library's tensor. Buffers count as exports:
+ * close() fails while there are any, as with mmap, and what leaving a with block
+ * closes stays mapped until the last is released. DLPack exports hold references
+ * of their own.
  * Consumers of the array interface were given a bare address, and hold the
  * Tensor: once asked for it, the memory stays mapped until the Tensor is
  * deallocated, closed or not.
@@ -249,24 +251,30 @@ static PyGetSetDef tensor_getset[] = {
 
 /* Methods */
 
-static PyObject *tensor_close(PyObject *self, PyObject *unused)
+void ts_tensor_release(struct ts_tensor *tensor)
 {
 	PyThreadState *state;
-	struct ts_tensor *tensor = (struct ts_tensor *)self;
 	struct tshare_tensor *handle = tensor->handle;
 
+	if (!tensor->closed || tensor->pinned || tensor->exports)
+		return;
+	tensor->handle = NULL;
+	state = PyEval_SaveThread();
+	tshare_tensor_unref(handle);
+	PyEval_RestoreThread(state);
+}
+
+static PyObject *tensor_close(PyObject *self, PyObject *unused)
+{
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+
 	(void)unused;
-	if (tensor->exports) {
+	if (tensor->exports && !tensor->closed) {
 		PyErr_SetString(PyExc_BufferError, "cannot close a tensor that has live views");
 		return NULL;
 	}
 	tensor->closed = true;
-	if (!tensor->pinned) {
-		tensor->handle = NULL;
-		state = PyEval_SaveThread();
-		tshare_tensor_unref(handle);
-		PyEval_RestoreThread(state);
-	}
+	ts_tensor_release(tensor);
 	Py_RETURN_NONE;
 }
 
@@ -300,10 +308,15 @@ static PyObject *tensor_enter(PyObject *self, PyObject *unused)
 	return self;
 }
 
+/* An error here would hide the block's own. */
 static PyObject *tensor_exit(PyObject *self, PyObject *args)
 {
+	struct ts_tensor *tensor = (struct ts_tensor *)self;
+
 	(void)args;
-	return tensor_close(self, NULL);
+	tensor->closed = true;
+	ts_tensor_release(tensor);
+	Py_RETURN_NONE;
 }
 
 static PyObject *tensor_reduce(PyObject *self, PyObject *protocol)

@@ -139,6 +139,44 @@ def test_close_waits_for_views(tensor):
     tensor.close()
 
 
+def test_leaving_with_closes_also_what_has_views():
+    with tshare.create(None, 4) as t:
+        view = memoryview(t)
+    assert t.closed
+    view[0] = 1
+    with pytest.raises(ValueError, match="tensor is closed"):
+        memoryview(t)
+    t.close()
+    assert bytes(view) == b"\1\0\0\0"
+
+
+def test_leaving_with_keeps_the_block_s_own_exception():
+    with pytest.raises(KeyError), tshare.create(None, 4) as t:
+        view = memoryview(t)
+        raise KeyError
+    assert len(view) == 4
+
+
+@pytest.mark.parametrize("close", [lambda t: None, tshare.Tensor.close])
+def test_last_view_after_with_lets_go_of_the_memory(close):
+    with tshare.create(None, 1 << 20) as t:
+        views = [memoryview(t), memoryview(t)]
+        place = ctypes.addressof(ctypes.c_char.from_buffer(t))
+    close(t)
+    views.pop().release()
+    assert mapped(place)
+    views.pop().release()
+    assert not mapped(place)
+    close(t)
+
+
+def test_leaving_with_a_region_leaves_its_tensors():
+    with tshare.Region.create(None, {"a": (4, "uint8")}) as region:
+        view = memoryview(region["a"])
+    assert region.closed
+    view[3] = 1
+
+
 def test_close_does_not_take_memory_from_another_tensor_of_the_region(tensor):
     other = tensor.region[""]
     memoryview(tensor).cast("B")[0] = 9
