@@ -20,8 +20,7 @@ static struct tshare_tensor *wrap(const struct ts_source *source, const char *na
 {
 	struct tshare_tensor *handle;
 
-	if (source->converted ||
-	    tshare_tensor_wrap(source->data, &source->spec, source->readonly ? TSHARE_READONLY : 0,
+	if (tshare_tensor_wrap(source->data, &source->spec, source->readonly ? TSHARE_READONLY : 0,
 			       &handle) < 0)
 		return NULL;
 	if (!name || is_called(handle, name))

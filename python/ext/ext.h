@@ -164,6 +164,13 @@ static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 /* Other libraries' tensors */
 
 /*
+ * New reference to a type of a module that somebody has imported; NULL if nobody
+ * has, or with an error set. What a module that is just being imported lacks is
+ * there later.
+ */
+PyObject *ts_imported_type(const char *module_name, const char *name);
+
+/*
  * A tensor elsewhere in memory, held until ts_source_close(). @spec's shape and
  * strides are the source's own arrays: don't move it.
  */
@@ -171,7 +178,6 @@ struct ts_source {
 	struct tshare_spec spec;
 	const void *data; /* element [0, 0, ...] */
 	bool readonly;
-	bool converted; /* what was asked for had to be copied already */
 	int64_t shape[TSHARE_NDIM_LIMIT];
 	int64_t strides[TSHARE_NDIM_LIMIT];
 	DLManagedTensorVersioned *versioned;

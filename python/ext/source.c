@@ -207,6 +207,54 @@ static int is_elsewhere(PyObject *x, PyObject **device)
 	return !is_host(type);
 }
 
+/* tshare._numpy's function of that name, for what only NumPy is to be asked about. */
+static int ask_numpy(const char *function, PyObject *x)
+{
+	PyObject *module, *result;
+
+	module = PyImport_ImportModule("tshare._numpy");
+	result = module ? PyObject_CallMethod(module, function, "O", x) : NULL;
+	Py_XDECREF(module);
+	Py_XDECREF(result);
+	return result ? 0 : -1;
+}
+
+/* Whether @x is of a type that NumPy has, if NumPy is there; or -1 with an error set. */
+static int is_numpy(PyObject *x, PyObject **type, const char *module, const char *name)
+{
+	if (!*type)
+		*type = ts_imported_type(module, name);
+	if (!*type)
+		return PyErr_Occurred() ? -1 : 0;
+	return PyObject_TypeCheck(x, (PyTypeObject *)*type);
+}
+
+/* NumPy's masked arrays, by whichever protocol, are those of their data alone. */
+static int check_mask(PyObject *x)
+{
+	static PyObject *masked;
+	int found = is_numpy(x, &masked, "numpy.ma", "MaskedArray");
+
+	return found > 0 ? ask_numpy("check_mask", x) : found;
+}
+
+/*
+ * Refuses arrays and scalars of NumPy's of types that no tensor has. The buffer of
+ * a date is one of bytes; the others would be refused in as many ways as there are.
+ */
+static int check_numpy(PyObject *x)
+{
+	static PyObject *array, *scalar;
+	int found;
+
+	if (check_mask(x) < 0)
+		return -1;
+	found = is_numpy(x, &array, "numpy", "ndarray");
+	if (!found)
+		found = is_numpy(x, &scalar, "numpy", "generic");
+	return found > 0 ? ask_numpy("check_dtype", x) : found;
+}
+
 /* Asked first, since __dlpack__() of a tensor on a GPU may wait, or copy. */
 static int check_device(PyObject *x)
 {
@@ -284,6 +332,8 @@ int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *sour
 		PyErr_Format(PyExc_TypeError, "x: %R has no __dlpack__()", Py_TYPE(x));
 		return -1;
 	}
+	if (check_mask(x) < 0)
+		return -1;
 	if (use == TS_FROM_ANYWHERE) {
 		elsewhere = is_elsewhere(x, &device);
 		Py_XDECREF(device);
@@ -549,15 +599,15 @@ static int open_converted(PyObject *x, struct ts_source *source)
 		return -1;
 	if (PyArg_ParseTuple(result, "OOO", &array, &dtype, &shape) &&
 	    !open_buffer(array, source)) {
-		source->converted = true;
 		err = 0;
 		if (dtype != Py_None)
-			err = ts_dtype_arg(dtype, &source->spec.dtype) ||
-			      ts_dims_arg(shape, "shape", source->shape, &source->spec.ndim);
+			err = ts_dtype_arg(dtype, &source->spec.dtype);
+		if (!err && shape != Py_None) {
+			err = ts_dims_arg(shape, "shape", source->shape, &source->spec.ndim);
+			c_strides(source);
+		}
 		if (err)
 			ts_source_close(source);
-		else if (dtype != Py_None)
-			c_strides(source);
 	}
 	Py_DECREF(result);
 	return err;
@@ -593,7 +643,7 @@ int ts_source_open(PyObject *x, struct ts_source *source)
 	int err = -1;
 	size_t i;
 
-	if (check_device(x) < 0)
+	if (check_numpy(x) < 0 || check_device(x) < 0)
 		return -1;
 	for (i = 0; i < sizeof(ways) / sizeof(ways[0]) && err == -1; i++) {
 		if (!offers(x, i))

@@ -5,12 +5,7 @@
  */
 #include "ext.h"
 
-/*
- * The type @name of a module that somebody has imported; NULL if nobody has, or
- * with an error set. What a module that is just being imported lacks is there
- * later.
- */
-static PyObject *imported_type(const char *module_name, const char *name)
+PyObject *ts_imported_type(const char *module_name, const char *name)
 {
 	PyObject *key, *module, *type = NULL;
 
@@ -78,7 +73,7 @@ PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
 	(void)module;
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (!kinds[i].found)
-			kinds[i].found = imported_type(kinds[i].module, kinds[i].type);
+			kinds[i].found = ts_imported_type(kinds[i].module, kinds[i].type);
 		if (!kinds[i].found && PyErr_Occurred())
 			return NULL;
 		if (!kinds[i].found || !PyObject_TypeCheck(obj, (PyTypeObject *)kinds[i].found))

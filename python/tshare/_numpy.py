@@ -83,16 +83,45 @@ def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Any:
     return array.copy() if copy and not packed else array
 
 
-def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] | None]:
-    """A C-contiguous array of native byte order that has x's elements.
+def check_mask(x: Any) -> None:
+    """Refuse masks, which NumPy itself drops from what is in a list or leaves by DLPack."""
+    if isinstance(x, np.ma.MaskedArray):
+        if x.mask is not np.ma.nomask:
+            raise ValueError(
+                "x: has a mask, which a tensor can't keep: share x.data and x.mask, or "
+                "x.filled(value)"
+            )
+    elif isinstance(x, (list, tuple)):
+        for item in x:
+            check_mask(item)
 
-    With it come the type and the shape of its elements, where the array itself
-    holds but the bytes.
+
+def check_dtype(x: np.ndarray[Any, Any] | np.generic) -> None:
+    """Refuse types that are none of numbers, and none of ml_dtypes' either."""
+    dtype = x.dtype
+    if isinstance(x, bytes):
+        return
+    if dtype.kind in "mM":
+        raise TypeError(f"x: tensors have no {dtype}: share x.view('int64')")
+    if dtype.kind in "OSTU" or issubclass(dtype.type, np.void):
+        raise TypeError(f"x: tensors have no {dtype}, only numbers")
+
+
+def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] | None]:
+    """An array of native byte order that has x's elements: where it can be, x's own memory.
+
+    With it come the type of its elements, where the array itself has but integers
+    of their size, and the shape, where it has but their bytes, packed.
     """
-    array = np.asarray(x, order="C")
+    check_mask(x)
+    array = np.asarray(x)
+    check_dtype(array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype.kind in "biufc":
+    if any(stride % array.itemsize for stride in array.strides):
+        array = array.copy()
+    # Some of ml_dtypes' types have a kind of NumPy's.
+    if array.dtype.kind in "biufc" and array.dtype.isbuiltin == 1:
         return array, None, None
     try:
         bits = _bits(array.dtype)
@@ -100,7 +129,7 @@ def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] |
         raise TypeError(
             f"x: NumPy makes it an array of {array.dtype}, which no tensor has"
         ) from None
-    raw = array.reshape(-1).view(np.uint8)
-    if bits < 8 * array.dtype.itemsize:
-        raw = _pack(raw, bits)
-    return raw, array.dtype.name, array.shape
+    if bits == 8 * array.dtype.itemsize:
+        return array.view(f"u{array.dtype.itemsize}"), array.dtype.name, None
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return _pack(raw, bits), array.dtype.name, array.shape

@@ -14,6 +14,7 @@ from support import (
     Versioned,
     VersionedDeleter,
     address,
+    need,
     new_capsule,
     run,
     versioned,
@@ -656,3 +657,141 @@ def test_tensors_of_one_region_are_one_mapping_and_one_descriptor():
     assert len({t.fileno() for t in tensors}) == 1
     assert max(map(address, tensors)) - min(map(address, tensors)) < region.size
     assert [values(t)[0] for t in tensors] == list(range(1000))
+
+
+class HasArray:
+    """Offers __array__() alone."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+NUMPY_VIEWS = {
+    "whole": lambda array: array,
+    "slice": lambda array: array[1:3, ::2],
+    "transposed": lambda array: array.T,
+    "reversed": lambda array: array[::-1],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "complex64", "bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize("view", list(NUMPY_VIEWS))
+def test_array_that_an_object_gives_of_a_region_is_no_copy(dtype, view):
+    np = need("numpy")
+    need("ml_dtypes")
+    t = tshare.create(None, (4, 6), dtype)
+    array = NUMPY_VIEWS[view](np.asarray(t))
+    for copy in (None, False):
+        same = tshare.asarray(HasArray(array), copy=copy)
+        assert (same.dtype, same.shape, same.strides) == (dtype, array.shape, array.strides)
+        assert same.region.id == t.region.id
+    assert np.asarray(same).ctypes.data == array.ctypes.data
+    assert tshare.asarray(HasArray(array), copy=True).region.id != t.region.id
+    array.flags.writeable = False
+    assert tshare.asarray(HasArray(array)).readonly
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", ">i4"])
+def test_array_that_an_object_gives_of_elsewhere_is_copied(dtype):
+    np = need("numpy")
+    need("ml_dtypes")
+    array = np.arange(12).reshape(3, 4).astype(np.dtype(dtype))[:, ::-2]
+    t = tshare.asarray(HasArray(array))
+    assert np.asarray(t).tolist() == array.tolist()
+    with pytest.raises(BufferError, match="outside of shared memory"):
+        tshare.asarray(HasArray(array), copy=False)
+
+
+def test_packed_types_that_an_object_gives_are_copied():
+    np, ml_dtypes = need("numpy"), need("ml_dtypes")
+    array = np.arange(8).reshape(2, 4).astype(ml_dtypes.int4)[:, ::2]
+    t = tshare.asarray(HasArray(array))
+    assert (t.dtype, t.shape) == ("int4", (2, 2))
+    assert np.asarray(t).tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("holder", ["Series", "DataFrame"])
+def test_pandas_over_a_region_is_no_copy(holder):
+    np, pd = need("numpy"), need("pandas")
+    t = tshare.create(None, (4, 3) if holder == "DataFrame" else 4, "float64")
+    held = getattr(pd, holder)(np.asarray(t), copy=False)
+    same = tshare.asarray(held, copy=False)
+    assert (same.shape, same.strides, same.region.id) == (t.shape, t.strides, t.region.id)
+
+
+def test_xarray_over_a_region_is_no_copy():
+    np, xr = need("numpy"), need("xarray")
+    t = tshare.create(None, (4, 3), "float32")
+    held = xr.DataArray(np.asarray(t), dims=("x", "y"))[1:].T
+    same = tshare.asarray(held, copy=False)
+    assert (same.shape, same.strides, same.region.id) == ((3, 3), (4, 12), t.region.id)
+
+
+def test_polars_over_a_region_is_no_copy():
+    np, pl = need("numpy"), need("polars")
+    t = tshare.create(None, 1000, "uint8")
+    held = pl.Series("x", np.asarray(t))
+    same = tshare.asarray(held, copy=False)
+    assert (same.shape, same.region.id, same.readonly) == ((1000,), t.region.id, True)
+
+
+WAYS = [
+    tshare.asarray,
+    tshare.from_dlpack,
+    lambda x: tshare.Region.create(None, {"x": x}),
+    lambda x: tshare.create(None, 2).copy_from(x),
+    lambda x: tshare.asarray([x, x]),
+    lambda x: tshare.asarray([(x,)]),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_mask_is_refused(way):
+    np = need("numpy")
+    for mask in ([True, False], [False, False]):
+        with pytest.raises(ValueError, match="has a mask"):
+            way(np.ma.array([1, 2], mask=mask, dtype="uint8"))
+    with pytest.raises(ValueError, match="has a mask"):
+        way(np.ma.masked)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_masked_array_without_a_mask_is_an_array(way):
+    np = need("numpy")
+    way(np.ma.array([1, 2], dtype="uint8"))
+
+
+# What NumPy has no buffer of, calls bytes, or has a buffer of text, records or objects of.
+OTHERS = {
+    "a date": lambda np: np.datetime64("2026-01-01"),
+    "a difference": lambda np: np.timedelta64(5, "s"),
+    "dates": lambda np: np.array(["2026-01-01"], "M8[s]"),
+    "no dates": lambda np: np.array([], "M8[s]"),
+    "differences": lambda np: np.array([5], "m8[s]"),
+    "a record": lambda np: np.array([(1, 2)], "i4,f4")[0],
+    "records": lambda np: np.array([(1, 2)], "i4,f4"),
+    "records of bytes": lambda np: np.array([(1,)], [("a", "u1")]),
+    "void": lambda np: np.array([b"a"], "V1"),
+    "bytes": lambda np: np.array([b"a"]),
+    "text": lambda np: np.array(["a"]),
+    "a text": lambda np: np.str_("a"),
+    "objects": lambda np: np.array([None]),
+}
+
+
+@pytest.mark.parametrize("kind", list(OTHERS))
+def test_other_types_of_numpy_s_are_refused(kind):
+    np = need("numpy")
+    x = OTHERS[kind](np)
+    for each in (x, [x, x], HasArray(np.asarray(x))):
+        with pytest.raises(TypeError, match="tensors have no|no tensor has"):
+            tshare.asarray(each)
+    with pytest.raises(TypeError, match="tensors: 'x': x: .*(tensors have no|no tensor has)"):
+        tshare.Region.create(None, {"x": x})
+
+
+def test_numpy_s_bytes_are_bytes():
+    assert values(tshare.asarray(need("numpy").bytes_(b"ab"))) == [97, 98]
