@@ -763,12 +763,13 @@ static int write_all(int fd, const void *buffer, size_t size, off_t offset)
 
 /*
  * Allocates the pages now, since a write into a mapping could only fail with
- * SIGBUS. In pieces: what a signal interrupts begins anew.
+ * SIGBUS. In pieces, as Linux 6.1 undoes what a signal interrupts: the next one is
+ * half as large, so that under a periodic signal they come to fit in between.
  */
-static int allocate(int fd, uint64_t offset, uint64_t size)
+static int allocate(const struct shm_session *session, int fd, uint64_t offset, uint64_t size)
 {
-	const uint64_t piece = 64 << 20;
-	uint64_t length;
+	const uint64_t most = 64 << 20;
+	uint64_t piece = most, length;
 	int err;
 
 	while (size) {
@@ -776,19 +777,26 @@ static int allocate(int fd, uint64_t offset, uint64_t size)
 		err = posix_fallocate(fd, offset, length);
 		if (err && err != EINTR)
 			return -err;
-		if (err)
+		if (err) {
+			piece = length / 2 & ~(uint64_t)(session->page_size - 1);
+			if (!piece)
+				piece = session->page_size;
 			continue;
+		}
 		offset += length;
 		size -= length;
+		if (piece < most)
+			piece *= 2;
 	}
 	return 0;
 }
 
-static int fill_file(int fd, const struct shm_header *header, const struct backend_request *request)
+static int fill_file(const struct shm_session *session, int fd, const struct shm_header *header,
+		     const struct backend_request *request)
 {
 	int err;
 
-	err = allocate(fd, header->data_offset, header->size);
+	err = allocate(session, fd, header->data_offset, header->size);
 	if (!err)
 		err = write_all(fd, header, sizeof(*header), 0);
 	if (!err)
@@ -831,14 +839,15 @@ static int new_memfd(void)
 	return fd < 0 ? tshare_fail(-errno, "region: memfd: %s", strerror(errno)) : fd;
 }
 
-static int create_unnamed(const struct backend_request *request, const struct shm_header *header)
+static int create_unnamed(const struct shm_session *session, const struct backend_request *request,
+			  const struct shm_header *header)
 {
 	int fd, err;
 
 	fd = new_memfd();
 	if (fd < 0)
 		return fd;
-	err = fill_file(fd, header, request);
+	err = fill_file(session, fd, header, request);
 	if (!err)
 		err = set_mode(fd, request->mode);
 	if (!err && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
@@ -1016,7 +1025,7 @@ static int create_named(struct shm_session *session, const struct backend_reques
 	fd = openat(session->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, OWNER_ACCESS);
 	if (fd < 0)
 		return tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
-	ret = fill_file(fd, header, request);
+	ret = fill_file(session, fd, header, request);
 	if (!ret)
 		ret = publish(session, fd, file, request);
 	if (ret < 0)
@@ -1034,7 +1043,7 @@ static int create_file(struct shm_session *session, const struct backend_request
 	    (*request->name && directory_room(&unused, &total) && request->size > unused))
 		return fail_no_room(request);
 	return *request->name ? create_named(session, request, header) :
-				create_unnamed(request, header);
+				create_unnamed(session, request, header);
 }
 
 static int shm_create(void *opened, const struct backend_request *request,

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -777,6 +778,32 @@ TEST(memory_is_allocated_at_once)
 	CHECK(!fstat(tshare_region_fd(region), &st));
 	CHECK(st.st_blocks * 512 >= 1 << 20);
 	tshare_region_unref(region);
+}
+
+static void do_nothing(int unused)
+{
+	(void)unused;
+}
+
+/* Not setitimer(), whose timers are alarm()'s own, or expire only between system calls. */
+static int create_under_a_timer(void *unused)
+{
+	const struct itimerspec often = { { 0, 1000000 }, { 0, 1000000 } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+	struct tshare_region *region;
+	timer_t timer;
+
+	(void)unused;
+	alarm(30);
+	signal(SIGUSR1, do_nothing);
+	return timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+	       timer_settime(timer, 0, &often, NULL) ||
+	       tshare_region_create(ctx, NULL, 256 << 20, NULL, 0, NULL, &region);
+}
+
+TEST(create_ends_under_a_periodic_signal)
+{
+	CHECK(!in_child(create_under_a_timer, NULL));
 }
 
 TEST(regions_beyond_the_limits_have_no_memory)
