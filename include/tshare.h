@@ -33,12 +33,14 @@
  * -EBADF         fd is not open
  * -EDQUOT        RLIMIT_MEMLOCK or a limit of the module is reached
  * -EEXIST        the name is taken
+ * -EFBIG         RLIMIT_FSIZE is reached (shm)
  * -EINVAL        an argument is malformed; tshare_last_error() names it
  * -EINTR         a signal handler ran while the call waited
  * -ENAMETOOLONG  a name of more than TSHARE_NAME_MAX bytes
  * -ENODEV        the backend asked for is not there (no module, no /dev/shm)
  * -ENOENT        no region of that name, or no tensor of that name in it
- * -ENOMEM        the memory is not to be had
+ * -ENOMEM        the memory is not to be had: contiguous, in the system, or in
+ *                the caller's memory cgroup (version 2)
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes or
  *                addresses below 4 GiB on shm, generations on a module that
  *                is too old; or a tensor of DLPack can't be taken
@@ -312,7 +314,7 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
  * @region: where to store it: mapped, writable, zeroed
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -ERANGE, -EEXIST, -ENOMEM, -EDQUOT,
- * -EOPNOTSUPP.
+ * -EFBIG, -EOPNOTSUPP.
  */
 int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
 			 const struct tshare_spec *specs, size_t count,

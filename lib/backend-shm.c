@@ -41,6 +41,7 @@
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -53,6 +54,7 @@
 #include "error.h"
 #include "layout.h"
 #include "lock.h"
+#include "memory.h"
 
 #define DEFAULT_DIR   "/dev/shm"
 #define FILE_PREFIX   "tshare."
@@ -625,37 +627,12 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/*
- * Memory that the system can give. A memfd has no limit of its own, and a
- * tmpfs may be allowed more than there is: to ask for too much would bring the
- * OOM killer instead of an error.
- */
-static uint64_t memory_available(void)
-{
-	FILE *file = fopen("/proc/meminfo", "re");
-	uint64_t available = 0, kib;
-	bool known = false;
-	char line[128];
-
-	if (!file)
-		return UINT64_MAX;
-	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1) {
-			available += kib * 1024;
-			known = true;
-		} else if (sscanf(line, "SwapFree: %" SCNu64, &kib) == 1) {
-			available += kib * 1024;
-		}
-	}
-	fclose(file);
-	return known ? available : UINT64_MAX;
-}
-
 static int shm_limits(void *opened, struct tshare_limits *limits)
 {
 	const struct shm_session *session = opened;
-	uint64_t available = memory_available(), unused;
+	uint64_t available, unused;
 	struct statvfs vfs;
+	const char *limit;
 
 	if (fstatvfs(session->dir, &vfs))
 		return tshare_fail(-errno, "%s: %s", directory(), strerror(errno));
@@ -663,6 +640,7 @@ static int shm_limits(void *opened, struct tshare_limits *limits)
 		.page_size = session->page_size,
 		.huge_page_size = session->huge_page_size,
 	};
+	available = tshare_memory_available(&limit);
 	if (!vfs.f_blocks) { /* a tmpfs without limit */
 		limits->bytes_limit = UINT64_MAX;
 		limits->region_bytes_max = available;
@@ -703,7 +681,8 @@ static bool directory_room(uint64_t *unused, uint64_t *total)
 
 static int fail_no_room(const struct backend_request *request)
 {
-	uint64_t available = memory_available(), unused, total;
+	const char *whose;
+	uint64_t available = tshare_memory_available(&whose), unused, total;
 
 	if (*request->name && directory_room(&unused, &total) && unused < available)
 		return tshare_fail(-ENOMEM,
@@ -712,9 +691,9 @@ static int fail_no_room(const struct backend_request *request)
 				   request->size, directory(), unused >> 20, total >> 20);
 	if (request->size > available)
 		return tshare_fail(-ENOMEM,
-				   "size: no room for %" PRIu64 " bytes: the system has %" PRIu64
+				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
 				   " MiB of memory and swap available",
-				   request->size, available >> 20);
+				   request->size, whose, available >> 20);
 	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", request->size);
 }
 
@@ -1033,15 +1012,36 @@ static int create_named(struct shm_session *session, const struct backend_reques
 	return ret;
 }
 
+/*
+ * Refuses what would end the process with a signal, rather than with an error; and
+ * what would fail after it left the others without room meanwhile.
+ */
+static int check_room(const struct backend_request *request, const struct shm_header *header)
+{
+	uint64_t unused, total;
+	struct rlimit limit;
+	const char *whose;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    (header->data_offset > limit.rlim_cur ||
+	     header->size > limit.rlim_cur - header->data_offset))
+		return tshare_fail(-EFBIG,
+				   "size: %" PRIu64 " bytes exceed RLIMIT_FSIZE (ulimit -f)",
+				   request->size);
+	if (request->size > tshare_memory_available(&whose) ||
+	    (*request->name && directory_room(&unused, &total) && request->size > unused))
+		return fail_no_room(request);
+	return 0;
+}
+
 static int create_file(struct shm_session *session, const struct backend_request *request,
 		       const struct shm_header *header)
 {
-	uint64_t unused, total;
+	int err;
 
-	/* To find out by allocating would leave the others without room meanwhile. */
-	if (request->size > memory_available() ||
-	    (*request->name && directory_room(&unused, &total) && request->size > unused))
-		return fail_no_room(request);
+	err = check_room(request, header);
+	if (err)
+		return err;
 	return *request->name ? create_named(session, request, header) :
 				create_unnamed(session, request, header);
 }

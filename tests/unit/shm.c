@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -804,6 +805,29 @@ static int create_under_a_timer(void *unused)
 TEST(create_ends_under_a_periodic_signal)
 {
 	CHECK(!in_child(create_under_a_timer, NULL));
+}
+
+static int create_beyond_the_file_size(void *name)
+{
+	const struct rlimit limit = { 1 << 20, 1 << 20 };
+	struct tshare_region *region;
+	int i;
+
+	if (setrlimit(RLIMIT_FSIZE, &limit))
+		return 1;
+	for (i = 0; i < 2; i++)
+		if (tshare_region_create(ctx, i ? name : NULL, 1 << 20, NULL, 0, NULL, &region) !=
+			    -EFBIG ||
+		    !error_says("RLIMIT_FSIZE"))
+			return 2;
+	return tshare_region_create(ctx, NULL, 4096, NULL, 0, NULL, &region);
+}
+
+TEST(files_beyond_the_limit_are_an_error_and_no_signal)
+{
+	char name[] = "too-big";
+
+	CHECK(!in_child(create_beyond_the_file_size, name));
 }
 
 TEST(regions_beyond_the_limits_have_no_memory)

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory that there is left. Neither a memfd nor a tmpfs has to stay below it: to
+ * ask for more brings the OOM killer instead of an error.
+ */
+#define _GNU_SOURCE 1
+#include "memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a memory cgroup is charged beside the pages: for their index, and their page tables. */
+#define OVERHEAD_MIN   (UINT64_C(1) << 20)
+#define OVERHEAD_SHARE 64
+
+struct system {
+	uint64_t available; /* UINT64_MAX if unknown */
+	uint64_t swap;
+};
+
+static uint64_t saturating_difference(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static struct system read_system(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	struct system system = { UINT64_MAX, 0 };
+	char line[128];
+	uint64_t kib;
+
+	if (!file)
+		return system;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+			system.available = kib * 1024;
+		else if (sscanf(line, "SwapFree: %" SCNu64, &kib) == 1)
+			system.swap = kib * 1024;
+	}
+	fclose(file);
+	if (system.available != UINT64_MAX)
+		system.available += system.swap;
+	return system;
+}
+
+/* Where the second version's hierarchy is mounted, and which cgroup of it; found once. */
+static char mount_point[PATH_MAX], mount_root[PATH_MAX];
+static pthread_once_t mount_once = PTHREAD_ONCE_INIT;
+
+static void find_mount(void)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char line[3 * PATH_MAX], *type;
+
+	while (file && !*mount_point && fgets(line, sizeof(line), file)) {
+		type = strstr(line, " - ");
+		if (!type || strncmp(type, " - cgroup2 ", 11) ||
+		    sscanf(line, "%*d %*d %*s %4095s %4095s", mount_root, mount_point) != 2)
+			*mount_point = '\0';
+	}
+	if (file)
+		fclose(file);
+}
+
+/* The directory of the process's cgroup; false if there is none to be seen. */
+static bool find_cgroup(char path[2 * PATH_MAX])
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[PATH_MAX], *own = NULL;
+	size_t root;
+
+	while (file && !own && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "0::/", 4))
+			own = line + 3;
+	if (file)
+		fclose(file);
+	pthread_once(&mount_once, find_mount);
+	if (!own || !*mount_point)
+		return false;
+	own[strcspn(own, "\n")] = '\0';
+	/* Of what is mounted, "/" for the most part; another's where it begins with "/..". */
+	root = strcmp(mount_root, "/") ? strlen(mount_root) : 0;
+	if (strncmp(own, mount_root, root) || (own[root] && own[root] != '/') ||
+	    !strncmp(own + root, "/..", 3))
+		return false;
+	snprintf(path, 2 * PATH_MAX, "%s%s", mount_point, own + root);
+	return true;
+}
+
+static FILE *open_in(const char *cgroup, const char *name)
+{
+	char path[2 * PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
+	return fopen(path, "re");
+}
+
+/* A number; UINT64_MAX for "max" and for what isn't there, as in the root. */
+static uint64_t read_number(const char *cgroup, const char *name)
+{
+	FILE *file = open_in(cgroup, name);
+	uint64_t number;
+
+	if (!file || fscanf(file, "%" SCNu64, &number) != 1)
+		number = UINT64_MAX;
+	if (file)
+		fclose(file);
+	return number;
+}
+
+/* Caches that are charged to the cgroup, and given up for other memory. Shared memory is in none. */
+static uint64_t read_reclaimable(const char *cgroup)
+{
+	static const char *const kinds[] = { "inactive_file", "active_file", "slab_reclaimable" };
+	FILE *file = open_in(cgroup, "memory.stat");
+	uint64_t bytes, total = 0;
+	char line[128], kind[64];
+	size_t i;
+
+	while (file && fgets(line, sizeof(line), file))
+		for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+			if (sscanf(line, "%63s %" SCNu64, kind, &bytes) == 2 &&
+			    !strcmp(kind, kinds[i]))
+				total += bytes;
+	if (file)
+		fclose(file);
+	return total;
+}
+
+static uint64_t read_swap(const char *cgroup, uint64_t system_swap)
+{
+	uint64_t limit = read_number(cgroup, "memory.swap.max"), left;
+
+	if (limit == UINT64_MAX)
+		return system_swap;
+	left = saturating_difference(limit, read_number(cgroup, "memory.swap.current"));
+	return left < system_swap ? left : system_swap;
+}
+
+/* What one cgroup has left. */
+static uint64_t read_cgroup(const char *cgroup, uint64_t system_swap)
+{
+	uint64_t limit = read_number(cgroup, "memory.max"), used, left;
+
+	if (limit == UINT64_MAX)
+		return UINT64_MAX;
+	used = read_number(cgroup, "memory.current");
+	used = saturating_difference(used, read_reclaimable(cgroup));
+	left = saturating_difference(limit, used);
+	left += read_swap(cgroup, system_swap);
+	return saturating_difference(left, OVERHEAD_MIN + left / OVERHEAD_SHARE);
+}
+
+uint64_t tshare_memory_available(const char **limit)
+{
+	struct system system = read_system();
+	uint64_t available = system.available, left;
+	char cgroup[2 * PATH_MAX], *slash;
+
+	*limit = "the system";
+	if (!find_cgroup(cgroup))
+		return available;
+	/* A limit holds for all that is below it. */
+	do {
+		left = read_cgroup(cgroup, system.swap);
+		if (left < available) {
+			available = left;
+			*limit = "the memory cgroup";
+		}
+		slash = strrchr(cgroup, '/');
+		if (slash)
+			*slash = '\0';
+	} while (slash && strlen(cgroup) >= strlen(mount_point));
+	return available;
+}
