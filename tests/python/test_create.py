@@ -240,7 +240,7 @@ def test_create_knows_what_a_dtype_is_called_elsewhere(alias, dtype):
 @pytest.mark.parametrize(
     ("wrong", "close"),
     [("flaot32", "float32"), ("float23", "float32"), ("bfloat", "bfloat16"), ("F8_E4", "F8_E4M3"),
-     ("doubel", "double"), ("unit8", "uint8"), ("float8_e4m3fnu", "float8_e4m3fnuz")],
+     ("dooble", "double"), ("unit8", "uint8"), ("float8_e4m3fnu", "float8_e4m3fnuz")],
 )  # fmt: skip
 def test_error_of_a_dtype_names_what_is_close(wrong, close):
     with pytest.raises(ValueError, match=f"dtype: '{wrong}' .* did you mean .*{close}"):
