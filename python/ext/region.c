@@ -614,16 +614,6 @@ static PyObject *region_exit(PyObject *self, PyObject *args)
 	return region_close(self, NULL);
 }
 
-static PyObject *region_reduce(PyObject *self, PyObject *protocol)
-{
-	(void)self;
-	(void)protocol;
-	PyErr_SetString(PyExc_TypeError,
-			"a tshare.Region is pickled only by multiprocessing, since it travels only "
-			"between processes of one machine");
-	return NULL;
-}
-
 static PyObject *region_repr(PyObject *self)
 {
 	struct tshare_region *handle = ((struct ts_region *)self)->handle;
@@ -697,7 +687,9 @@ static PyMethodDef region_methods[] = {
 	  "another thread on this object ends with ValueError." },
 	{ "__enter__", region_enter, METH_NOARGS, NULL },
 	{ "__exit__", region_exit, METH_VARARGS, NULL },
-	{ "__reduce_ex__", region_reduce, METH_O, NULL },
+	{ "__reduce_ex__", ts_region_reduce, METH_O, NULL },
+	{ "__copy__", ts_refuse_copy, METH_NOARGS, NULL },
+	{ "__deepcopy__", ts_refuse_copy, METH_O, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -319,16 +319,6 @@ static PyObject *tensor_exit(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-static PyObject *tensor_reduce(PyObject *self, PyObject *protocol)
-{
-	(void)self;
-	(void)protocol;
-	PyErr_SetString(PyExc_TypeError,
-			"a tshare.Tensor is pickled only by multiprocessing, since it travels only "
-			"between processes of one machine");
-	return NULL;
-}
-
 /* What a process on the other side needs besides the region. */
 
 /* (name, (code, bits, lanes), shape, strides in elements, byte offset, readonly) */
@@ -451,7 +441,9 @@ static PyMethodDef tensor_methods[] = {
 	  "shape or one that broadcasts to it. x may lie in the same memory." },
 	{ "__enter__", tensor_enter, METH_NOARGS, NULL },
 	{ "__exit__", tensor_exit, METH_VARARGS, NULL },
-	{ "__reduce_ex__", tensor_reduce, METH_O, NULL },
+	{ "__reduce_ex__", ts_tensor_reduce, METH_O, NULL },
+	{ "__copy__", ts_refuse_copy, METH_NOARGS, NULL },
+	{ "__deepcopy__", ts_refuse_copy, METH_O, NULL },
 	{ "__array__", TS_FASTCALL(ts_tensor_array), METH_FASTCALL | METH_KEYWORDS,
 	  "__array__($self, dtype=None, copy=None)\n--\n\n"
 	  "A NumPy array of it; of types that NumPy lacks, by means of ml_dtypes." },

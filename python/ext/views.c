@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What multiprocessing's pickler asks about each object: whether it is another
- * library's view of a region.
+ * What picklers ask: multiprocessing's about each object, whether it is another
+ * library's view of a region; all others a Tensor or a Region, what to write.
  */
 #include "ext.h"
 
@@ -23,6 +23,41 @@ PyObject *ts_imported_type(const char *module_name, const char *name)
 	if (type && !PyType_Check(type))
 		Py_CLEAR(type);
 	return type;
+}
+
+static PyObject *call_pickling(const char *function, PyObject *obj)
+{
+	PyObject *pickling, *result;
+
+	pickling = PyImport_ImportModule("tshare._pickling");
+	if (!pickling)
+		return NULL;
+	result = PyObject_CallMethod(pickling, function, "O", obj);
+	Py_DECREF(pickling);
+	return result;
+}
+
+PyObject *ts_tensor_reduce(PyObject *self, PyObject *protocol)
+{
+	(void)protocol;
+	return call_pickling("reduce_tensor", self);
+}
+
+PyObject *ts_region_reduce(PyObject *self, PyObject *protocol)
+{
+	(void)protocol;
+	return call_pickling("reduce_region", self);
+}
+
+/* The copy module would go by the pickle otherwise, and call another view a copy. */
+PyObject *ts_refuse_copy(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	PyErr_Format(PyExc_TypeError,
+		     "%R can't be copied by copy: tshare.asarray(t, copy=True) copies a tensor, "
+		     "and tshare.Region.create(None, region) a region",
+		     Py_TYPE(self));
+	return NULL;
 }
 
 static struct tshare_tensor *bytes_at(const void *address, int64_t size)
@@ -67,7 +102,6 @@ PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
 		/* What all torch.Tensors, and views of them, have their memory in. */
 		{ "torch", "UntypedStorage", "reduce_storage", false, NULL },
 	};
-	PyObject *pickling, *result;
 	size_t i;
 
 	(void)module;
@@ -80,12 +114,7 @@ PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
 			continue;
 		if (kinds[i].has_buffer && lies_elsewhere(obj))
 			break;
-		pickling = PyImport_ImportModule("tshare._pickling");
-		if (!pickling)
-			return NULL;
-		result = PyObject_CallMethod(pickling, kinds[i].reduce, "O", obj);
-		Py_DECREF(pickling);
-		return result;
+		return call_pickling(kinds[i].reduce, obj);
 	}
 	Py_INCREF(Py_NotImplemented);
 	return Py_NotImplemented;

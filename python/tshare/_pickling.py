@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Tensors, regions, and other libraries' views of them as arguments of multiprocessing.
+"""Tensors and regions in pickles, and other libraries' views of them.
 
-What travels is the region's descriptor, in the way multiprocessing passes
-descriptors, and what is to be made of it there. Any other pickling is refused:
-bytes in a file can't hold memory.
+With multiprocessing a region travels by its descriptor. In any other pickle it
+goes by its name, which bytes can hold; one without a name is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
 import os
 import warnings
 import weakref
@@ -24,8 +25,44 @@ if TYPE_CHECKING:
     import torch
 
     _Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+    _Identity = tuple[str, str, int, int]
 
-# Regions
+# Regions by their names
+
+
+@functools.cache
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _identity(region: Region) -> _Identity:
+    """What no other region has: names, and the ids of another machine, come again."""
+    return _boot(), region.backend, region.id, region.size
+
+
+def _by_name(region: Region) -> tuple[str, _Identity] | None:
+    """What _find() takes; None for a region that has no name, or no longer."""
+    name = region.info().name
+    return None if name is None else (name, _identity(region))
+
+
+def _find(name: str, identity: _Identity, readonly: bool) -> Region:
+    try:
+        region = Region.open(name, readonly=readonly)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            errno.ENOENT, "the region that was pickled by its name is gone, or elsewhere", name
+        ) from None
+    if _identity(region) != identity:
+        raise OSError(errno.ESTALE, "the region of this name is not the one that was pickled", name)
+    return region
+
+
+# Regions by their descriptors
 
 
 def _receive(handle: Any) -> int:
@@ -40,16 +77,23 @@ def _receive(handle: Any) -> int:
         ) from error
 
 
-def _rebuild_region(handle: Any, readonly: bool) -> Region:
-    fd = _receive(handle)
+def _arrive(handle: Any, readonly: bool, by_name: tuple[str, _Identity] | None) -> Region:
+    try:
+        fd = _receive(handle)
+    except OSError:
+        # The sender may have ended before a name that is another's.
+        if by_name is not None:
+            with contextlib.suppress(OSError):
+                return _find(*by_name, readonly)
+        raise
     try:
         return Region.from_fd(fd, readonly=readonly)
     finally:
         os.close(fd)
 
 
-def _reduce_region(region: Region) -> _Reduced:
-    return _rebuild_region, (reduction.DupFd(region.fileno()), region.readonly)
+def _send(region: Region, readonly: bool) -> _Reduced:
+    return _arrive, (reduction.DupFd(region.fileno()), readonly, _by_name(region))
 
 
 class _Passage:
@@ -66,13 +110,21 @@ class _Passage:
         self.region = region
         self.readonly = readonly
 
+    def __reduce__(self) -> _Reduced:
+        by_name = _by_name(self.region)
+        if by_name is None:
+            raise TypeError(
+                "a tshare.Tensor or Region without a name is pickled only by multiprocessing, as "
+                "its descriptor: create it with a name, or send it by multiprocessing"
+            )
+        return _find, (*by_name, self.readonly)
+
 
 # A pickler keeps what it has written until it is done.
 _passages: weakref.WeakValueDictionary[Any, _Passage] = weakref.WeakValueDictionary()
 
 
-def _passage(tensor: Tensor, readonly: bool) -> _Passage:
-    region = tensor.region
+def _passage(region: Region, readonly: bool) -> _Passage:
     key = (region.backend, region.id, readonly)
     passage = _passages.get(key)
     if passage is None:
@@ -80,15 +132,17 @@ def _passage(tensor: Tensor, readonly: bool) -> _Passage:
     return passage
 
 
-def _reduce_passage(passage: _Passage) -> _Reduced:
-    return _rebuild_region, (reduction.DupFd(passage.region.fileno()), passage.readonly)
+# Regions and tensors
 
 
-# Tensors
+def reduce_region(region: Region) -> Any:
+    """What any pickler but multiprocessing's writes."""
+    return _Passage(region, region.readonly).__reduce__()
 
 
-def _reduce_tensor(tensor: Tensor) -> _Reduced:
-    return rebuild, (_passage(tensor, tensor.readonly), tensor._spec)
+def reduce_tensor(tensor: Tensor) -> _Reduced:
+    """What any pickler writes; a passage goes through multiprocessing by its descriptor."""
+    return rebuild, (_passage(tensor.region, tensor.readonly), tensor._spec)
 
 
 def _bytes_of(region: Region, offset: int, size: int) -> Tensor:
@@ -100,7 +154,7 @@ def _place(address: int, size: int, readonly: bool) -> tuple[_Passage, int, int]
     tensor = bytes_at(address, size)
     if tensor is None:
         return None
-    return _passage(tensor, readonly or tensor.readonly), tensor._spec[4], size
+    return _passage(tensor.region, readonly or tensor.readonly), tensor._spec[4], size
 
 
 # NumPy
@@ -195,9 +249,9 @@ def reduce_storage(storage: torch.UntypedStorage) -> Any:
 
 def register() -> None:
     """Teach multiprocessing's pickler, and only that."""
-    reduction.ForkingPickler.register(Region, _reduce_region)
-    reduction.ForkingPickler.register(_Passage, _reduce_passage)
-    reduction.ForkingPickler.register(Tensor, _reduce_tensor)
+    register = reduction.ForkingPickler.register
+    register(Region, lambda region: _send(region, region.readonly))
+    register(_Passage, lambda passage: _send(passage.region, passage.readonly))
     # PyTorch registers its types when it is imported, before or after this, and
     # NumPy's have subclasses, which a registered type doesn't stand for.
     reduction.ForkingPickler.reducer_override = reducer_override

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import concurrent.futures
 import copy
+import errno
 import multiprocessing
 import os
 import pickle
@@ -9,7 +10,7 @@ from multiprocessing import forkserver, reduction, resource_sharer, resource_tra
 import pytest
 
 import tshare
-from support import address
+from support import address, need, run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -200,11 +201,134 @@ def test_what_arrives_is_no_copy():
     resource_sharer.stop()
 
 
-@pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_bytes_can_t_hold_a_tensor(way):
-    for thing in (tshare.create(None, 4), tshare.Region.create(None, size=1)):
-        with pytest.raises(TypeError, match="one machine"):
+THINGS = {
+    "tensor": lambda name: tshare.create(name, 4),
+    "region": lambda name: tshare.Region.create(name, {"a": (4, "uint8")}),
+    "view": lambda name: tshare.asarray(memoryview(tshare.create(name, 8))[::-2]),
+}
+
+
+def sole(thing):
+    return thing if isinstance(thing, tshare.Tensor) else thing["a"]
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("kind", list(THINGS))
+def test_copy_of_shared_memory_is_refused(way, kind, name):
+    for thing in (THINGS[kind](name), THINGS[kind](None)):
+        with pytest.raises(TypeError, match="asarray\\(t, copy=True\\)"):
             way(thing)
+
+
+@pytest.mark.parametrize("kind", list(THINGS))
+def test_pickle_needs_a_name(kind, name):
+    unnamed = THINGS[kind](None)
+    with pytest.raises(TypeError, match="without a name .* create it with a name"):
+        pickle.dumps(unnamed)
+    named = THINGS[kind](name)
+    (named if kind == "region" else named.region).unlink()
+    with pytest.raises(TypeError, match="without a name"):
+        pickle.dumps(named)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("kind", list(THINGS))
+def test_pickle_of_what_is_named_holds_the_name(kind, protocol, name):
+    thing = THINGS[kind](name)
+    sent, came = sole(thing), sole(pickle.loads(pickle.dumps(thing, protocol)))
+    assert (came.shape, came.strides, came.readonly) == (sent.shape, sent.strides, False)
+    assert came.region.id == sent.region.id
+    memoryview(came)[1] = 7
+    assert memoryview(sent)[1] == 7
+
+
+def test_pickle_of_readonly_memory_arrives_readonly(name):
+    keep = tshare.create(name, 4)
+    for t in (tshare.open(name, readonly=True), tshare.asarray(memoryview(keep).toreadonly())):
+        came = pickle.loads(pickle.dumps(t))
+        assert came.readonly
+        assert came.region.readonly
+
+
+def test_pickle_of_tensors_opens_their_region_once(name):
+    region = tshare.Region.create(name, {str(i): (1, "uint8") for i in range(20)})
+    before = len(os.listdir("/proc/self/fd"))
+    came = pickle.loads(pickle.dumps(dict(region.items())))
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    memoryview(came["7"])[0] = 5
+    assert bytes(region["7"]) == b"\5"
+
+
+@pytest.mark.parametrize("kind", list(THINGS))
+def test_pickle_doesn_t_land_on_another_region_of_the_name(kind, name):
+    data = pickle.dumps(THINGS[kind](name))
+    tshare.unlink(name)
+    with pytest.raises(FileNotFoundError, match="is gone"):
+        pickle.loads(data)
+    other = THINGS[kind](name)
+    with pytest.raises(OSError, match="is not the one that was pickled") as error:
+        pickle.loads(data)
+    assert error.value.errno == errno.ESTALE
+    assert sole(pickle.loads(pickle.dumps(other))).shape == (4,)
+
+
+def test_pickle_of_another_machine_is_refused(name, monkeypatch):
+    keep = tshare.create(name, 4)
+    data = pickle.dumps(keep)
+    monkeypatch.setattr(tshare._pickling, "_boot", lambda: "another")
+    with pytest.raises(OSError, match="is not the one that was pickled"):
+        pickle.loads(data)
+
+
+def test_pickle_reaches_unrelated_processes(name):
+    t = tshare.create(name, 4)
+    code = """
+        import pickle, sys
+        memoryview(pickle.loads(bytes.fromhex(sys.argv[1])))[2] = 3
+    """
+    run(code, pickle.dumps(t).hex())
+    assert bytes(t) == b"\0\0\3\0"
+
+
+def test_cloudpickle_takes_what_is_named(name):
+    cloudpickle = need("cloudpickle")
+    t = tshare.create(name, 4)
+
+    def write():
+        memoryview(t)[0] = 6
+
+    pickle.loads(cloudpickle.dumps(write))()
+    assert bytes(t) == b"\6\0\0\0"
+
+
+def test_joblib_s_workers_share_what_is_named(name):
+    need("joblib")
+    t = tshare.create(name, 4)
+    code = """
+        import sys, joblib, tshare
+
+        def write(t, index):
+            memoryview(t)[index] = index + 1
+
+        t = tshare.open(sys.argv[1])
+        joblib.Parallel(n_jobs=2)(joblib.delayed(write)(t, i) for i in range(4))
+    """
+    run(code, name)
+    assert bytes(t) == b"\1\2\3\4"
+
+
+def test_sender_that_has_ended_leaves_what_is_another_s_by_name(name):
+    context = multiprocessing.get_context("fork")
+    t = tshare.create(name, 4)
+    tensors = context.Queue()
+    process = context.Process(target=tensors.put, args=([t, t.region],))
+    process.start()
+    join(process)
+    came, region = tensors.get(timeout=300)
+    memoryview(came)[1] = 1
+    memoryview(region[""])[2] = 2
+    assert bytes(t) == b"\0\1\2\0"
+    close(tensors)
 
 
 def test_pickle_that_outlives_its_sender_says_so():

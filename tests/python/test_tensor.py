@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
-import copy
 import ctypes
 import gc
-import pickle
 import threading
 import weakref
 
@@ -201,13 +199,6 @@ def test_tensor_takes_weak_references():
     del tensor
     gc.collect()
     assert reference() is None
-
-
-@pytest.mark.parametrize("copying", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_pickle_outside_of_multiprocessing_is_refused(tensor, copying):
-    for obj in (tensor, tensor.region):
-        with pytest.raises(TypeError, match="multiprocessing"):
-            copying(obj)
 
 
 def test_threads_open_and_close_at_the_same_time(name):

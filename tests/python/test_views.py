@@ -254,3 +254,17 @@ def test_threads_may_send_at_the_same_time(travel):
     for number, each in enumerate(came):
         each[number] = 1
     assert array.tolist() == [1] * 8
+
+
+def test_sender_that_has_ended_leaves_a_view_of_a_named_region(name):
+    context = multiprocessing.get_context("fork")
+    array = np.asarray(tshare.create(name, 4))
+    queue = context.Queue()
+    process = context.Process(target=queue.put, args=(array[1:],))
+    process.start()
+    join(process)
+    came = queue.get(timeout=300)
+    came[:] = 1
+    assert array.tolist() == [0, 1, 1, 1]
+    queue.close()
+    queue.join_thread()
