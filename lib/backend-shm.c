@@ -335,10 +335,19 @@ static int adopt_file(int fd, const struct shm_head *head, size_t length,
 	return 0;
 }
 
-/* Whether the name of a file with that header is still its maker's, or was left to persist. */
-static bool is_alive(int fd, const struct shm_header *header)
+/*
+ * Reads the head, and stores whether the name is still its maker's or persists.
+ * The lock is looked at first: see link_for_good().
+ */
+static int read_living_head(int fd, struct shm_head *head, size_t *length, bool *alive)
 {
-	return header->flags & SHM_PERSIST || is_locked(fd, LIFE);
+	bool locked = is_locked(fd, LIFE);
+	int err;
+
+	err = read_head(fd, head, length);
+	if (!err)
+		*alive = locked || head->header.flags & SHM_PERSIST;
+	return err;
 }
 
 /* What the region's mode denies its owner, the file's can't: see OWNER_ACCESS. */
@@ -389,18 +398,14 @@ static enum name_state clear_home(int dir, const char *file, int home)
 	return remove_home(dir, file);
 }
 
-/*
- * Whether a region's maker is dead, and the name was not to outlive it. A draft
- * is its maker's in any case.
- */
-static bool is_forsaken(int fd, bool draft)
+/* Whether a region's maker is dead, and the name was not to outlive it. */
+static bool is_forsaken(int fd)
 {
 	struct shm_head head;
 	size_t length;
+	bool alive;
 
-	if (read_head(fd, &head, &length))
-		return false;
-	return (draft || !(head.header.flags & SHM_PERSIST)) && !is_locked(fd, LIFE);
+	return !read_living_head(fd, &head, &length, &alive) && !alive;
 }
 
 static enum name_state reap_home(int dir, const char *file, int home)
@@ -414,7 +419,7 @@ static enum name_state reap_home(int dir, const char *file, int home)
 		return remove_home(dir, file);
 	if (fd < 0)
 		return NAME_TAKEN;
-	forsaken = is_forsaken(fd, is_draft(file));
+	forsaken = is_forsaken(fd);
 	close(fd);
 	return forsaken ? clear_home(dir, file, home) : NAME_TAKEN;
 }
@@ -708,7 +713,6 @@ static int make_header(const struct shm_session *session, const struct backend_r
 	*header = (struct shm_header){
 		.magic = SHM_MAGIC,
 		.version = SHM_VERSION,
-		.flags = request->flags & TSHARE_PERSIST ? SHM_PERSIST : 0,
 		.size = request->size,
 		.data_offset = (used + alignment - 1) & ~(alignment - 1),
 		.mode = request->mode,
@@ -961,6 +965,28 @@ static int link_for_session(struct shm_session *session, int fd, const char *fil
 	return 0;
 }
 
+/*
+ * Names a file for good. The header says that it persists only when it has its name,
+ * and the maker holds the lock until then: a draft is removed with its maker, and a
+ * process that removes drafts may have opened the home before it was renamed.
+ */
+static int link_for_good(const struct shm_session *session, int fd, const char *file,
+			 const char *name)
+{
+	const uint32_t flags = SHM_PERSIST;
+	int err;
+
+	err = link_locked(session, fd, file, name);
+	if (err)
+		return err;
+	err = write_all(fd, &flags, sizeof(flags), offsetof(struct shm_header, flags));
+	if (err)
+		tshare_fail(err, "%s: %s", directory(), strerror(-err));
+	/* Without the flag the name is a dead maker's from here on. */
+	set_lock(fd, F_UNLCK, LIFE);
+	return err;
+}
+
 /* Names @fd, and gives a descriptor of its file that can be handed out. */
 static int publish(struct shm_session *session, int fd, const char *file,
 		   const struct backend_request *request)
@@ -971,9 +997,7 @@ static int publish(struct shm_session *session, int fd, const char *file,
 	if (err)
 		return err;
 	if (request->flags & TSHARE_PERSIST) {
-		/* A draft is removed with its maker, also if the name is to stay. */
-		err = link_locked(session, fd, file, request->name);
-		set_lock(fd, F_UNLCK, LIFE);
+		err = link_for_good(session, fd, file, request->name);
 		return err ? err : fd;
 	}
 	public = reopen(fd, O_RDWR);
@@ -1080,11 +1104,12 @@ static int adopt_named(struct shm_session *session, int fd, const char *file, co
 {
 	struct shm_head head;
 	size_t length;
+	bool alive;
 	int err;
 
-	if (read_head(fd, &head, &length))
+	if (read_living_head(fd, &head, &length, &alive))
 		return damaged("it doesn't begin like a region");
-	if (!is_alive(fd, &head.header)) {
+	if (!alive) {
 		reap(session->dir, file);
 		return tshare_fail_name(-ENOENT, name);
 	}
@@ -1314,9 +1339,10 @@ static int describe_file(int fd, struct tshare_region_info *info)
 	struct shm_head head;
 	struct stat st;
 	size_t length;
+	bool alive;
 	int err;
 
-	err = read_head(fd, &head, &length);
+	err = read_living_head(fd, &head, &length, &alive);
 	if (!err)
 		err = check_header(&head.header, fd);
 	if (err)
@@ -1333,7 +1359,7 @@ static int describe_file(int fd, struct tshare_region_info *info)
 		.flags = head.header.flags & SHM_PERSIST ? TSHARE_PERSIST : 0,
 		.tensor_count = head.header.desc_count,
 	};
-	if (st.st_nlink && is_alive(fd, &head.header))
+	if (st.st_nlink && alive)
 		memcpy(info->name, head.header.name, sizeof(info->name));
 	return 0;
 }

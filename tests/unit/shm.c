@@ -712,6 +712,46 @@ TEST(nobody_removes_the_living_for_the_dead)
 	CHECK(!has_home(name));
 }
 
+/* Removes what the dead have left, until it is killed. */
+static int sweep_for_ever(void)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	alarm(60);
+	while (!tshare_ctx_new(&own)) {
+		if (tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region))
+			return 1;
+		tshare_region_unref(region);
+		tshare_ctx_unref(own);
+	}
+	return 1;
+}
+
+TEST(nobody_removes_a_persistent_region_for_its_draft)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	char name[] = "was-a-draft";
+	struct tshare_region *region;
+	int i, lost = 0;
+	pid_t pids[2];
+
+	for (i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(sweep_for_ever());
+	}
+	options.flags = TSHARE_PERSIST;
+	for (i = 0; i < 5000; i++) {
+		CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
+		tshare_region_unref(region);
+		lost += !!tshare_unlink(ctx, name);
+	}
+	for (i = 0; i < 2; i++)
+		CHECK(!kill(pids[i], SIGKILL) && waitpid(pids[i], NULL, 0) == pids[i]);
+	CHECK(!lost);
+}
+
 TEST(a_draft_of_the_dead_is_removed)
 {
 	char draft[sizeof(directory) + 32];
