@@ -84,6 +84,9 @@
  */
 #define OWNER_ACCESS 0600
 
+/* The least time between two sweeps of a session. */
+#define SWEEP_PAUSE_NS INT64_C(1000000000)
+
 /* Names that are looked at when one more is made. */
 #define SWEEP_BATCH 64
 
@@ -135,12 +138,16 @@ struct shm_name {
 };
 
 struct shm_session {
+	LIST_ENTRY(shm_session) entry;
 	int dir;
 	uint32_t page_size;
 	uint32_t huge_page_size;
 	TAILQ_HEAD(shm_name_list, shm_name) names; /* under the process's lock */
-	atomic_bool swept;
+	_Atomic(int64_t) next_sweep; /* nanoseconds of the monotonic clock */
 };
+
+/* All of the process, under its lock. */
+static LIST_HEAD(, shm_session) sessions = LIST_HEAD_INITIALIZER(sessions);
 
 static void file_name(char file[FILE_NAME_LEN], const char *name)
 {
@@ -510,6 +517,29 @@ static void end_name(struct shm_session *session, struct shm_name *name)
 		close(home);
 }
 
+static void end_names(struct shm_session *session)
+{
+	struct shm_name *name;
+
+	while ((name = TAILQ_FIRST(&session->names)))
+		end_name(session, name);
+}
+
+/*
+ * A program that ends without closing its sessions would leave its names, and
+ * their memory, until another process sweeps. A child of fork() that comes here
+ * leaves the names that its parent has a lock for.
+ */
+__attribute__((destructor)) static void end_all_names(void)
+{
+	struct shm_session *session;
+
+	tshare_lock();
+	LIST_FOREACH(session, &sessions, entry)
+		end_names(session);
+	tshare_unlock();
+}
+
 static bool is_unlinked(int fd)
 {
 	struct stat st;
@@ -608,6 +638,9 @@ static int shm_open_session(void **opened)
 	session->page_size = sysconf(_SC_PAGESIZE);
 	session->huge_page_size = read_huge_page_size(session->page_size);
 	TAILQ_INIT(&session->names);
+	tshare_lock();
+	LIST_INSERT_HEAD(&sessions, session, entry);
+	tshare_unlock();
 	*opened = session;
 	return 0;
 }
@@ -615,10 +648,11 @@ static int shm_open_session(void **opened)
 static void shm_close(void *closing)
 {
 	struct shm_session *session = closing;
-	struct shm_name *name;
 
-	while ((name = TAILQ_FIRST(&session->names)))
-		end_name(session, name);
+	tshare_lock();
+	LIST_REMOVE(session, entry);
+	tshare_unlock();
+	end_names(session);
 	close(session->dir);
 	free(session);
 }
@@ -1070,6 +1104,30 @@ static int create_file(struct shm_session *session, const struct backend_request
 				create_unnamed(session, request, header);
 }
 
+static int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/*
+ * Sweeps with the first region that is created, and with later ones as long as
+ * that takes a hundredth of the time.
+ */
+static void sweep_now_and_then(struct shm_session *session)
+{
+	int64_t begin = clock_ns(), next = atomic_load(&session->next_sweep), took;
+
+	if (begin < next || !atomic_compare_exchange_strong(&session->next_sweep, &next, INT64_MAX))
+		return;
+	sweep(session->dir);
+	took = clock_ns() - begin;
+	atomic_store(&session->next_sweep,
+		     begin + (took < SWEEP_PAUSE_NS / 100 ? SWEEP_PAUSE_NS : 100 * took));
+}
+
 static int shm_create(void *opened, const struct backend_request *request,
 		      struct backend_region *region)
 {
@@ -1080,8 +1138,7 @@ static int shm_create(void *opened, const struct backend_request *request,
 	err = refuse_unsupported(request);
 	if (err)
 		return err;
-	if (!atomic_exchange(&session->swept, true))
-		sweep(session->dir);
+	sweep_now_and_then(session);
 	err = make_header(session, request, &header);
 	if (err)
 		return err;

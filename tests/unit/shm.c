@@ -592,6 +592,54 @@ TEST(the_first_create_removes_what_the_dead_have_left)
 	tshare_region_unref(living);
 }
 
+TEST(a_later_create_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-later";
+	int i;
+
+	tshare_region_unref(new_region("first"));
+	leave_dead(name);
+	/* The next sweep is a second after the one before, or later where that took long. */
+	for (i = 0; i < 100 && has_home(name); i++) {
+		usleep(100000);
+		tshare_region_unref(new_region(NULL));
+	}
+	CHECK(!has_home(name));
+}
+
+static int create_and_exit(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+		return 1;
+	exit(0);
+}
+
+TEST(exit_removes_names)
+{
+	char name[] = "exited";
+
+	CHECK(!in_child(create_and_exit, name));
+	CHECK(!has_home(name));
+}
+
+static int just_exit(void *unused)
+{
+	(void)unused;
+	exit(0);
+}
+
+TEST(a_childs_exit_leaves_its_parents_names)
+{
+	struct tshare_region *region = new_victim("parents");
+
+	CHECK(!in_child(just_exit, NULL));
+	CHECK(!open_error("parents"));
+	tshare_region_unref(region);
+}
+
 TEST(open_removes_what_the_dead_have_left)
 {
 	char name[] = "dead-opened";
