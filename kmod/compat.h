@@ -22,6 +22,11 @@
 #error "tshare needs a 64-bit kernel: regions are mapped whole and ids are 64 bits"
 #endif
 
+/* Without it there is no initial namespace to belong to: nsproxy->ipc_ns is NULL. */
+#if !defined(CONFIG_SYSVIPC) && !defined(CONFIG_POSIX_MQUEUE)
+#error "tshare needs CONFIG_SYSVIPC or CONFIG_POSIX_MQUEUE: names belong to IPC namespaces"
+#endif
+
 #ifndef CONFIG_SHMEM
 #error "tshare needs CONFIG_SHMEM: the counters of regions are shared memory"
 #endif
@@ -61,7 +66,7 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
  * pages with the core's public helpers, from 6.12 on alloc_contig_range() makes
  * them. In between it does neither: single pages, mapped as such.
  */
-#if !defined(CONFIG_TRANSPARENT_HUGEPAGE)
+#if !defined(CONFIG_TRANSPARENT_HUGEPAGE) || defined(TSHARE_SINGLE_PAGES)
 #define TSHARE_CHUNK_ORDER 0
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define TSHARE_CHUNK_ORDER 0
@@ -75,28 +80,31 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
 
 #ifdef CONFIG_CONTIG_ALLOC
 
+/* Not a CMA area's, which is what MIGRATE_MOVABLE would mean as a flag. */
+#ifdef TSHARE_HAVE_ACR_FLAGS
+#define TSHARE_CONTIG_ORDINARY ACR_FLAGS_NONE
+#else
+#define TSHARE_CONTIG_ORDINARY MIGRATE_MOVABLE
+#endif
+
 /* Takes [pfn, pfn + nr) as single pages, each with one reference. */
 static inline int tshare_contig_take_pages(unsigned long pfn, unsigned long nr)
 {
-#ifdef TSHARE_HAVE_ACR_FLAGS
-	return alloc_contig_range(pfn, pfn + nr, ACR_FLAGS_NONE, TSHARE_CONTIG_GFP);
-#else
-	return alloc_contig_range(pfn, pfn + nr, MIGRATE_MOVABLE, TSHARE_CONTIG_GFP);
-#endif
+	return alloc_contig_range(pfn, pfn + nr, TSHARE_CONTIG_ORDINARY, TSHARE_CONTIG_GFP);
 }
 
 /* Takes the chunk at @pfn as one folio with one reference. */
 static inline int tshare_contig_take_chunk(unsigned long pfn)
 {
-#if defined(TSHARE_HAVE_ACR_FLAGS)
-	int err = alloc_contig_frozen_range(pfn, pfn + TSHARE_CHUNK_PAGES, ACR_FLAGS_NONE,
+#if defined(TSHARE_HAVE_FROZEN_RANGE)
+	int err = alloc_contig_frozen_range(pfn, pfn + TSHARE_CHUNK_PAGES, TSHARE_CONTIG_ORDINARY,
 					    TSHARE_CONTIG_GFP | __GFP_COMP);
 
 	if (!err)
 		set_page_count(pfn_to_page(pfn), 1);
 	return err;
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
-	return alloc_contig_range(pfn, pfn + TSHARE_CHUNK_PAGES, MIGRATE_MOVABLE,
+	return alloc_contig_range(pfn, pfn + TSHARE_CHUNK_PAGES, TSHARE_CONTIG_ORDINARY,
 				  TSHARE_CONTIG_GFP | __GFP_COMP);
 #else
 	struct page *head = pfn_to_page(pfn);

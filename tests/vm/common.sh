@@ -50,22 +50,32 @@ mirror() {
 		awk -v release="$1" '$1 == release && $2 == "main" && !seen++ { print $3 }'
 }
 
-# The kernels are those of bookworm, also where the machine itself is newer.
-private_apt_update() {
-	local codename main security key=/usr/share/keyrings/debian-archive-keyring.gpg
+# private_apt_read LINE...: the lists of those sources, in APT_STATE.
+private_apt_read() {
+	mkdir -p "$APT_STATE"/{lists,cache/archives}/partial
+	printf "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s main\n" "$@" \
+		> "$APT_STATE/sources.list"
+	private_apt apt-get update >&2
+}
+
+# mirrors: the URI of this machine's Debian, then that of its security updates.
+mirrors() {
+	local codename main
 	# shellcheck source=/dev/null
 	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 	main=$(mirror "$codename")
-	security=$(mirror "$codename-security")
 	[ -n "$main" ] || die "apt has no source for Debian '$codename'"
-	mkdir -p "$APT_STATE"/{lists,cache/archives}/partial
-	{
-		echo "deb [signed-by=$key] $main bookworm main"
-		echo "deb [signed-by=$key] $main bookworm-backports main"
-		[ -z "$security" ] ||
-			echo "deb [signed-by=$key] $security bookworm-security main"
-	} > "$APT_STATE/sources.list"
-	private_apt apt-get update >&2
+	echo "$main"
+	mirror "$codename-security"
+}
+
+# The kernels are those of bookworm, also where the machine itself is newer.
+private_apt_update() {
+	local uris
+	uris=$(mirrors)
+	mapfile -t uris <<< "$uris"
+	private_apt_read "${uris[0]} bookworm" "${uris[0]} bookworm-backports" \
+		${uris[1]:+"${uris[1]} bookworm-security"}
 }
 
 # unpack_packages DIR PACKAGE...: what the packages hold, without installing.
