@@ -265,8 +265,8 @@ struct tshare_options {
 
 /**
  * struct tshare_spec - a tensor that a new region shall hold
- * @name: its name in the region, unique there; NULL or "" for none, which one
- *        tensor may have
+ * @name: its name in the region, unique there, of up to TSHARE_NAME_MAX bytes
+ *        of any value but NUL; NULL or "" for none, which one tensor may have
  * @dtype: type of the elements
  * @ndim: number of dimensions, 0 (a scalar) to TSHARE_NDIM_LIMIT
  * @shape: elements along each dimension; may be NULL if @ndim is 0

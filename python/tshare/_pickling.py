@@ -186,7 +186,7 @@ def _rebuild_masked(
     )
 
 
-def _reduce_masked(array: np.ma.MaskedArray[Any, Any]) -> _Reduced:
+def _reduce_masked(array: Any) -> _Reduced:
     return _rebuild_masked, (array.data, array.mask, array._fill_value, array.hardmask)
 
 
@@ -200,7 +200,7 @@ def reduce_array(array: np.ndarray[Any, Any]) -> Any:
         return NotImplemented
     start = address = array.__array_interface__["data"][0]
     end = address + dtype.itemsize
-    for count, stride in zip(shape, strides):
+    for count, stride in zip(shape, strides, strict=True):
         if stride < 0:
             start += (count - 1) * stride
         else:
@@ -218,12 +218,13 @@ def reduce_array(array: np.ndarray[Any, Any]) -> Any:
 # PyTorch
 
 
-def _rebuild_storage(*place: Any) -> torch.UntypedStorage:
+def _rebuild_storage(*place: Any) -> Any:
     import torch
 
     shared = _bytes_of(*place)
+    tensor: Any
     try:
-        tensor = torch.from_dlpack(shared)
+        tensor = torch.utils.dlpack.from_dlpack(shared)
     except BufferError:
         # Before 2.9 it takes what may not be written only as a buffer, and warns of that.
         with warnings.catch_warnings():
@@ -254,4 +255,5 @@ def register() -> None:
     register(_Passage, lambda passage: _send(passage.region, passage.readonly))
     # PyTorch registers its types when it is imported, before or after this, and
     # NumPy's have subclasses, which a registered type doesn't stand for.
-    reduction.ForkingPickler.reducer_override = reducer_override
+    pickler: Any = reduction.ForkingPickler
+    pickler.reducer_override = reducer_override

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import collections.abc
 import errno
+import pickle
 
 import pytest
 
@@ -178,6 +179,15 @@ def test_region_refuses_a_tensor_s_name_that_is_not_a_str(key):
 def test_region_refuses_a_tensor_s_name_that_is_none(key):
     with pytest.raises(ValueError, match="name|tensors"):
         tshare.Region.create(None, {key: (1, "uint8")})
+
+
+@pytest.mark.parametrize("key", ["params/dense/kernel", "/", "a/", ".", "..", "layer.0.weight"])
+def test_tensor_s_name_may_be_a_path(key, name):
+    tshare.Region.create(name, {key: (1, "uint8"), "other": (1, "uint8")})
+    region = tshare.Region.open(name)
+    assert list(region) == [key, "other"]
+    assert region[key].name == key
+    assert pickle.loads(pickle.dumps(region[key])).name == key
 
 
 @pytest.mark.parametrize("size", [0, -1, 2**63])

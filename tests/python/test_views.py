@@ -10,7 +10,7 @@ from multiprocessing import forkserver, reduction, resource_sharer, resource_tra
 import pytest
 
 import tshare
-from support import need, run, version
+from support import need, run
 from tshare.shared_memory import SharedMemory
 
 np = need("numpy")

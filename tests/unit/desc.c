@@ -222,10 +222,22 @@ TEST(a_name_must_end)
 	CHECK(!check(PAGE));
 }
 
-TEST(a_name_has_no_slash)
+TEST(a_region_s_name_has_no_slash)
 {
-	strcpy(desc.name, "a/b");
-	CHECK(check(PAGE) == -EINVAL);
+	const char name[TSHARE_NAME_LEN] = "a/b";
+
+	CHECK(tshare_name_check(name, NULL) == -EINVAL);
+}
+
+TEST(a_tensor_s_name_may_be_a_path)
+{
+	static const char *const names[] = { "params/dense/kernel", "/", "a/", ".", "..", "\xff" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		strcpy(desc.name, names[i]);
+		CHECK(!check(PAGE));
+	}
 }
 
 TEST(a_name_is_neither_dot_nor_dot_dot)

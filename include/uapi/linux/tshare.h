@@ -130,8 +130,8 @@
  * @shape: elements along each dimension, from 0; beyond @ndim zero
  * @strides: elements (not bytes) from one index to the next along each
  *           dimension, may be negative; beyond @ndim zero
- * @name: the tensor's name in its region, under the rules of a region's name;
- *        may be empty. Whether names differ is not looked at
+ * @name: the tensor's name in its region, any NUL-terminated bytes, '/' among
+ *        them; may be empty. Whether names differ is not looked at
  *
  * Every element must lie wholly inside the region, and all of them together,
  * dimensions of zero left out, have less than 2^63 bits, also where strides of
