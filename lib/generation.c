@@ -143,6 +143,9 @@ static int become_publisher(struct tshare_region *region)
 	err = map_counter(region);
 	if (!err)
 		err = find_counter(region, true, &at);
+	if (err == -EMFILE || err == -ENFILE)
+		return tshare_fail(err, "region: publish needs a file descriptor of its own: %s",
+				   strerror(-err));
 	if (err)
 		return err;
 	request = lock_of(F_RDLCK, at.lock);

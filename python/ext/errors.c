@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 PyObject *ts_text(const char *text)
 {
@@ -42,10 +43,27 @@ static PyObject *in_words_of_python(const char *text)
 	return result;
 }
 
+/* With the limit that was reached. Takes over the reference. */
+static PyObject *say_how_many_files(PyObject *text)
+{
+	PyObject *longer;
+	struct rlimit limit;
+
+	if (!text || getrlimit(RLIMIT_NOFILE, &limit))
+		return text;
+	longer = PyUnicode_FromFormat("%U: all that RLIMIT_NOFILE allows, %llu, are in use", text,
+				      (unsigned long long)limit.rlim_cur);
+	Py_DECREF(text);
+	return longer;
+}
+
+/* Takes over the reference to the text; NULL if that couldn't be made. Returns NULL. */
 static PyObject *raise_text(int err, PyObject *text, PyObject *filename)
 {
 	PyObject *error;
 
+	if (err == -EMFILE)
+		text = say_how_many_files(text);
 	if (!text)
 		return NULL;
 	switch (-err) {

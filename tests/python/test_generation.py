@@ -388,6 +388,37 @@ def test_wait_takes_no_processor(name):
     assert float(run(code, name)) < 0.25
 
 
+def test_first_publish_without_a_free_descriptor_says_so():
+    code = """
+        import os
+        import resource
+
+        import tshare
+
+        region = tshare.Region.create(size=1)
+        highest = max(map(int, os.listdir("/proc/self/fd")))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 3, highest + 3))
+        taken = []
+        while True:
+            try:
+                taken.append(os.dup(0))
+            except OSError:
+                break
+        try:
+            region.publish()
+        except OSError as error:
+            print(error.errno, error.strerror)
+        print(highest + 3)
+        for fd in taken:
+            os.close(fd)
+        print(region.publish())
+    """
+    said, limit, after = run(code).splitlines()
+    assert said.startswith(f"{errno.EMFILE} region: publish needs a file descriptor of its own: ")
+    assert f"RLIMIT_NOFILE allows, {limit}, are in use" in said
+    assert after == "1"
+
+
 def test_publishes_of_many_processes_are_all_counted(name):
     code = """
         import sys
