@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Builds the extension, with the C library compiled into it, and the benchmark's loop.
 
-The wheel needs no library on the machine. What is not about C is in
-pyproject.toml, but for the licence, whose spelling depends on setuptools.
+The wheel needs no library on the machine, and is one for all versions of Python
+from 3.11 on. A free-threaded Python has no limited API (PEP 703), and gets a
+wheel of its own ABI. What is not about C is in pyproject.toml, but for the
+licence, whose spelling depends on setuptools.
 """
 
+import sysconfig
 from glob import glob
 
 import setuptools
@@ -17,7 +20,8 @@ if int(setuptools.__version__.split(".")[0]) >= 77:
 else:
     licence = {"license": "MIT"}
 
-limited_api = ("Py_LIMITED_API", hex(PYTHON_ABI))
+limited = not sysconfig.get_config_var("Py_GIL_DISABLED")
+limited_api = [("Py_LIMITED_API", hex(PYTHON_ABI))] if limited else []
 compile_args = ["-std=gnu11", "-Wall", "-Wextra", "-fvisibility=hidden"]
 
 setup(
@@ -40,24 +44,24 @@ setup(
             include_dirs=["include", "include/uapi", "lib", "kmod"],
             define_macros=[
                 ("_GNU_SOURCE", None),
-                limited_api,
+                *limited_api,
                 # The library's functions are for the extension alone.
                 ("TSHARE_EXPORT", ""),
             ],
             extra_compile_args=compile_args,
             extra_link_args=["-pthread"],
             libraries=["dl"],
-            py_limited_api=True,
+            py_limited_api=limited,
         ),
         Extension(
             "tshare.bench._exchange",
             sources=["python/ext/bench/exchange.c"],
             depends=["include/tshare-dlpack.h"],
             include_dirs=["include"],
-            define_macros=[limited_api],
+            define_macros=limited_api,
             extra_compile_args=compile_args,
-            py_limited_api=True,
+            py_limited_api=limited,
         ),
     ],
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if limited else {},
 )

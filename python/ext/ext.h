@@ -8,9 +8,7 @@
 #ifndef TSHARE_EXT_H
 #define TSHARE_EXT_H
 
-#ifndef Py_LIMITED_API
-#define Py_LIMITED_API 0x030B0000
-#endif
+/* Not for a free-threaded Python, which has no limited API: setup.py decides. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -159,8 +159,18 @@ static PyMethodDef methods[] = {
 	{ NULL, NULL, 0, NULL },
 };
 
+/*
+ * The types and the session are the process's, and a subinterpreter's end would
+ * take them from the others: the main one alone has the module. Its id is 0.
+ */
 static int exec(PyObject *module)
 {
+	if (PyInterpreterState_GetID(PyInterpreterState_Get())) {
+		PyErr_SetString(PyExc_ImportError,
+				"tshare can be imported by the main interpreter alone, not by a "
+				"subinterpreter");
+		return -1;
+	}
 	if (ts_tensor_type) {
 		PyErr_SetString(PyExc_ImportError, "tshare can be imported only once in a process");
 		return -1;
@@ -174,6 +184,10 @@ static int exec(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {
 	{ Py_mod_exec, exec },
+#ifdef Py_GIL_DISABLED
+	/* Objects, caches and the session are guarded by the GIL: import enables it. */
+	{ Py_mod_gil, Py_MOD_GIL_USED },
+#endif
 	{ 0, NULL },
 };
 

@@ -5,9 +5,6 @@
  *
  * Takes any library's table, so that ours can be held against theirs.
  */
-#ifndef Py_LIMITED_API
-#define Py_LIMITED_API 0x030B0000
-#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What setup.py builds for which Python, and where the extension can be imported."""
+
+import runpy
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from support import need, run
+
+setuptools = need("setuptools")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """What setup.py asks of setuptools, by a Python that is free-threaded or isn't."""
+
+    def describe(free_threaded):
+        known = sysconfig.get_config_var
+        asked = {}
+        monkeypatch.setattr(
+            sysconfig,
+            "get_config_var",
+            lambda name: int(free_threaded) if name == "Py_GIL_DISABLED" else known(name),
+        )
+        monkeypatch.setattr(setuptools, "setup", lambda **arguments: asked.update(arguments))
+        monkeypatch.chdir(ROOT)
+        runpy.run_path("setup.py")
+        return asked
+
+    return describe
+
+
+def test_one_wheel_is_for_all_versions_of_python(described):
+    asked = described(False)
+    assert asked["options"] == {"bdist_wheel": {"py_limited_api": "cp311"}}
+    for extension in asked["ext_modules"]:
+        assert extension.py_limited_api
+        assert ("Py_LIMITED_API", "0x30b0000") in extension.define_macros
+
+
+def test_free_threaded_python_has_a_wheel_of_its_own(described):
+    asked = described(True)
+    assert not asked["options"]
+    for extension in asked["ext_modules"]:
+        assert not extension.py_limited_api
+        assert "Py_LIMITED_API" not in dict(extension.define_macros)
+
+
+def sources(extension):
+    return [source for source in extension.sources if source.startswith("python/")]
+
+
+def test_extensions_need_no_limited_api(described):
+    include = sysconfig.get_paths()["include"]
+    for extension in described(True)["ext_modules"]:
+        macros = [f"-D{name}={value or ''}" for name, value in extension.define_macros]
+        folders = [f"-I{folder}" for folder in (include, *extension.include_dirs)]
+        subprocess.run(
+            ["gcc", "-std=gnu11", "-fsyntax-only", *macros, *folders, *sources(extension)],
+            cwd=ROOT,
+            check=True,
+        )
+
+
+IMPORT = "try:\n import tshare\nexcept ImportError as error:\n print(error, flush=True)"
+
+PREPARE = f"""
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+other = interpreters.create()
+import_there = lambda: interpreters.run_string(other, {IMPORT!r})
+"""
+
+
+def test_subinterpreter_that_imports_first_leaves_the_main_one_alone():
+    code = PREPARE + "import_there()\nimport tshare\nprint(tshare.create(None, 3).shape)"
+    refused, shape = run(code).splitlines()
+    assert "main interpreter alone" in refused
+    assert shape == "(3,)"
+
+
+def test_subinterpreter_that_imports_later_does_no_harm():
+    code = PREPARE + (
+        "import tshare\nimport_there()\ninterpreters.destroy(other)\n"
+        "print(tshare.create(None, 3).shape)"
+    )
+    refused, shape = run(code).splitlines()
+    assert "main interpreter alone" in refused
+    assert shape == "(3,)"
