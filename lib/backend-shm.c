@@ -32,6 +32,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdatomic.h>
@@ -143,7 +144,7 @@ struct shm_session {
 	uint32_t page_size;
 	uint32_t huge_page_size;
 	TAILQ_HEAD(shm_name_list, shm_name) names; /* under the process's lock */
-	_Atomic(int64_t) next_sweep; /* nanoseconds of the monotonic clock */
+	atomic_llong next_sweep;		   /* nanoseconds of the monotonic clock */
 };
 
 /* All of the process, under its lock. */
@@ -535,7 +536,7 @@ __attribute__((destructor)) static void end_all_names(void)
 	struct shm_session *session;
 
 	tshare_lock();
-	LIST_FOREACH(session, &sessions, entry)
+	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
 		end_names(session);
 	tshare_unlock();
 }
@@ -1118,9 +1119,9 @@ static int64_t clock_ns(void)
  */
 static void sweep_now_and_then(struct shm_session *session)
 {
-	int64_t begin = clock_ns(), next = atomic_load(&session->next_sweep), took;
+	long long begin = clock_ns(), next = atomic_load(&session->next_sweep), took;
 
-	if (begin < next || !atomic_compare_exchange_strong(&session->next_sweep, &next, INT64_MAX))
+	if (begin < next || !atomic_compare_exchange_strong(&session->next_sweep, &next, LLONG_MAX))
 		return;
 	sweep(session->dir);
 	took = clock_ns() - begin;

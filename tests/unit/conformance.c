@@ -2545,6 +2545,33 @@ TEST(each_thread_has_an_error_of_its_own)
 	CHECK(error_says("here/"));
 }
 
+/* Cancellation */
+
+static void *publish_cancelled(void *region)
+{
+	pthread_cancel(pthread_self());
+	tshare_region_publish(region, NULL);
+	return NULL;
+}
+
+static int publish_after_a_cancelled_thread(void *unused)
+{
+	struct tshare_region *region, *other;
+	pthread_t thread;
+
+	(void)unused;
+	alarm(20);
+	return tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &region) ||
+	       pthread_create(&thread, NULL, publish_cancelled, region) ||
+	       pthread_join(thread, NULL) || tshare_region_publish(region, NULL) ||
+	       tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &other);
+}
+
+TEST(a_thread_cancelled_in_publish_holds_up_no_other)
+{
+	CHECK(!in_child(publish_after_a_cancelled_thread, NULL));
+}
+
 int main(void)
 {
 	return tap_main(open_context, close_context);
