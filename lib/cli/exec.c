@@ -23,25 +23,36 @@ static void forward(int signal)
 		kill(child, signal);
 }
 
+/* A signal that was ignored when this process began, as by nohup(1), is still ignored. */
+static void forward_unless_ignored(int signal)
+{
+	struct sigaction action;
+
+	if (sigaction(signal, NULL, &action) || action.sa_handler == SIG_IGN)
+		return;
+	action = (struct sigaction){ .sa_handler = forward, .sa_flags = SA_RESTART };
+	sigaction(signal, &action, NULL);
+}
+
 /*
  * A terminal's signals reach the command by themselves, and are its to answer;
  * those to this process alone are passed on. Either way this process stays
  * until the command ends, since the region goes with it.
  */
-static void set_signals(void (*terminal)(int), void (*others)(int))
+static void stay(void)
 {
-	signal(SIGINT, terminal);
-	signal(SIGQUIT, terminal);
-	signal(SIGTERM, others);
-	signal(SIGHUP, others);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	forward_unless_ignored(SIGTERM);
+	forward_unless_ignored(SIGHUP);
 }
 
 static int run_command(struct tshare_region *region, char **command)
 {
 	int fd = tshare_region_fd(region);
 	char number[16];
+	int err;
 
-	set_signals(SIG_DFL, SIG_DFL);
 	snprintf(number, sizeof(number), "%d", fd);
 	if (fcntl(fd, F_SETFD, 0) || setenv("TSHARE_FD", number, 1) ||
 	    setenv("TSHARE_NAME", tshare_region_name(region), 1)) {
@@ -49,8 +60,9 @@ static int run_command(struct tshare_region *region, char **command)
 		return EXIT_NOT_RUN;
 	}
 	execvp(command[0], command);
-	failure("%s: %s", command[0], strerror(errno));
-	return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+	err = errno;
+	failure("%s: %s", command[0], strerror(err));
+	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
 static int wait_for(pid_t pid)
@@ -67,19 +79,22 @@ static int fork_and_wait(struct tshare_region *region, char **command)
 {
 	sigset_t all, before;
 	pid_t pid;
+	int err;
 
 	/* A signal that comes before the child is known waits until it is. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
+	/* The command has the signals' dispositions as this process found them. */
 	pid = fork();
 	if (!pid) {
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		_exit(run_command(region, command));
 	}
+	err = errno;
 	child = pid;
-	set_signals(SIG_IGN, forward);
+	stay();
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	return pid < 0 ? failure("fork: %s", strerror(errno)) : wait_for(pid);
+	return pid < 0 ? failure("fork: %s", strerror(err)) : wait_for(pid);
 }
 
 static int execute(struct layout *layout, char **command)
