@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* The command tshare: finds the verb, and what all verbs need. */
-#include <ctype.h>
+#define _GNU_SOURCE 1
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "text.h"
 
 static const struct verb *const verbs[] = {
 	&verb_info, &verb_create, &verb_list,	&verb_show,  &verb_unlink,
@@ -13,13 +14,24 @@ static const struct verb *const verbs[] = {
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
+/* A message with arguments or names in it. */
+static void put_message(const char *format, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		return;
+	text_put(stderr, text);
+	free(text);
+}
+
 int usage_error(const struct verb *verb, const char *format, ...)
 {
 	va_list args;
 
 	fprintf(stderr, "tshare %s: ", verb->name);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	put_message(format, args);
 	va_end(args);
 	fprintf(stderr, "\nTry 'tshare %s --help'.\n", verb->name);
 	return EXIT_USAGE;
@@ -31,7 +43,7 @@ int failure(const char *format, ...)
 
 	fputs("tshare: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	put_message(format, args);
 	va_end(args);
 	fputc('\n', stderr);
 	return EXIT_FAILED;
@@ -46,12 +58,7 @@ int help(const struct verb *verb)
 
 void print_name(const char *name)
 {
-	for (; *name; name++) {
-		if (iscntrl((unsigned char)*name))
-			printf("\\x%02x", (unsigned char)*name);
-		else
-			putchar(*name);
-	}
+	text_put(stdout, name);
 }
 
 struct tshare_ctx *open_session(void)
@@ -139,7 +146,9 @@ int main(int argc, char **argv)
 	}
 	verb = find_verb(argv[1]);
 	if (!verb) {
-		fprintf(stderr, "tshare: no verb '%s'\nTry 'tshare --help'.\n", argv[1]);
+		fputs("tshare: no verb '", stderr);
+		text_put(stderr, argv[1]);
+		fputs("'\nTry 'tshare --help'.\n", stderr);
 		return EXIT_USAGE;
 	}
 	return flush_output(verb->run(verb, argc - 1, argv + 1));

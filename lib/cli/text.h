@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSHARE_CLI_TEXT_H
+#define TSHARE_CLI_TEXT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/*
+ * Bytes of the UTF-8 sequence that @text begins with, or 0: overlong forms,
+ * surrogates and what is beyond U+10FFFF aren't UTF-8.
+ */
+int text_sequence(const unsigned char *text);
+
+/* Whether a sequence is a control character, which a terminal may obey. */
+bool text_is_control(const unsigned char *sequence);
+
+/* Writes text of any bytes; what a terminal may obey, and what isn't UTF-8, as \\xNN. */
+void text_put(FILE *stream, const char *text);
+
+#endif /* TSHARE_CLI_TEXT_H */
