@@ -193,7 +193,7 @@ static int damaged(const char *what)
 	return tshare_fail(-EPROTO, "shared memory is damaged: %s", what);
 }
 
-/* Opens the directory that has a name, which anybody may have made. */
+/* Opens the directory that has a name, which anybody may have made: -EPROTO if it is none. */
 static int open_home(int dir, const char *file)
 {
 	int fd;
@@ -201,10 +201,10 @@ static int open_home(int dir, const char *file)
 	fd = openat(dir, file, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	return errno == ENOTDIR || errno == ELOOP ? damaged("it is no directory") : -errno;
+	return errno == ENOTDIR || errno == ELOOP ? -EPROTO : -errno;
 }
 
-/* Opens the region's file, which anybody may have put there. */
+/* Opens the region's file, which anybody may have put there: -EPROTO if it is none. */
 static int open_region_file(int home, int access)
 {
 	int fd;
@@ -213,7 +213,7 @@ static int open_region_file(int home, int access)
 	if (fd >= 0)
 		return fd;
 	if (errno == ELOOP || errno == EISDIR || errno == ENXIO || errno == ENODEV)
-		return damaged("it is no regular file");
+		return -EPROTO;
 	return -errno;
 }
 
@@ -1190,7 +1190,7 @@ static int shm_lookup(void *opened, const char *name, bool readonly, struct back
 	file_name(file, name);
 	fd = open_file(session->dir, file, readonly ? O_RDONLY : O_RDWR);
 	if (fd == -EPROTO)
-		return fd;
+		return damaged("its name is that of no regular file");
 	if (fd < 0)
 		return tshare_fail_name(fd, name);
 	err = adopt_named(session, fd, file, name, readonly, region);

@@ -930,6 +930,17 @@ TEST(regions_beyond_the_limits_have_no_memory)
 	CHECK(!has_file("huge"));
 }
 
+TEST(a_sweep_leaves_the_error_alone)
+{
+	struct tshare_region *region;
+	int fd = open(home_of("file"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	close(fd);
+	CHECK(tshare_region_create(ctx, NULL, 1ULL << 44, NULL, 0, NULL, &region) == -ENOMEM);
+	CHECK(error_says("size"));
+	CHECK(!unlink(home_of("file")));
+}
+
 TEST(memory_of_names_that_others_unlinked_is_given_back)
 {
 	char name[32];
