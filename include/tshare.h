@@ -214,6 +214,10 @@ typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
  *      the thread in which it happened; NULL for standard error
  * @data: passed to @fn
  *
+ * On return no thread is in the function that was there before, nor will be: what
+ * it uses may be freed. So another thread waits for it here, and must not hold
+ * a lock that it takes. In a log function itself the call doesn't wait.
+ *
  * By default nothing above LOG_WARNING is written to standard error;
  * TSHARE_LOG=debug in the environment changes that.
  */

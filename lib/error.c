@@ -11,12 +11,39 @@
 
 static _Thread_local char last_error[512];
 
-/* One line is promised, but names and shapes come from anywhere. */
-static void make_printable(char *text)
+/* Bytes of the UTF-8 sequence that @text begins with, or 0 if it is none that may be printed. */
+static size_t printable_length(const unsigned char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == '\x7f')
+	static const unsigned int least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
+	size_t length = *text < 0x80 ? 1 : *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2, i;
+	unsigned int code = *text;
+
+	if (length == 1)
+		return code >= ' ' && code != 0x7f;
+	if (*text < 0xc0 || *text > 0xf4)
+		return 0;
+	code &= 0x7f >> length;
+	for (i = 1; i < length; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (text[i] & 0x3f);
+	}
+	/* Surrogates, what could be shorter, and what is beyond Unicode aren't UTF-8. */
+	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	return length;
+}
+
+void tshare_make_printable(char *text)
+{
+	size_t length;
+
+	while (*text) {
+		length = printable_length((const unsigned char *)text);
+		if (!length)
 			*text = '?';
+		text += length ? length : 1;
+	}
 }
 
 int tshare_fail(int err, const char *format, ...)
@@ -26,7 +53,7 @@ int tshare_fail(int err, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(last_error, sizeof(last_error), format, args);
 	va_end(args);
-	make_printable(last_error);
+	tshare_make_printable(last_error);
 	return err;
 }
 

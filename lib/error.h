@@ -16,6 +16,13 @@ int tshare_fail_within(int err, const char *format, ...)
 /* As tshare_fail(), with one text for what can be wrong with a region's name on any backend. */
 int tshare_fail_name(int err, const char *name) __attribute__((cold));
 
+/*
+ * Replaces what could end a line or control a terminal by '?', in text with names
+ * of any bytes: control characters, those from U+0080 to U+009F, and whatever is
+ * not UTF-8, as terminals without UTF-8 take its bytes for those.
+ */
+void tshare_make_printable(char *text);
+
 /* Forgets a failure that the caller didn't see, such as that of a backend that was only tried. */
 void tshare_error_clear(void);
 

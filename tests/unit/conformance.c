@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -2543,6 +2544,113 @@ TEST(each_thread_has_an_error_of_its_own)
 	CHECK(!pthread_join(thread, NULL));
 	CHECK(!failed);
 	CHECK(error_says("here/"));
+}
+
+/* Log functions */
+
+static struct {
+	struct steps steps;
+	atomic_bool left;
+} logging;
+
+/* Says that it runs, and waits to be told that it may end. */
+static void linger(void *data, int priority, const char *text)
+{
+	(void)data;
+	(void)priority;
+	(void)text;
+	send_byte(logging.steps.ends[1]);
+	await_byte(logging.steps.ends[1]);
+	usleep(100000);
+	atomic_store(&logging.left, true);
+}
+
+static void *create_and_log(void *unused)
+{
+	tshare_region_unref(new_region(NULL));
+	return unused;
+}
+
+static pthread_t start_lingering(void)
+{
+	pthread_t thread;
+
+	atomic_store(&logging.left, false);
+	CHECK(steps_open(&logging.steps));
+	tshare_ctx_set_log_fn(ctx, linger, NULL);
+	CHECK(!pthread_create(&thread, NULL, create_and_log, NULL));
+	CHECK(await_byte(logging.steps.ends[0]));
+	return thread;
+}
+
+TEST(no_thread_is_in_a_log_function_that_was_replaced)
+{
+	pthread_t thread = start_lingering();
+	bool left;
+
+	CHECK(send_byte(logging.steps.ends[0]));
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	left = atomic_load(&logging.left);
+	CHECK(!pthread_join(thread, NULL));
+	steps_close(&logging.steps);
+	CHECK(left);
+}
+
+static int replace_log_fn(void *unused)
+{
+	(void)unused;
+	alarm(20);
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	return 0;
+}
+
+TEST(a_child_waits_for_no_log_function_of_its_parents)
+{
+	pthread_t thread = start_lingering();
+	int status = in_child(replace_log_fn, NULL);
+
+	CHECK(send_byte(logging.steps.ends[0]));
+	CHECK(!pthread_join(thread, NULL));
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	steps_close(&logging.steps);
+	CHECK(!status);
+}
+
+static void replace_itself(void *data, int priority, const char *text)
+{
+	(void)priority;
+	(void)text;
+	*(int *)data += 1;
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+}
+
+TEST(a_log_function_can_replace_itself)
+{
+	int count = 0;
+
+	tshare_ctx_set_log_fn(ctx, replace_itself, &count);
+	tshare_region_unref(new_region(NULL));
+	tshare_region_unref(new_region(NULL));
+	CHECK(count == 1);
+}
+
+static void keep_message(void *data, int priority, const char *text)
+{
+	(void)priority;
+	snprintf(data, 256, "%s", text);
+}
+
+TEST(messages_cannot_control_a_terminal)
+{
+	char name[TSHARE_NAME_MAX + 1], message[256] = "";
+
+	snprintf(name, sizeof(name), "%s\x1b[\x9b[\xc2\x9b[\xc3\xa4", unique("odd"));
+	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(error_says("-odd?[?[??[\xc3\xa4'"));
+	tshare_ctx_set_log_fn(ctx, keep_message, message);
+	tshare_region_unref(new_region(name));
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	CHECK(strstr(message, "-odd?[?[??[\xc3\xa4'"));
 }
 
 /* Cancellation */
