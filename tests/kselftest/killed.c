@@ -4,8 +4,8 @@
  *
  * Nothing here measures time. What tells is what the call would have done had
  * it gone on: a region that is complete takes the next id, whether or not its
- * maker lives to see it. A signal may come too late, so it is tried some times,
- * of which one must do; a call that doesn't look for signals fails in all.
+ * maker lives to see it. Now and then a signal comes too late, or so early that
+ * something else looks for it; so it is tried some times.
  */
 #include <poll.h>
 #include <signal.h>
@@ -107,13 +107,15 @@ static __u64 next_id(int dev)
 /* Waits until no more memory is taken. */
 static void wait_until_taken(void)
 {
-	__u64 before, now = free_memory();
+	__u64 before = free_memory(), now;
+	int still = 0;
 
-	do {
-		before = now;
+	while (still < 5) {
 		usleep(5000);
 		now = free_memory();
-	} while (now < before);
+		still = now < before ? 0 : still + 1;
+		before = now;
+	}
 }
 
 /*
@@ -145,7 +147,7 @@ TEST_F(killed, while_memory_is_taken_makes_no_region)
 		in_time += killed_in_time(self->dev, self->done, false);
 		ASSERT_TRUE(counters_return_to(self->before));
 	}
-	EXPECT_LT(0, in_time);
+	EXPECT_LT(ROUNDS / 2, in_time);
 }
 
 TEST_F(killed, while_memory_is_zeroed_makes_no_region)
@@ -158,7 +160,7 @@ TEST_F(killed, while_memory_is_zeroed_makes_no_region)
 		in_time += killed_in_time(self->dev, self->done, true);
 		ASSERT_TRUE(counters_return_to(self->before));
 	}
-	EXPECT_LT(0, in_time);
+	EXPECT_LT(ROUNDS / 2, in_time);
 }
 
 /* Queues up behind others that each keep the search to themselves for long, and is killed. */
