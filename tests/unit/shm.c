@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -176,6 +177,42 @@ TEST(the_counter_is_whatever_it_is)
 
 	memset(any, 0xa5, sizeof(any));
 	CHECK(!damage(HEADER(counter), any, sizeof(any)));
+}
+
+/* 0 if somebody wakes who sleeps on a counter; 1 if nobody does, though it changes. */
+static int sleep_on_counter(void *data)
+{
+	const struct timespec timeout = { .tv_sec = 10 };
+	volatile uint32_t *word = (uint32_t *)((char *)data + HEADER(counter));
+
+	for (;;) {
+		if (!syscall(SYS_futex, word, FUTEX_WAIT, *word, &timeout, NULL, 0))
+			return 0;
+		if (errno == ETIMEDOUT)
+			return 1;
+	}
+}
+
+/* A wait of the library's looks again after a while, and so would never miss it. */
+TEST(a_publish_wakes_who_sleeps_on_the_counter)
+{
+	struct tshare_region *region = new_victim("woken");
+	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_fd(region), 0);
+	int status;
+	pid_t pid;
+
+	CHECK(file != MAP_FAILED);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(sleep_on_counter(file));
+	do {
+		CHECK(!tshare_region_publish(region, NULL));
+		usleep(10000);
+	} while (!waitpid(pid, &status, WNOHANG));
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	munmap(file, 4096);
+	tshare_region_unref(region);
 }
 
 TEST(flags_and_reserved_members_are_checked)
