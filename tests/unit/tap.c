@@ -3,6 +3,8 @@
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +55,14 @@ static bool report(const struct tap_test *test, int number, int result)
 	return result != FAILED;
 }
 
+/* TSHARE_TEST_ONLY names the one test that is to run, or isn't set. */
+static bool is_wanted(const struct tap_test *test)
+{
+	const char *only = getenv("TSHARE_TEST_ONLY");
+
+	return !only || !strcmp(only, test->law);
+}
+
 int tap_main(void (*before)(void), void (*after)(void))
 {
 	const struct tap_test *test;
@@ -62,9 +72,11 @@ int tap_main(void (*before)(void), void (*after)(void))
 	/* Nothing may stay in the buffer for children to print again. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (test = tests; test; test = test->next)
-		count++;
+		count += is_wanted(test);
 	printf("TAP version 13\n1..%d\n", count);
 	for (count = 0, test = tests; test; test = test->next) {
+		if (!is_wanted(test))
+			continue;
 		good &= report(test, ++count, run_test(test, before));
 		after();
 	}

@@ -24,7 +24,10 @@ void tap_register(struct tap_test *test);
 _Noreturn void tap_fail(const char *file, int line, const char *condition);
 _Noreturn void tap_skip(const char *reason);
 
-/* Runs every registered test, with @before and @after around each; what main() returns. */
+/*
+ * Runs every registered test, or the one that TSHARE_TEST_ONLY names, with @before
+ * and @after around each; what main() returns.
+ */
 int tap_main(void (*before)(void), void (*after)(void));
 
 /* Runs @fn in a child process, and returns the exit status that @fn returned. */
