@@ -1542,6 +1542,20 @@ TEST(nothing_is_left_open)
 	CHECK(open_descriptors() == before);
 }
 
+TEST(tensors_leave_nothing_open)
+{
+	size_t before = open_descriptors();
+	struct tshare_tensor *tensor;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		tensor = new_tensor(NULL, TSHARE_UINT8, 2, shape_4x8);
+		CHECK(open_descriptors() > before);
+		tshare_tensor_unref(tensor);
+	}
+	CHECK(open_descriptors() == before);
+}
+
 /* Generations */
 
 static uint64_t generation_of(struct tshare_region *region)
