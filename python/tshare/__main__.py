@@ -50,23 +50,23 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 
 
+def _printable(text: str | None) -> str:
+    """A name, or a text with one, of which no terminal acts on anything."""
+    return "".join(
+        "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogateescape"))
+        if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xDC80 <= ord(char) <= 0xDCFF
+        else char
+        for char in text or ""
+    )
+
+
 def _failure(text: str) -> int:
-    print(f"tshare: {text}", file=sys.stderr)
+    print(f"tshare: {_printable(text)}", file=sys.stderr)
     return EXIT_FAILED
 
 
 def _reason(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)
-
-
-def _printable(name: str | None) -> str:
-    """A name so that a terminal doesn't act on it."""
-    return "".join(
-        "".join(f"\\x{byte:02x}" for byte in char.encode())
-        if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0
-        else char
-        for char in name or ""
-    )
 
 
 def _print_json(value: Any) -> None:
@@ -360,10 +360,9 @@ def _do(verb: Callable[[], int]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    # Names are bytes, and are printed as those that they are.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="surrogateescape")
+    # What the locale's encoding lacks, too.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     verb = _parse(arguments)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):

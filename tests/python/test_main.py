@@ -45,7 +45,8 @@ def lasting(text):
 @pytest.fixture
 def regions(new_name):
     """Names of regions of all that there is to show."""
-    plain, many = new_name(), f"{new_name()} ü\x1b"
+    # A letter, an escape, a control character beyond ASCII, and a byte that isn't UTF-8.
+    plain, many = new_name(), f"{new_name()} ü\x1b\x9b\udc9b"
     tshare.create(plain, (2, 5), "float32", mode=0o640)
     kept = tshare.Region.create(
         many,
@@ -84,7 +85,7 @@ def test_show_json_is_the_command_s(regions):
 
 def test_list_names_what_the_command_names(regions):
     ours, theirs = assert_same("list")
-    for name in (regions[0], regions[1].replace("\x1b", "\\x1b")):
+    for name in (regions[0], regions[1][:-3] + r"\x1b\xc2\x9b\x9b"):
         assert [line for line in lasting(ours) if line.endswith(f" {name}")]
         assert [line for line in lasting(ours) if name in line] == [
             line for line in lasting(theirs) if name in line
@@ -127,9 +128,10 @@ def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
     assert not {info.name for info in tshare.list()} & set(names)
 
 
-def test_missing_name_is_said_as_the_command_says_it(name):
-    assert_same("show", name)
-    assert_same("unlink", name)
+@pytest.mark.parametrize("end", ["", "\x1b", "\x9b", "\udc9b"])
+def test_missing_name_is_said_as_the_command_says_it(name, end):
+    assert_same("show", name + end)
+    assert_same("unlink", name + end)
 
 
 @pytest.mark.parametrize(
