@@ -146,7 +146,8 @@ int tshare_dtype_name(struct tshare_dtype dtype, char *name);
  * tshare_ctx_new() - open a session with the best backend there is
  * @ctx: where to store it
  *
- * Tries /dev/tshare, then POSIX shared memory. TSHARE_BACKEND=kmod or shm in
+ * Tries /dev/tshare, then POSIX shared memory. That /dev/tshare is there and may
+ * not be opened is a warning, once in a process. TSHARE_BACKEND=kmod or shm in
  * the environment forces one. TSHARE_SHM_DIR, an absolute path, is where shm
  * keeps named regions instead of /dev/shm.
  *

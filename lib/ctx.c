@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Contexts: a session with one of the backends. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,19 @@ static int open_named_session(struct tshare_ctx *ctx, const char *name, const ch
 	return tshare_fail(-EINVAL, "%s: '%s' is neither \"kmod\" nor \"shm\"", source, name);
 }
 
+/*
+ * A backend that isn't there is one thing, one that may not be used another: its
+ * regions are missed without a word. A process is told once.
+ */
+static int refusal_priority(int err)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (err == -ENODEV)
+		return LOG_INFO;
+	return atomic_flag_test_and_set(&told) ? LOG_NOTICE : LOG_WARNING;
+}
+
 /* What stands against the better backends is logged; the last one's error is the caller's. */
 static int open_best_session(struct tshare_ctx *ctx)
 {
@@ -60,7 +74,7 @@ static int open_best_session(struct tshare_ctx *ctx)
 			tshare_error_clear();
 			return 0;
 		}
-		tshare_log(ctx, err == -ENODEV ? LOG_INFO : LOG_NOTICE, "%s is not used: %s",
+		tshare_log(ctx, refusal_priority(err), "%s is not used: %s",
 			   tshare_backends[i]->name, tshare_last_error());
 	}
 	return err;
@@ -68,7 +82,7 @@ static int open_best_session(struct tshare_ctx *ctx)
 
 static int open_any_session(struct tshare_ctx *ctx, const char *backend)
 {
-	const char *forced = getenv("TSHARE_BACKEND");
+	const char *forced = secure_getenv("TSHARE_BACKEND");
 
 	if (backend)
 		return open_named_session(ctx, backend, "backend");
@@ -133,6 +147,13 @@ int tshare_ctx_limits(struct tshare_ctx *ctx, struct tshare_limits *limits)
 	return ctx->backend->limits(ctx->session, limits);
 }
 
+int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name)
+{
+	if (err != -ENOENT)
+		return err;
+	return tshare_fail(err, "name: there is no region '%s' on %s", name, ctx->backend->name);
+}
+
 TSHARE_EXPORT
 int tshare_unlink(struct tshare_ctx *ctx, const char *name)
 {
@@ -142,7 +163,7 @@ int tshare_unlink(struct tshare_ctx *ctx, const char *name)
 	err = tshare_name_copy(checked, name);
 	if (err)
 		return err;
-	return ctx->backend->unlink(ctx->session, checked);
+	return ctx_fail_name(ctx, ctx->backend->unlink(ctx->session, checked), checked);
 }
 
 TSHARE_EXPORT

@@ -24,6 +24,12 @@ static inline void *ctx_session(const struct tshare_ctx *ctx, const struct backe
 	return ctx->backend == backend ? ctx->session : NULL;
 }
 
+/*
+ * Returns @err, which an operation on a name has given. Which backend doesn't have
+ * it is said: the name may be on the other.
+ */
+int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name);
+
 /* All backends, best first; NULL ends the list. */
 extern const struct backend_ops *const tshare_backends[];
 

@@ -361,6 +361,7 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
 	if (!new)
 		return -ENOMEM;
 	err = ctx->backend->lookup(ctx->session, checked, flags & TSHARE_READONLY, &new->handle);
+	ctx_fail_name(ctx, err, checked);
 	if (err) {
 		tshare_region_unref(new);
 		return err;

@@ -2667,6 +2667,47 @@ TEST(messages_cannot_control_a_terminal)
 	CHECK(strstr(message, "-odd?[?[??[\xc3\xa4'"));
 }
 
+/* Backends */
+
+TEST(a_name_that_is_not_there_is_missed_on_a_backend)
+{
+	char where[32];
+
+	snprintf(where, sizeof(where), "' on %s", tshare_ctx_backend(ctx));
+	CHECK(!exists(unique("missing")));
+	CHECK(error_says(where));
+	CHECK(tshare_unlink(ctx, unique("missing")) == -ENOENT);
+	CHECK(error_says(where));
+}
+
+/* As one who may not open the device, with standard error in @data. */
+static int open_without_permission(void *data)
+{
+	struct tshare_ctx *own;
+
+	if (!become(USER_ONE) || unsetenv("TSHARE_BACKEND") || dup2(*(int *)data, 2) < 0)
+		return 1;
+	if (tshare_ctx_new(&own) || strcmp(tshare_ctx_backend(own), "shm"))
+		return 2;
+	tshare_ctx_unref(own);
+	return tshare_ctx_new(&own);
+}
+
+TEST(a_module_that_may_not_be_used_is_warned_of_once)
+{
+	int fd = memfd_create("stderr", MFD_CLOEXEC), status;
+	char said[512] = "";
+
+	if (geteuid() || access("/dev/tshare", F_OK))
+		SKIP("needs root, and the module");
+	status = in_child(open_without_permission, &fd);
+	CHECK(!status);
+	CHECK(pread(fd, said, sizeof(said) - 1, 0) > 0);
+	close(fd);
+	CHECK(strstr(said, "kmod is not used: /dev/tshare: permission denied; join group tshare"));
+	CHECK(!strchr(strchr(said, '\n') + 1, '\n'));
+}
+
 /* Cancellation */
 
 static void *publish_cancelled(void *region)
