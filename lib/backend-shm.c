@@ -353,8 +353,10 @@ static int read_living_head(int fd, struct shm_head *head, size_t *length, bool 
 	int err;
 
 	err = read_head(fd, head, length);
+	/* What another version means by its flags isn't known: its regions are left alone. */
 	if (!err)
-		*alive = locked || head->header.flags & SHM_PERSIST;
+		*alive = locked || head->header.version != SHM_VERSION ||
+			 head->header.flags & SHM_PERSIST;
 	return err;
 }
 

@@ -677,6 +677,21 @@ TEST(a_childs_exit_leaves_its_parents_names)
 	tshare_region_unref(region);
 }
 
+TEST(the_dead_of_other_versions_are_left_alone)
+{
+	struct tshare_region *region;
+	char name[] = "dead-other";
+	uint32_t version = 3;
+
+	leave_dead(name);
+	write_at(name, HEADER(version), &version, sizeof(version));
+	CHECK(open_error(name) == -EPROTO);
+	CHECK(!tshare_list(ctx, ignore, NULL));
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(has_file(name));
+	CHECK(!tshare_unlink(ctx, name));
+}
+
 TEST(open_removes_what_the_dead_have_left)
 {
 	char name[] = "dead-opened";
