@@ -71,19 +71,21 @@ static int query(int fd, struct tshare_query *query)
 	return 0;
 }
 
-static int kmod_open(void **session)
+static int kmod_open(void **session, uint32_t *page_size, uint32_t *huge_page_size)
 {
-	struct tshare_query unused;
+	struct tshare_query answer;
 	int fd, err;
 
 	fd = open_device();
 	if (fd < 0)
 		return fd;
-	err = query(fd, &unused);
+	err = query(fd, &answer);
 	if (err) {
 		close(fd);
 		return err;
 	}
+	*page_size = answer.page_size;
+	*huge_page_size = answer.huge_page_size;
 	*session = (void *)(intptr_t)(fd + 1);
 	return 0;
 }

@@ -624,7 +624,7 @@ static int open_directory(void)
 	return tshare_fail(-errno, "%s: %s", dir, strerror(errno));
 }
 
-static int shm_open_session(void **opened)
+static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_page_size)
 {
 	struct shm_session *session;
 	int dir;
@@ -640,6 +640,8 @@ static int shm_open_session(void **opened)
 	session->dir = dir;
 	session->page_size = sysconf(_SC_PAGESIZE);
 	session->huge_page_size = read_huge_page_size(session->page_size);
+	*page_size = session->page_size;
+	*huge_page_size = session->huge_page_size;
 	TAILQ_INIT(&session->names);
 	tshare_lock();
 	LIST_INSERT_HEAD(&sessions, session, entry);
@@ -669,6 +671,34 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+static uint64_t file_bytes(int dir, const char *file)
+{
+	int home = open_home(dir, file);
+	struct stat st;
+	bool found;
+
+	if (home < 0)
+		return 0;
+	found = !fstatat(home, REGION_FILE, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
+	close(home);
+	return found ? st.st_blocks * UINT64_C(512) : 0;
+}
+
+/* Bytes of all regions' files, also of the dead. Memfds have no place to be found at. */
+static uint64_t bytes_used(int dir)
+{
+	DIR *stream = open_stream(dir);
+	uint64_t total = 0;
+	const char *file;
+
+	if (!stream)
+		return 0;
+	while ((file = next_file(stream, false)))
+		total += file_bytes(dir, file);
+	closedir(stream);
+	return total;
+}
+
 static int shm_limits(void *opened, struct tshare_limits *limits)
 {
 	const struct shm_session *session = opened;
@@ -681,6 +711,7 @@ static int shm_limits(void *opened, struct tshare_limits *limits)
 	*limits = (struct tshare_limits){
 		.page_size = session->page_size,
 		.huge_page_size = session->huge_page_size,
+		.bytes_used = bytes_used(session->dir),
 	};
 	available = tshare_memory_available(&limit);
 	if (!vfs.f_blocks) { /* a tmpfs without limit */
@@ -689,7 +720,6 @@ static int shm_limits(void *opened, struct tshare_limits *limits)
 		return 0;
 	}
 	limits->bytes_limit = saturating_product(vfs.f_blocks, vfs.f_frsize);
-	limits->bytes_used = saturating_product(vfs.f_blocks - vfs.f_bfree, vfs.f_frsize);
 	unused = saturating_product(vfs.f_bavail, vfs.f_frsize);
 	unused -= unused < session->page_size ? unused : session->page_size; /* the header */
 	limits->region_bytes_max = unused < available ? unused : available;

@@ -67,10 +67,10 @@ struct backend_ops {
 	const char *name; /* "kmod", "shm" */
 
 	/*
-	 * Opens a session, or says why there is none: -ENODEV, -EACCES, or what
-	 * open() gave.
+	 * Opens a session and stores the sizes of pages as limits() has them, or
+	 * says why there is none: -ENODEV, -EACCES, or what open() gave.
 	 */
-	int (*open)(void **session);
+	int (*open)(void **session, uint32_t *page_size, uint32_t *huge_page_size);
 
 	/*
 	 * Ends it. Names that were made in it and don't persist are gone on

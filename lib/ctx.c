@@ -20,23 +20,12 @@ const struct backend_ops *const tshare_backends[] = {
 
 static int open_session(struct tshare_ctx *ctx, const struct backend_ops *backend)
 {
-	struct tshare_limits limits;
-	void *session;
 	int err;
 
-	err = backend->open(&session);
-	if (err)
-		return err;
-	err = backend->limits(session, &limits);
-	if (err) {
-		backend->close(session);
-		return err;
-	}
-	ctx->backend = backend;
-	ctx->session = session;
-	ctx->page_size = limits.page_size;
-	ctx->huge_page_size = limits.huge_page_size;
-	return 0;
+	err = backend->open(&ctx->session, &ctx->page_size, &ctx->huge_page_size);
+	if (!err)
+		ctx->backend = backend;
+	return err;
 }
 
 static int open_named_session(struct tshare_ctx *ctx, const char *name, const char *source)

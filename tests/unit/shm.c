@@ -993,6 +993,25 @@ TEST(a_sweep_leaves_the_error_alone)
 	CHECK(!unlink(home_of("file")));
 }
 
+TEST(the_bytes_used_are_those_of_regions)
+{
+	struct tshare_region *region = new_region("counted");
+	struct tshare_limits before, after;
+	char path[sizeof(directory) + 16];
+	int fd;
+
+	CHECK(!tshare_ctx_limits(ctx, &before));
+	CHECK(before.bytes_used == 8192);
+	snprintf(path, sizeof(path), "%s/others", directory);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && !posix_fallocate(fd, 0, 1 << 20));
+	close(fd);
+	CHECK(!tshare_ctx_limits(ctx, &after));
+	CHECK(after.bytes_used == before.bytes_used);
+	CHECK(!unlink(path));
+	tshare_region_unref(region);
+}
+
 TEST(memory_of_names_that_others_unlinked_is_given_back)
 {
 	char name[32];
