@@ -37,7 +37,8 @@
  * -EINVAL        an argument is malformed; tshare_last_error() names it
  * -EINTR         a signal handler ran while the call waited
  * -ENAMETOOLONG  a name of more than TSHARE_NAME_MAX bytes
- * -ENODEV        the backend asked for is not there (no module, no /dev/shm)
+ * -ENODEV        the backend asked for is not there (no module, no /dev/shm), or
+ *                there is no /proc, which named regions need on shm
  * -ENOENT        no region of that name, or no tensor of that name in it
  * -ENOMEM        the memory is not to be had: contiguous, in the system, or in
  *                the caller's memory cgroup (version 2)

@@ -868,6 +868,14 @@ static int set_mode(int fd, uint32_t mode)
 	return 0;
 }
 
+/* Without /proc a file that is open can be neither named nor opened anew. */
+static int fail_proc(int err, const char *what)
+{
+	if (err == -ENOENT && access("/proc/self/fd", F_OK))
+		return tshare_fail(-ENODEV, "/proc: is not mounted, which named regions need");
+	return tshare_fail(err, "%s: %s", what, strerror(-err));
+}
+
 /* Another open file description of the same file. */
 static int reopen(int fd, int access)
 {
@@ -876,7 +884,7 @@ static int reopen(int fd, int access)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	new = open(path, access | O_CLOEXEC);
-	return new < 0 ? tshare_fail(-errno, "%s: %s", path, strerror(errno)) : new;
+	return new < 0 ? fail_proc(-errno, path) : new;
 }
 
 static int new_memfd(void)
@@ -994,7 +1002,7 @@ static int link_file(const struct shm_session *session, int fd, const char *file
 
 	home = settle(session->dir, fd, draft);
 	if (home < 0)
-		return tshare_fail(home, "%s: %s", directory(), strerror(-home));
+		return fail_proc(home, directory());
 	err = rename_home(session->dir, draft, file, name);
 	if (err)
 		clear_home(session->dir, draft, home);
@@ -1405,7 +1413,7 @@ static int shm_counter(void *opened, int fd, bool own, struct backend_counter *c
 	new = own ? reopen(fd, O_RDONLY) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (new < 0 && !own)
 		return tshare_fail(-errno, "region: %s", strerror(errno));
-	if (new == -EMFILE || new == -ENFILE || new == -ENOMEM)
+	if (new == -EMFILE || new == -ENFILE || new == -ENOMEM || new == -ENODEV)
 		return new;
 	if (new < 0)
 		return tshare_fail_within(-EACCES, "region: may not be opened anew: ");

@@ -1012,6 +1012,31 @@ TEST(the_bytes_used_are_those_of_regions)
 	tshare_region_unref(region);
 }
 
+/* In the directory itself, which has no /proc. */
+static int create_without_proc(void *unused)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	(void)unused;
+	if (chroot(directory) || chdir("/") || setenv("TSHARE_SHM_DIR", "/", 1) ||
+	    tshare_ctx_new(&own))
+		return 1;
+	if (tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region))
+		return 2;
+	if (tshare_region_create(own, "no-proc", 1, NULL, 0, NULL, &region) != -ENODEV)
+		return 3;
+	return !error_says("/proc: is not mounted");
+}
+
+TEST(names_without_proc_are_an_error_that_says_so)
+{
+	if (geteuid())
+		SKIP("needs root, to change the root");
+	CHECK(!in_child(create_without_proc, NULL));
+	CHECK(!has_home("no-proc"));
+}
+
 TEST(memory_of_names_that_others_unlinked_is_given_back)
 {
 	char name[32];
