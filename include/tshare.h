@@ -310,6 +310,19 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
 		      size_t size);
 
 /**
+ * tshare_region_layout() - say where a new region's tensors would lie
+ * @specs: the tensors
+ * @count: number of tensors, 0 to TSHARE_TENSOR_LIMIT
+ * @offsets: where to store for each the bytes from the region's start to its
+ *           element [0, 0, ...], as tshare_region_create() would choose them
+ * @size: where to store the bytes that they need together; may be NULL
+ *
+ * Return: 0; -EINVAL, -ENAMETOOLONG, -ERANGE, -ENOMEM.
+ */
+int tshare_region_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
+			 uint64_t *size);
+
+/**
  * tshare_region_create() - make a region
  * @ctx: the context
  * @name: its name: 1 to TSHARE_NAME_MAX bytes without '/', not "." or "..";

@@ -271,6 +271,32 @@ static int describe_tensors(struct tshare_region *region, const struct tshare_sp
 	return err;
 }
 
+TSHARE_EXPORT
+int tshare_region_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
+			 uint64_t *size)
+{
+	struct tshare_desc *descs;
+	uint64_t needed;
+	size_t i;
+	int err;
+
+	if (count > TSHARE_TENSOR_LIMIT)
+		return tshare_fail(-EINVAL, "count: %zu tensors are more than %d", count,
+				   TSHARE_TENSOR_LIMIT);
+	if (count && (!specs || !offsets))
+		return tshare_fail(-EINVAL, "%s: is NULL", specs ? "offsets" : "specs");
+	descs = calloc(count + 1, sizeof(*descs));
+	if (!descs)
+		return tshare_fail(-ENOMEM, "specs: out of memory");
+	err = tshare_layout(specs, count, descs, &needed);
+	for (i = 0; !err && i < count; i++)
+		offsets[i] = descs[i].byte_offset;
+	if (!err && size)
+		*size = needed;
+	free(descs);
+	return err;
+}
+
 static int create_region(struct tshare_region *region, struct backend_request *request)
 {
 	struct backend_region *handle = &region->handle;

@@ -200,6 +200,13 @@ int ts_source_check_copy(const struct ts_source *source);
 /* Whether its elements lie in C order without gaps. */
 bool ts_source_is_contiguous(const struct ts_source *source);
 
+/*
+ * For each of the sources, which may be NULL, the place of the one whose memory it
+ * lies in, or -1: of a C-contiguous one, or of one that is the same. 0, or -1 with
+ * an error set.
+ */
+int ts_find_ties(struct ts_source *const *sources, Py_ssize_t count, Py_ssize_t *ties);
+
 /* Protocols of a tensor, generations of a region, and what the module offers */
 
 int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);

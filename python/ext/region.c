@@ -47,6 +47,7 @@ static void region_dealloc(PyObject *self)
 struct draft {
 	PyObject *keep;
 	struct ts_source *source; /* what to fill the tensor with, or NULL */
+	bool tied;		  /* another tensor's memory is filled with it */
 	int64_t shape[TSHARE_NDIM_LIMIT];
 	int64_t strides[TSHARE_NDIM_LIMIT];
 };
@@ -153,7 +154,7 @@ static int fill(struct tshare_region *region, const struct draft *drafts, Py_ssi
 	int err = 0;
 
 	for (i = 0; i < count && !err; i++) {
-		if (!drafts[i].source)
+		if (!drafts[i].source || drafts[i].tied)
 			continue;
 		err = tshare_region_tensor(region, i, &tensor);
 		if (!err) {
@@ -162,6 +163,69 @@ static int fill(struct tshare_region *region, const struct draft *drafts, Py_ssi
 			tshare_tensor_unref(tensor);
 		}
 	}
+	return err;
+}
+
+/* Gives all tensors their places, those that are tied in another's. */
+static int place(struct draft *drafts, struct tshare_spec *specs, Py_ssize_t count,
+		 const Py_ssize_t *ties, struct tshare_spec *bases, uint64_t *offsets)
+{
+	const struct ts_source *base;
+	Py_ssize_t i, found = 0;
+	int err;
+
+	for (i = 0; i < count; i++)
+		if (ties[i] < 0)
+			bases[found++] = specs[i];
+	err = tshare_region_layout(bases, found, offsets, NULL);
+	if (err < 0) {
+		ts_raise(err, NULL);
+		return -1;
+	}
+	for (i = found = 0; i < count; i++)
+		if (ties[i] < 0)
+			specs[i].byte_offset = offsets[found++];
+	for (i = 0; i < count; i++) {
+		if (ties[i] < 0)
+			continue;
+		base = drafts[ties[i]].source;
+		drafts[i].tied = true;
+		specs[i].byte_offset = specs[ties[i]].byte_offset;
+		specs[i].byte_offset += (uintptr_t)drafts[i].source->data - (uintptr_t)base->data;
+		/* The copy of one that isn't contiguous is; this is the same then. */
+		if (ts_source_is_contiguous(base))
+			specs[i].strides = drafts[i].source->strides;
+	}
+	return 0;
+}
+
+/* Finds those drafts that share memory, and leaves all as they are if none do. */
+static int tie(struct draft *drafts, struct tshare_spec *specs, Py_ssize_t count)
+{
+	struct ts_source **sources = PyMem_Calloc(count + 1, sizeof(*sources));
+	Py_ssize_t *ties = PyMem_Calloc(count + 1, sizeof(*ties));
+	struct tshare_spec *bases = PyMem_Calloc(count + 1, sizeof(*bases));
+	uint64_t *offsets = PyMem_Calloc(count + 1, sizeof(*offsets));
+	bool tied = false;
+	Py_ssize_t i;
+	int err = -1;
+
+	if (!sources || !ties || !bases || !offsets) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (i = 0; i < count; i++)
+		sources[i] = drafts[i].source;
+	err = ts_find_ties(sources, count, ties);
+	for (i = 0; !err && i < count; i++)
+		tied |= ties[i] >= 0;
+	if (!err && tied)
+		err = place(drafts, specs, count, ties, bases, offsets);
+out:
+	PyMem_Free(sources);
+	PyMem_Free(ties);
+	PyMem_Free(bases);
+	PyMem_Free(offsets);
 	return err;
 }
 
@@ -193,6 +257,8 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 	for (i = 0; i < count; i++)
 		if (parse_spec(PyList_GetItem(items, i), &drafts[i], &specs[i]) < 0)
 			goto out;
+	if (tie(drafts, specs, count) < 0)
+		goto out;
 
 	state = PyEval_SaveThread();
 	err = tshare_region_create(ctx, name, size, specs, count, options, &region);
@@ -219,6 +285,19 @@ out:
 	return self;
 }
 
+/* The items of a mapping and of those in it, whose keys are paths then. */
+static PyObject *flat_items(PyObject *mapping)
+{
+	PyObject *module, *items;
+
+	module = PyImport_ImportModule("tshare._nested");
+	if (!module)
+		return NULL;
+	items = PyObject_CallMethod(module, "flatten", "O", mapping);
+	Py_DECREF(module);
+	return items;
+}
+
 static PyObject *region_create(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
 {
@@ -240,7 +319,7 @@ static PyObject *region_create(PyObject *type, PyObject *const *args, Py_ssize_t
 				     Py_TYPE(given[1]));
 			return NULL;
 		}
-		items = PyMapping_Items(given[1]);
+		items = flat_items(given[1]);
 		if (!items)
 			return NULL;
 	}
@@ -650,8 +729,9 @@ static PyMethodDef region_methods[] = {
 	  "dma32=False, contiguous=False)\n--\n\n"
 	  "Make a region of tensors.\n\n"
 	  "tensors maps each name to (shape, dtype, strides=None, offset=None), the last two in\n"
-	  "bytes, of a tensor of zeros, or to an array that is copied. By default tensors follow\n"
-	  "one another and the region is as large as they need." },
+	  "bytes, of a tensor of zeros, to an array that is copied, or to a mapping of such, whose\n"
+	  "keys become \"name/key\". Arrays that share memory share it in the region. By default\n"
+	  "tensors follow one another and the region is as large as they need." },
 	{ "open", TS_FASTCALL(region_open), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
 	  "open(name, *, readonly=False)\n--\n\nThe region of that name." },
 	{ "from_fd", TS_FASTCALL(region_from_fd), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,

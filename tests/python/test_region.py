@@ -2,10 +2,12 @@
 import collections.abc
 import errno
 import pickle
+import types
 
 import pytest
 
 import tshare
+from support import need
 
 SPECS = {
     "w": ((3, 4), "float32"),
@@ -251,3 +253,141 @@ def test_leaving_the_context_closes_the_region(region):
 def test_region_repr_tells_name_and_size(name):
     region = tshare.Region.create(name, SPECS)
     assert repr(region) == f"<tshare.Region name='{name}' size={region.size} tensors=3>"
+
+
+NESTED = {
+    "params": {"dense": {"kernel": ((2, 3), "float32"), "bias": (3, "float32")}},
+    "empty": {},
+    "step": ((), "int64"),
+}
+
+
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict, types.MappingProxyType])
+def test_nested_mappings_become_paths(kind, name):
+    tshare.Region.create(name, kind(NESTED))
+    region = tshare.Region.open(name)
+    assert list(region) == ["params/dense/kernel", "params/dense/bias", "step"]
+    assert region["params/dense/kernel"].shape == (2, 3)
+
+
+def test_region_in_a_mapping_is_one_of_its_mappings(region):
+    memoryview(region["b"])[2] = 7
+    other = tshare.Region.create(None, {"old": region, "new": (1, "uint8")})
+    assert list(other) == ["old/w", "old/b", "old/scale", "new"]
+    assert memoryview(other["old/b"])[2] == 7
+
+
+def test_paths_that_meet_are_refused():
+    with pytest.raises(ValueError, match="tensors: 'a/b' is there twice"):
+        tshare.Region.create(None, {"a": {"b": (1, "uint8")}, "a/b": (1, "uint8")})
+
+
+@pytest.mark.parametrize("key", [3, None, b"t"])
+def test_keys_of_nested_mappings_are_str(key):
+    for tensors in ({"a": {key: (1, "uint8")}}, {key: {"a": (1, "uint8")}}):
+        with pytest.raises(TypeError, match="tensors: .* keys must be str"):
+            tshare.Region.create(None, tensors)
+
+
+def test_arrays_with_items_are_arrays():
+    pandas = need("pandas")
+    region = tshare.Region.create(None, {"s": pandas.Series([1, 2]), "d": pandas.DataFrame([[3]])})
+    assert [t.shape for t in region.values()] == [(2,), (1, 1)]
+
+
+def places(region):
+    """Where each tensor lies in its region."""
+    return {name: t._spec[4] for name, t in region.items()}
+
+
+def test_tied_tensors_are_stored_once():
+    weight = bytearray(range(48))
+    tensors = {"a": weight, "b": weight, "c": memoryview(weight), "other": bytearray(weight)}
+    region = tshare.Region.create(None, tensors)
+    assert places(region) == {"a": 0, "b": 0, "c": 0, "other": 64}
+    memoryview(region["a"])[5] = 99
+    assert memoryview(region["c"])[5] == 99
+    assert bytes(region["other"]) == bytes(range(48))
+
+
+@pytest.mark.parametrize("order", [["whole", "part"], ["part", "whole"]])
+def test_part_of_a_tensor_is_stored_in_it(order):
+    np = need("numpy")
+    whole = np.arange(24, dtype="int32").reshape(4, 6)
+    views = {"whole": whole, "part": whole[1:, ::-2]}
+    region = tshare.Region.create(None, {name: views[name] for name in order})
+    assert places(region) == {"whole": 0, "part": 4 * 11}
+    for name, view in views.items():
+        assert np.asarray(region[name]).tolist() == view.tolist()
+        assert region[name].strides == view.strides
+    np.asarray(region["whole"])[1, 5] = 77
+    assert np.asarray(region["part"])[0, 0] == 77
+
+
+def test_transposed_twin_is_stored_once():
+    np = need("numpy")
+    weight = np.arange(6, dtype="float32").reshape(2, 3)
+    region = tshare.Region.create(None, {"out": weight.T, "in": weight})
+    assert places(region) == {"out": 0, "in": 0}
+    assert np.asarray(region["out"]).tolist() == weight.T.tolist()
+
+
+def test_twins_with_gaps_are_stored_once():
+    np = need("numpy")
+    gaps = np.arange(12, dtype="int32").reshape(3, 4)[:, ::2]
+    region = tshare.Region.create(None, {"a": gaps, "b": gaps, "c": gaps[1:]})
+    assert places(region) == {"a": 0, "b": 0, "c": 64}
+    for name in "ab":
+        assert np.asarray(region[name]).tolist() == gaps.tolist()
+    assert np.asarray(region["c"]).tolist() == gaps[1:].tolist()
+
+
+def test_tensors_that_overlap_in_part_are_stored_by_themselves():
+    data = memoryview(bytearray(range(48)))
+    region = tshare.Region.create(None, {"a": data[:32], "b": data[16:], "c": data[20:30]})
+    assert places(region) == {"a": 0, "b": 64, "c": 68}
+    assert [bytes(t) for t in region.values()] == [
+        bytes(v) for v in (data[:32], data[16:], data[20:30])
+    ]
+
+
+def test_tied_tensors_lie_among_others():
+    tied = bytearray(b"tied")
+    tensors = {
+        "x": (100, "uint8"),
+        "a": tied,
+        "y": (4, "uint8", None, 512),
+        "b": tied,
+        "z": tied[:],
+    }
+    region = tshare.Region.create(None, tensors)
+    assert places(region) == {"x": 0, "a": 128, "y": 512, "b": 128, "z": 576}
+    assert [bytes(region[name]) for name in "abz"] == [b"tied"] * 3
+
+
+def test_equal_constants_are_not_tied():
+    np = need("numpy")
+    constant = np.zeros(4)
+    constant.flags.writeable = False
+    same = b"same"
+    region = tshare.Region.create(None, {"a": constant, "b": constant, "c": same, "d": same})
+    assert len(set(places(region).values())) == 4
+
+
+def test_tensors_without_elements_are_not_tied():
+    np = need("numpy")
+    empty = np.zeros((0, 3))
+    region = tshare.Region.create(None, {"a": empty, "b": empty, "c": (1, "uint8")})
+    assert [t.shape for t in region.values()] == [(0, 3), (0, 3), (1,)]
+
+
+def test_state_of_tied_modules_is_stored_once():
+    torch = need("torch")
+    embedding, head = torch.nn.Embedding(10, 4), torch.nn.Linear(4, 10)
+    head.weight = embedding.weight
+    model = torch.nn.ModuleDict({"embedding": embedding, "head": head})
+    region = tshare.Region.create(None, model.state_dict())
+    offsets = places(region)
+    assert offsets["embedding.weight"] == offsets["head.weight"] != offsets["head.bias"]
+    for name, parameter in model.state_dict().items():
+        assert torch.equal(torch.from_dlpack(region[name]), parameter)

@@ -431,6 +431,36 @@ TEST(tensors_lie_behind_each_other_aligned_to_64_bytes)
 	tshare_region_unref(region);
 }
 
+TEST(layout_says_where_create_would_place_tensors)
+{
+	const int64_t shape[] = { 3, 5 }, strides[] = { -5, 1 };
+	const struct tshare_spec specs[] = {
+		{ "a", TSHARE_UINT8, 2, shape, NULL, AUTO },
+		{ "b", TSHARE_FLOAT32, 2, shape, strides, AUTO },
+		{ "c", TSHARE_FLOAT32, 2, shape, NULL, 4096 },
+		{ "d", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+	};
+	uint64_t offsets[4], size;
+	struct tshare_region *region;
+	struct tshare_tensor *tensor;
+	size_t i;
+
+	CHECK(!tshare_region_layout(specs, 4, offsets, &size));
+	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 4, NULL, &region));
+	CHECK(size <= tshare_region_size(region));
+	for (i = 0; i < 4; i++) {
+		CHECK(!tshare_region_tensor(region, i, &tensor));
+		CHECK(tshare_tensor_byte_offset(tensor) == offsets[i]);
+		tshare_tensor_unref(tensor);
+	}
+	CHECK(size == offsets[3] + 1);
+	tshare_region_unref(region);
+	CHECK(!tshare_region_layout(NULL, 0, NULL, NULL));
+	CHECK(tshare_region_layout(NULL, 1, offsets, NULL) == -EINVAL);
+	CHECK(tshare_region_layout(specs, 1, NULL, NULL) == -EINVAL);
+	CHECK(tshare_region_layout(specs, SIZE_MAX, offsets, NULL) == -EINVAL);
+}
+
 TEST(negative_strides_get_room_before_the_first_element)
 {
 	const int64_t shape[] = { 5 }, strides[] = { -1 };

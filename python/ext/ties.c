@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Tied tensors: of those that are to be copied into one region, the ones whose
+ * memory is another's already, such as weights that a model has twice.
+ */
+#include "ext.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where a source's elements lie. */
+struct stretch {
+	const struct ts_source *source;
+	Py_ssize_t index;
+	uintptr_t start;
+	uintptr_t end;
+	bool contiguous;
+};
+
+/*
+ * False for what has no memory to share. Nor has what can't be written: it is a
+ * value, and that two of them have one address, as equal constants may, doesn't
+ * mean that a change of one is to be seen in the other.
+ */
+static bool measure(const struct ts_source *source, struct stretch *stretch)
+{
+	const int64_t itemsize = ts_itemsize(source->spec.dtype);
+	int64_t below = 0, above = itemsize, span;
+	int32_t i;
+
+	if (source->readonly || !itemsize)
+		return false;
+	for (i = 0; i < source->spec.ndim; i++) {
+		if (!source->shape[i])
+			return false;
+		/* Whoever opened the source has seen that this can be counted. */
+		span = (source->shape[i] - 1) * source->strides[i] * itemsize;
+		*(span < 0 ? &below : &above) += span;
+	}
+	stretch->source = source;
+	stretch->start = (uintptr_t)source->data + below;
+	stretch->end = (uintptr_t)source->data + above;
+	stretch->contiguous = ts_source_is_contiguous(source);
+	return true;
+}
+
+/* Each behind the one that it may lie in. */
+static int compare(const void *a, const void *b)
+{
+	const struct stretch *left = a, *right = b;
+
+	if (left->start != right->start)
+		return left->start < right->start ? -1 : 1;
+	if (left->end != right->end)
+		return left->end > right->end ? -1 : 1;
+	if (left->contiguous != right->contiguous)
+		return left->contiguous ? -1 : 1;
+	return (left->index > right->index) - (left->index < right->index);
+}
+
+static bool is_same(const struct ts_source *a, const struct ts_source *b)
+{
+	size_t size = a->spec.ndim * sizeof(int64_t);
+
+	return a->data == b->data && a->spec.ndim == b->spec.ndim &&
+	       !memcmp(&a->spec.dtype, &b->spec.dtype, sizeof(a->spec.dtype)) &&
+	       !memcmp(a->shape, b->shape, size) && !memcmp(a->strides, b->strides, size);
+}
+
+int ts_find_ties(struct ts_source *const *sources, Py_ssize_t count, Py_ssize_t *ties)
+{
+	struct stretch *stretches = PyMem_Calloc(count + 1, sizeof(*stretches));
+	const struct stretch *base = NULL, *next;
+	Py_ssize_t i, found = 0;
+
+	if (!stretches) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	for (i = 0; i < count; i++) {
+		ties[i] = -1;
+		stretches[found].index = i;
+		if (sources[i] && measure(sources[i], &stretches[found]))
+			found++;
+	}
+	qsort(stretches, found, sizeof(*stretches), compare);
+	for (next = stretches; next < stretches + found; next++) {
+		/* What has gaps, or another order, lies elsewhere in its copy. */
+		if (base && next->end <= base->end &&
+		    (base->contiguous || is_same(base->source, next->source)))
+			ties[next->index] = base->index;
+		else if (!base || next->end > base->end || !base->contiguous)
+			base = next;
+	}
+	PyMem_Free(stretches);
+	return 0;
+}
