@@ -11,8 +11,27 @@
 #define NAMES 6
 #define SECONDS 6
 
-/* What the processes find wrong. */
-static volatile int *wrong;
+/*
+ * What the processes have seen, in memory that they share. Every way in which a
+ * call may end has to be seen, or the test was none.
+ */
+struct seen {
+	int wrong;
+	int made;
+	int taken;
+	int opened;
+	int missing;
+	int mapped;
+	int unlinked;
+	int listed;
+};
+
+static struct seen *seen;
+
+static void count(int *what)
+{
+	__atomic_add_fetch(what, 1, __ATOMIC_RELAXED);
+}
 
 struct worker {
 	unsigned int seed;
@@ -22,26 +41,33 @@ struct worker {
 /* Each region's first word is zero or its id, whoever wrote it. */
 static void use(int dev, int fd, bool write)
 {
-	__u64 id = id_of(dev, fd), seen;
+	__u64 id = id_of(dev, fd), word;
 	volatile __u64 *mem;
 
 	mem = map(fd, PAGE, write ? RW : PROT_READ);
-	if (mem == MAP_FAILED)
+	if (!id || mem == MAP_FAILED) {
+		count(&seen->wrong);
 		return;
-	seen = *mem;
-	if (seen && seen != id)
-		__atomic_add_fetch(wrong, 1, __ATOMIC_RELAXED);
+	}
+	count(&seen->mapped);
+	word = *mem;
+	if (word && word != id)
+		count(&seen->wrong);
 	if (write)
 		*mem = id;
 	munmap((void *)mem, PAGE);
 }
 
-/* Is this an errno that the call may have when others are at work? */
-static void expect_errno(int ret, int expected)
+/* Counts success, and the errno that the call may have when others are at work. */
+static void count_result(int ret, int *success, int expected, int *failure)
 {
-	if (ret < 0 && ret != -expected && ret != -ENOMEM && ret != -EDQUOT) {
+	if (ret >= 0) {
+		count(success);
+	} else if (ret == -expected) {
+		count(failure);
+	} else if (ret != -ENOMEM) {
 		ksft_print_msg("unexpected errno: %s\n", strerror(-ret));
-		__atomic_add_fetch(wrong, 1, __ATOMIC_RELAXED);
+		count(&seen->wrong);
 	}
 }
 
@@ -61,7 +87,7 @@ static void act(struct worker *worker)
 		if (!(rand_r(&worker->seed) % 4))
 			args.flags = TSHARE_CREATE_PERSIST;
 		ret = do_create(worker->dev, &args);
-		expect_errno(ret, EEXIST);
+		count_result(ret, &seen->made, EEXIST, &seen->taken);
 		if (ret >= 0) {
 			use(worker->dev, ret, true);
 			close(ret);
@@ -71,22 +97,26 @@ static void act(struct worker *worker)
 	case 3:
 	case 4:
 		ret = open_name(worker->dev, name, TSHARE_OPEN_WRITE);
-		expect_errno(ret, ENOENT);
+		count_result(ret, &seen->opened, ENOENT, &seen->missing);
 		if (ret >= 0) {
 			use(worker->dev, ret, rand_r(&worker->seed) % 2);
 			close(ret);
 		}
 		break;
 	case 5:
-		expect_errno(unlink_name(worker->dev, name), ENOENT);
+		count_result(unlink_name(worker->dev, name), &seen->unlinked, ENOENT,
+			     &seen->missing);
 		break;
 	case 6:
-		expect_errno(do_list(worker->dev, TSHARE_LIST_ALL, entries, 4), 0);
+		ret = do_list(worker->dev, TSHARE_LIST_ALL, entries, 4);
+		if (ret)
+			count_result(ret, &seen->listed, 0, &seen->wrong);
 		break;
 	default:
 		close(worker->dev);
 		worker->dev = open_device();
-		expect_errno(worker->dev, 0);
+		if (worker->dev < 0)
+			count(&seen->wrong);
 	}
 }
 
@@ -124,8 +154,8 @@ TEST(killed_processes_leave_nothing_behind)
 	char name[8];
 
 	ASSERT_LE(0, dev);
-	wrong = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, wrong);
+	seen = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, seen);
 	for (i = 0; i < PROCESSES; i++)
 		pids[i] = start(seed++);
 	while (time(NULL) < end) {
@@ -145,7 +175,14 @@ TEST(killed_processes_leave_nothing_behind)
 		unlink_name(dev, name);
 	}
 	ksft_print_msg("%u processes killed\n", kills);
-	EXPECT_EQ(0, *wrong);
+	EXPECT_EQ(0, seen->wrong);
+	EXPECT_LT(0, seen->made);
+	EXPECT_LT(0, seen->taken);
+	EXPECT_LT(0, seen->opened);
+	EXPECT_LT(0, seen->missing);
+	EXPECT_LT(0, seen->mapped);
+	EXPECT_LT(0, seen->unlinked);
+	EXPECT_LT(0, seen->listed);
 	EXPECT_TRUE(counters_return_to(before));
 }
 
@@ -157,8 +194,9 @@ static int search_on_and_on(void *arg)
 	(void)arg;
 	for (;;) {
 		fd = create(dev, 128 * MIB, NULL);
-		if (fd >= 0)
-			close(fd);
+		if (fd < 0)
+			count(&seen->wrong);
+		close(fd);
 	}
 	return 0;
 }
@@ -169,6 +207,8 @@ TEST(killed_searches_leave_nothing_behind)
 	unsigned int seed = 1;
 	int i;
 
+	seen = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, seen);
 	for (i = 0; i < 30; i++) {
 		pid_t pid = fork();
 
@@ -178,6 +218,7 @@ TEST(killed_searches_leave_nothing_behind)
 		kill(pid, SIGKILL);
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 	}
+	EXPECT_EQ(0, seen->wrong);
 	EXPECT_TRUE(counters_return_to(before));
 }
 
