@@ -9,6 +9,7 @@
  */
 #include <poll.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/sysinfo.h>
 
 #include "util.h"
@@ -148,6 +149,62 @@ TEST_F(killed, while_memory_is_taken_makes_no_region)
 		ASSERT_TRUE(counters_return_to(self->before));
 	}
 	EXPECT_LT(ROUNDS / 2, in_time);
+}
+
+#define TRACING "/sys/kernel/tracing/"
+#define TRIES TRACING "events/kprobes/tshare_tries/"
+
+/* Counts in the trace what the core refused because of a signal. */
+static bool begin_count(void)
+{
+	static const char *const functions[] = {
+		"alloc_contig_range", "alloc_contig_range_noprof", "alloc_contig_frozen_range_noprof",
+	};
+	bool probed = false;
+	size_t i;
+
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	for (i = 0; i < ARRAY_SIZE(functions) && !probed; i++)
+		probed = write_file(TRACING "kprobe_events", "r:tshare_tries %s ret=$retval:s32",
+				    functions[i]);
+	return probed && write_file(TRIES "filter", "ret == -4") && write_file(TRIES "enable", "1");
+}
+
+static int counted(void)
+{
+	FILE *file = fopen(TRACING "trace", "re");
+	char line[512];
+	int count = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		count += strstr(line, "tshare_tries: ") != NULL;
+	if (file)
+		fclose(file);
+	return file ? count : -1;
+}
+
+static bool end_count(void)
+{
+	return write_file(TRIES "enable", "0") && write_file(TRACING "trace", "\n") &&
+	       write_file(TRACING "kprobe_events", "-:tshare_tries");
+}
+
+/* The core sees the signal, too; the search must not take that for memory that is in use. */
+TEST_F(killed, while_memory_is_taken_tries_no_further)
+{
+	int round, tries;
+
+	if (!begin_count())
+		SKIP(return, "the kernel has no kprobes");
+	for (round = 0; round < ROUNDS; round++) {
+		killed_in_time(self->dev, self->done, false);
+		ASSERT_TRUE(counters_return_to(self->before));
+	}
+	tries = counted();
+	EXPECT_TRUE(end_count());
+	ksft_print_msg("%d tries after %d signals\n", tries, ROUNDS);
+	EXPECT_LE(0, tries);
+	EXPECT_GE(ROUNDS, tries);
 }
 
 TEST_F(killed, while_memory_is_zeroed_makes_no_region)
