@@ -288,18 +288,6 @@ TEST_F(mapping, can_be_locked)
 	EXPECT_EQ(0, munlockall());
 }
 
-TEST_F(mapping, refuses_to_be_migrated)
-{
-	unsigned long nodes = 1;
-	void *page = self->mem + PAGE;
-	int target = 0, result = 0;
-
-	syscall(SYS_mbind, self->mem, SIZE, 2 /* MPOL_BIND */, &nodes, 8, 2 /* MPOL_MF_MOVE */);
-	syscall(SYS_move_pages, 0, 1, &page, &target, &result, 2 /* MPOL_MF_MOVE */);
-	syscall(SYS_migrate_pages, 0, 8, &nodes, &nodes);
-	EXPECT_TRUE(filled(self->mem, SIZE, 1));
-}
-
 TEST_F(mapping, soft_dirty_bits_can_be_cleared)
 {
 	ASSERT_TRUE(write_file("/proc/self/clear_refs", "4"));
@@ -310,8 +298,8 @@ TEST_F(mapping, soft_dirty_bits_can_be_cleared)
 
 TEST_F(mapping, survives_compaction_and_dropped_caches)
 {
-	write_file("/proc/sys/vm/compact_memory", "1");
-	write_file("/proc/sys/vm/drop_caches", "3");
+	ASSERT_TRUE(write_file("/proc/sys/vm/compact_memory", "1"));
+	ASSERT_TRUE(write_file("/proc/sys/vm/drop_caches", "3"));
 	EXPECT_TRUE(filled(self->mem, SIZE, 1));
 }
 

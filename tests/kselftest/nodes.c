@@ -108,6 +108,44 @@ TEST_F(nodes, region_for_any_is_on_the_callers)
 	}
 }
 
+/* The node that a page of the caller's is on, or a negative errno. */
+static int node_of_page(void *page)
+{
+	int node = -1;
+
+	return syscall(SYS_move_pages, 0, 1, &page, NULL, &node, 0) ? -errno : node;
+}
+
+#define MOVE 2 /* MPOL_MF_MOVE */
+
+/* Nobody moves what devices may be using, nor says that it was moved. */
+TEST_F(nodes, region_stays_where_it_is)
+{
+	unsigned long from = 1, to = 2;
+	struct tshare_create args;
+	int target = 1, result;
+	void *page;
+	size_t i;
+	char *mem;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		args = create_args(sizes[i], NULL);
+		args.node = 0;
+		mem = map_aligned(do_create(self->dev, &args), sizes[i], RW);
+		ASSERT_NE(MAP_FAILED, mem);
+		fill(mem, sizes[i], i);
+		page = mem;
+		ASSERT_EQ(0, node_of_page(page));
+		result = 1;
+		syscall(SYS_move_pages, 0, 1, &page, &target, &result, MOVE);
+		EXPECT_GT(0, result);
+		syscall(SYS_mbind, mem, sizes[i], 2 /* MPOL_BIND */, &to, 8, MOVE);
+		syscall(SYS_migrate_pages, 0, 8, &from, &to);
+		EXPECT_EQ(0, node_of_page(page));
+		EXPECT_TRUE(filled(mem, sizes[i], i));
+	}
+}
+
 /* Into a group of its own that may use the memory of @node alone. */
 static bool enter_cpuset(int node)
 {
