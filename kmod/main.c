@@ -370,14 +370,17 @@ static long ioctl_list(struct tshare_file *tf, void __user *arg, size_t usize)
 		return -EPERM;
 
 	to = u64_to_user_ptr(req.entries);
-	while (stored < req.count &&
-	       tshare_list_next(tf, req.flags & TSHARE_LIST_ALL, &req.cursor, &entry)) {
+	while (stored < req.count) {
+		err = tshare_list_next(tf, req.flags & TSHARE_LIST_ALL, &req.cursor, &entry);
+		if (err < 0)
+			return err;
+		if (!err)
+			break;
 		err = copy_out(to + (size_t)stored * req.entry_size, req.entry_size, &entry,
 			       sizeof(entry));
 		if (err)
 			return err;
 		stored++;
-		cond_resched();
 	}
 	req.count = stored;
 	return copy_out(arg, usize, &req, sizeof(req));

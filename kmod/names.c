@@ -16,6 +16,7 @@
 #include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
 #include <linux/proc_ns.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
@@ -569,10 +570,9 @@ static struct tshare_region *next_region(u64 *cursor)
  * @cursor: id of the one before, 0 to begin; advanced
  * @entry: where to describe it
  *
- * Return: false if there is none.
+ * Return: 1, 0 if there is none, -EINTR for a fatal signal.
  */
-bool tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,
-		      struct tshare_list_entry *entry)
+int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor, struct tshare_list_entry *entry)
 {
 	struct tshare_region *region;
 	bool found = false;
@@ -582,6 +582,9 @@ bool tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,
 		if (found)
 			fill_entry(region, entry);
 		tshare_region_put(region);
+		/* There may be a million that the caller may not read. */
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		cond_resched();
 	}
 	return found;

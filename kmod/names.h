@@ -72,8 +72,8 @@ struct tshare_region *tshare_lookup(struct tshare_file *tf, const char *name, u6
 int tshare_unname(struct tshare_file *tf, const char *name, u64 id);
 bool tshare_unname_region(struct tshare_region *region);
 void tshare_file_drop_names(struct tshare_file *tf);
-bool tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,
-		      struct tshare_list_entry *entry);
+int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,
+		     struct tshare_list_entry *entry);
 void tshare_current_name(struct tshare_region *region, char *name);
 void tshare_withdraw(struct tshare_region *region);
 unsigned long tshare_name_count(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SIGKILL ends a CREATE that is still at work, wherever it is.
+ * SIGKILL ends a CREATE that is still at work, wherever it is, and a LIST.
  *
  * Nothing here measures time. What tells is what the call would have done had
  * it gone on: a region that is complete takes the next id, whether or not its
@@ -258,6 +258,51 @@ TEST_F(killed, while_others_search_waits_for_none_of_them)
 		ASSERT_TRUE(counters_return_to(self->before));
 	}
 	EXPECT_GT(QUEUE / 2, least);
+}
+
+#define REGIONS 4000
+
+/* Has a child list all regions, kills it when it has some, and counts what it has. */
+static int listed_when_killed(int dev)
+{
+	size_t size = REGIONS * sizeof(struct tshare_list_entry);
+	struct tshare_list_entry *entries;
+	int count = 0;
+	pid_t pid;
+
+	entries = mmap(NULL, size, RW, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (entries == MAP_FAILED)
+		return -1;
+	pid = fork();
+	if (!pid) {
+		do_list(dev, 0, entries, REGIONS);
+		pause();
+	}
+	while (!*(volatile __u64 *)&entries[1].id)
+		;
+	if (!end_maker(pid))
+		return -1;
+	while (count < REGIONS && entries[count].id)
+		count++;
+	munmap(entries, size);
+	return count;
+}
+
+TEST_F(killed, while_regions_are_listed_lists_no_more)
+{
+	int i, round, count, least = REGIONS;
+	char name[16];
+
+	for (i = 0; i < REGIONS; i++) {
+		sprintf(name, "%d", i);
+		ASSERT_EQ(0, close(create(self->dev, PAGE, name)));
+	}
+	for (round = 0; round < ROUNDS; round++) {
+		count = listed_when_killed(self->dev);
+		ASSERT_LE(0, count);
+		least = count < least ? count : least;
+	}
+	EXPECT_GT(REGIONS, least);
 }
 
 TEST_HARNESS_MAIN

@@ -80,7 +80,8 @@
  *               its region is gone
  * EEXIST        the name is taken
  * EFAULT        a pointer leads nowhere
- * EINTR         a fatal signal arrived while memory was searched for
+ * EINTR         a fatal signal arrived while memory was searched for, or
+ *               regions were listed
  * EINVAL        an unknown flag, a reserved member that is not zero, a
  *               structure smaller than its first version, a size of zero, a
  *               malformed name, a malformed descriptor, mode bits outside
