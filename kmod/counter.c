@@ -4,7 +4,9 @@
  *
  * A futex in shared memory is known by its file's inode, which a region's own
  * pages don't have: futex() on them is EFAULT. So the page is shared memory of
- * the kernel's own making, a file without a name that the region keeps.
+ * the kernel's own making, a file without a name. The region keeps its path: an
+ * open file would keep the credentials, and so the user namespace, of the caller
+ * who asked first.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>
@@ -12,7 +14,9 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/memfd.h>
+#include <linux/path.h>
 #include <linux/shmem_fs.h>
+#include <linux/slab.h>
 
 #include "compat.h"
 #include "region.h"
@@ -41,22 +45,47 @@ static struct file *counter_file_new(void)
 	return file;
 }
 
-/* The file, made by who asks first. */
-static struct file *counter_file(struct tshare_region *region)
+/* The path of a file that nobody has open, for path_free(). */
+static struct path *path_new(void)
 {
-	struct file *file, *first;
+	struct path *path = kmalloc(sizeof(*path), GFP_KERNEL_ACCOUNT);
+	struct file *file;
+
+	if (!path)
+		return ERR_PTR(-ENOMEM);
+	file = counter_file_new();
+	if (IS_ERR(file)) {
+		kfree(path);
+		return ERR_CAST(file);
+	}
+	*path = file->f_path;
+	path_get(path);
+	fput(file);
+	return path;
+}
+
+static void path_free(struct path *path)
+{
+	path_put(path);
+	kfree(path);
+}
+
+/* The counter's path, made by the first caller. */
+static struct path *counter_path(struct tshare_region *region)
+{
+	struct path *path, *first;
 
 	/* Pairs with the cmpxchg(): the file is complete. */
-	file = smp_load_acquire(&region->counter);
-	if (file)
-		return file;
-	file = counter_file_new();
-	if (IS_ERR(file))
-		return file;
-	first = cmpxchg(&region->counter, NULL, file);
+	path = smp_load_acquire(&region->counter);
+	if (path)
+		return path;
+	path = path_new();
+	if (IS_ERR(path))
+		return path;
+	first = cmpxchg(&region->counter, NULL, path);
 	if (!first)
-		return file;
-	fput(file);
+		return path;
+	path_free(path);
 	return first;
 }
 
@@ -70,12 +99,11 @@ static struct file *counter_file(struct tshare_region *region)
  */
 struct file *tshare_counter_open(struct tshare_region *region, bool writable)
 {
-	struct file *file = counter_file(region);
+	struct path *path = counter_path(region);
 
-	if (IS_ERR(file))
-		return file;
-	return dentry_open(&file->f_path, (writable ? O_RDWR : O_RDONLY) | O_LARGEFILE,
-			   current_cred());
+	if (IS_ERR(path))
+		return ERR_CAST(path);
+	return dentry_open(path, (writable ? O_RDWR : O_RDONLY) | O_LARGEFILE, current_cred());
 }
 
 /**
@@ -87,5 +115,5 @@ struct file *tshare_counter_open(struct tshare_region *region, bool writable)
 void tshare_counter_put(struct tshare_region *region)
 {
 	if (region->counter)
-		fput(region->counter);
+		path_free(region->counter);
 }

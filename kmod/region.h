@@ -35,6 +35,7 @@
 
 #include "account.h"
 
+struct path;
 struct tshare_ns;
 
 extern struct mutex tshare_lock;
@@ -56,7 +57,7 @@ extern struct mutex tshare_lock;
  * @resv: fences, shared by all its dma-bufs
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
- * @counter: the file of its counter; NULL until somebody asks for it, and the
+ * @counter: the path of its counter; NULL until somebody asks for it, and the
  *           same from then on
  * @name: its name, "" if it never had one
  * @name_node: in @ns's names while the name is there; under tshare_lock
@@ -78,7 +79,7 @@ struct tshare_region {
 	struct dma_resv resv;
 	struct mutex maps_lock; /* protects maps */
 	struct list_head maps;
-	struct file *counter;
+	struct path *counter;
 	char name[TSHARE_NAME_LEN];
 	struct rb_node name_node;
 	struct list_head name_owner;

@@ -378,6 +378,47 @@ static long shared_kib(void)
 }
 
 /* The module doesn't count counters; their pages are counted as shared memory. */
+struct asker {
+	int dev;
+	int rw;
+};
+
+/* Asks for the counter in a user namespace of USER_A's, who may have one at a time. */
+static int ask_in_a_user_namespace(void *arg)
+{
+	struct asker *asker = arg;
+
+	if (!become(USER_A))
+		return 1;
+	if (unshare(CLONE_NEWUSER))
+		return errno == ENOSPC ? 2 : 3;
+	return open_counter(asker->dev, asker->rw) < 0;
+}
+
+#define USER_NAMESPACES "/proc/sys/user/max_user_namespaces"
+
+TEST_F(counter, does_not_keep_the_user_namespace_of_who_made_it)
+{
+	struct asker asker = { .dev = self->dev, .rw = self->rw };
+	long limit = read_number(USER_NAMESPACES);
+	int tries, result;
+
+	if (limit <= 0)
+		SKIP(return, "no user namespaces");
+	ASSERT_TRUE(write_file(USER_NAMESPACES, "1"));
+	result = in_child(ask_in_a_user_namespace, &asker);
+	EXPECT_EQ(0, result);
+	/* A namespace is freed in the background. */
+	for (tries = 0; tries < 500; tries++) {
+		result = in_child(ask_in_a_user_namespace, &asker);
+		if (result != 2)
+			break;
+		usleep(10000);
+	}
+	EXPECT_EQ(0, result);
+	EXPECT_TRUE(write_file(USER_NAMESPACES, "%ld", limit));
+}
+
 TEST_F(counter, goes_with_its_last_user)
 {
 	const int rounds = 1000;
