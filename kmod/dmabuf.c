@@ -51,24 +51,40 @@ struct tshare_map {
 	struct list_head node;
 };
 
+/*
+ * How much of a region from @offset on is one entry for @dev: no more than it
+ * takes, and across no boundary, neither where the region is nor, since an IOMMU
+ * begins at an address that is aligned for all of it, within the region.
+ */
+static u32 segment_length(struct device *dev, const struct tshare_region *region, u64 offset)
+{
+	u64 max = max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK);
+	u64 mask = dma_get_seg_boundary(dev) | ~PAGE_MASK;
+	u64 phys = PFN_PHYS(region->pfn) + offset;
+	/* Less one, because a mask of all ones is no boundary at all. */
+	u64 last = min3(tshare_region_bytes(region) - offset, max, (u64)SEGMENT_MAX) - 1;
+
+	return min3(last, mask - (phys & mask), mask - (offset & mask)) + 1;
+}
+
 static int fill_sgt(struct sg_table *sgt, struct device *dev, const struct tshare_region *region)
 {
-	u32 seg = min_t(u32, SEGMENT_MAX,
-			max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK));
-	u64 left = tshare_region_bytes(region);
-	unsigned long pfn = region->pfn;
+	u64 size = tshare_region_bytes(region), offset;
+	unsigned int nents = 0;
 	struct scatterlist *sg;
 	int err, i;
 
-	err = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(left, seg), GFP_KERNEL);
+	for (offset = 0; offset < size; offset += segment_length(dev, region, offset))
+		nents++;
+	err = sg_alloc_table(sgt, nents, GFP_KERNEL);
 	if (err)
 		return err;
+	offset = 0;
 	for_each_sgtable_sg(sgt, sg, i) {
-		u32 len = min_t(u64, left, seg);
+		u32 len = segment_length(dev, region, offset);
 
-		sg_set_page(sg, pfn_to_page(pfn), len, 0);
-		pfn += PFN_DOWN(len);
-		left -= len;
+		sg_set_page(sg, pfn_to_page(region->pfn + PFN_DOWN(offset)), len, 0);
+		offset += len;
 	}
 	return 0;
 }

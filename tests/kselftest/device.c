@@ -369,4 +369,55 @@ TEST_F(segments, are_no_longer_than_the_device_takes)
 	EXPECT_EQ(variant->size, dma_total);
 }
 
+TEST_F(segments, cross_no_boundary)
+{
+	struct importer_attach args = attach_args(self->fd, IMPORTER_BOTH_WAYS);
+	__u64 total = 0;
+
+	args.segment_max = variant->max;
+	args.boundary = 64 * KIB - 1;
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	for (__u32 i = 0; i < args.dma_entries; i++) {
+		struct importer_entry entry = { .index = i };
+
+		ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ENTRY, &entry));
+		EXPECT_EQ(entry.dma_address / (64 * KIB),
+			  (entry.dma_address + entry.dma_length - 1) / (64 * KIB));
+		EXPECT_GE(variant->max, entry.dma_length);
+		total += entry.dma_length;
+	}
+	EXPECT_EQ(variant->size, total);
+}
+
+TEST_F(segments, leave_no_gap_at_a_boundary_behind_an_iommu)
+{
+	struct importer_attach args = attach_args(self->fd, IMPORTER_BOTH_WAYS);
+	struct importer_entry before = {};
+
+	if (!booted_with("intel_iommu=on"))
+		SKIP(return, "the device is not behind an IOMMU");
+	args.segment_max = variant->max;
+	args.boundary = 64 * KIB - 1;
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ENTRY, &before));
+	for (__u32 i = 1; i < args.dma_entries; i++) {
+		struct importer_entry entry = { .index = i };
+
+		ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ENTRY, &entry));
+		EXPECT_EQ(before.dma_address + before.dma_length, entry.dma_address);
+		before = entry;
+	}
+}
+
+TEST_F(segments, have_no_boundary_if_the_device_has_none)
+{
+	struct importer_attach args = attach_args(self->fd, IMPORTER_BOTH_WAYS);
+	__u32 whole = variant->max & ~(PAGE - 1);
+
+	args.segment_max = variant->max;
+	args.boundary = ~0ULL;
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	EXPECT_EQ((variant->size + whole - 1) / whole, args.entries);
+}
+
 TEST_HARNESS_MAIN
