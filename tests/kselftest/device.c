@@ -280,6 +280,23 @@ TEST_F(device, forwards_mmap_with_the_access_of_the_dma_buf)
 	EXPECT_EQ(EACCES, errno);
 }
 
+TEST_F(device, that_maps_device_memory_is_refused_with_einval)
+{
+	static const unsigned long areas[] = {
+		IMPORTER_AREA_IO, IMPORTER_AREA_PFNMAP, IMPORTER_AREA_MIXEDMAP,
+	};
+	size_t i;
+
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_BOTH_WAYS));
+	for (i = 0; i < ARRAY_SIZE(areas); i++) {
+		ASSERT_EQ(0, ioctl(self->importer, IMPORTER_IOCTL_AREA, areas[i]));
+		EXPECT_EQ(MAP_FAILED, map(self->importer, SIZE, RW));
+		EXPECT_EQ(EINVAL, errno);
+	}
+	ASSERT_EQ(0, ioctl(self->importer, IMPORTER_IOCTL_AREA, IMPORTER_AREA_PLAIN));
+	EXPECT_NE(MAP_FAILED, map(self->importer, SIZE, RW));
+}
+
 /* A region is cut as the device wants it. */
 FIXTURE(segments)
 {

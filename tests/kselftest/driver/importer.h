@@ -78,10 +78,17 @@ struct importer_vmap {
 	__u64 word;
 };
 
+/* What mmap() makes of its area before it forwards: nothing, or one of device memory. */
+#define IMPORTER_AREA_PLAIN 0
+#define IMPORTER_AREA_IO 1
+#define IMPORTER_AREA_PFNMAP 2
+#define IMPORTER_AREA_MIXEDMAP 3
+
 #define IMPORTER_IOCTL_ATTACH	_IOWR('t', 0, struct importer_attach)
 #define IMPORTER_IOCTL_ENTRY	_IOWR('t', 1, struct importer_entry)
 #define IMPORTER_IOCTL_TRANSFER _IOWR('t', 2, struct importer_transfer)
 #define IMPORTER_IOCTL_VMAP	_IOWR('t', 3, struct importer_vmap)
 #define IMPORTER_IOCTL_DETACH	_IO('t', 4)
+#define IMPORTER_IOCTL_AREA	_IO('t', 5) /* with IMPORTER_AREA_* as argument */
 
 #endif /* TSHARE_IMPORTER_H */

@@ -11,6 +11,7 @@
 #include <linux/iopoll.h>
 #include <linux/iosys-map.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -27,6 +28,13 @@
 #define dma_buf_unmap_attachment_unlocked dma_buf_unmap_attachment
 #define dma_buf_vmap_unlocked dma_buf_vmap
 #define dma_buf_vunmap_unlocked dma_buf_vunmap
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
 #endif
 
 /* Registers, and where the device's buffer is in its own address space. */
@@ -54,6 +62,14 @@ struct import {
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;
 	enum dma_data_direction dir;
+	unsigned long area;
+};
+
+static const vm_flags_t area_flags[] = {
+	[IMPORTER_AREA_PLAIN] = 0,
+	[IMPORTER_AREA_IO] = VM_IO,
+	[IMPORTER_AREA_PFNMAP] = VM_PFNMAP,
+	[IMPORTER_AREA_MIXEDMAP] = VM_MIXEDMAP,
 };
 
 static int edu_dma(u64 source, u64 target, u32 size, u32 command)
@@ -248,6 +264,12 @@ static long importer_ioctl(struct file *file, unsigned int cmd, unsigned long ar
 	case IMPORTER_IOCTL_DETACH:
 		detach(import);
 		break;
+	case IMPORTER_IOCTL_AREA:
+		if (arg < ARRAY_SIZE(area_flags))
+			import->area = arg;
+		else
+			ret = -EINVAL;
+		break;
 	default:
 		ret = -ENOTTY;
 	}
@@ -260,7 +282,10 @@ static int importer_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct import *import = file->private_data;
 
-	return import->dmabuf ? dma_buf_mmap(import->dmabuf, vma, vma->vm_pgoff) : -ENODEV;
+	if (!import->dmabuf)
+		return -ENODEV;
+	vm_flags_set(vma, area_flags[import->area]);
+	return dma_buf_mmap(import->dmabuf, vma, vma->vm_pgoff);
 }
 
 static int importer_open(struct inode *inode, struct file *file)
