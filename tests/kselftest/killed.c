@@ -158,7 +158,9 @@ TEST_F(killed, while_memory_is_taken_makes_no_region)
 static bool begin_count(void)
 {
 	static const char *const functions[] = {
-		"alloc_contig_range", "alloc_contig_range_noprof", "alloc_contig_frozen_range_noprof",
+		"alloc_contig_range",
+		"alloc_contig_range_noprof",
+		"alloc_contig_frozen_range_noprof",
 	};
 	bool probed = false;
 	size_t i;
@@ -177,7 +179,7 @@ static int counted(void)
 	int count = 0;
 
 	while (file && fgets(line, sizeof(line), file))
-		count += strstr(line, "tshare_tries: ") != NULL;
+		count += !!strstr(line, "tshare_tries: ");
 	if (file)
 		fclose(file);
 	return file ? count : -1;
