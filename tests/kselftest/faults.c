@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* One allocation after the other fails: each call works or leaves nothing behind. */
+#include <dirent.h>
 #include <sched.h>
 
 #include "util.h"
@@ -21,9 +22,96 @@ static void __attribute__((constructor)) need_fault_injection(void)
 	}
 }
 
+/*
+ * Files "fail-nth" of tasks, one of which makes the allocations that are to
+ * fail: the test itself, or the kernel's workers on its processor.
+ */
+struct tasks {
+	int fail_nth[64];
+	size_t count;
+};
+
+static bool add_task(struct tasks *tasks, const char *pid)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%s/fail-nth", pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || tasks->count == ARRAY_SIZE(tasks->fail_nth))
+		return false;
+	tasks->fail_nth[tasks->count++] = fd;
+	return true;
+}
+
+/* Binds the test to the first processor, and finds who works for the kernel there. */
+static bool add_workers(struct tasks *tasks)
+{
+	char path[300], name[32];
+	struct dirent *entry;
+	cpu_set_t cpus;
+	DIR *proc;
+	FILE *comm;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		return false;
+	proc = opendir("/proc");
+	while (proc && (entry = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		comm = fopen(path, "re");
+		if (!comm)
+			continue;
+		if (!fgets(name, sizeof(name), comm))
+			name[0] = '\0';
+		fclose(comm);
+		if (!strncmp(name, "kworker/0:", 10) && !add_task(tasks, entry->d_name))
+			return false;
+	}
+	if (proc)
+		closedir(proc);
+	return tasks->count > 0;
+}
+
+static bool set_fail_nth(const struct tasks *tasks, int nth)
+{
+	char text[16];
+	size_t i;
+	int len = sprintf(text, "%d", nth);
+
+	for (i = 0; i < tasks->count; i++)
+		if (pwrite(tasks->fail_nth[i], text, len, 0) != len)
+			return false;
+	return true;
+}
+
+/*
+ * Stops failing, before the test itself allocates anything else. 1 if an
+ * allocation was failed, 0 if not, or a negative errno.
+ */
+static int end_fail_nth(const struct tasks *tasks)
+{
+	bool failed = false;
+	char left[16];
+	size_t i;
+
+	for (i = 0; i < tasks->count; i++) {
+		ssize_t len = pread(tasks->fail_nth[i], left, sizeof(left) - 1, 0);
+
+		if (len < 0)
+			return -errno;
+		left[len] = '\0';
+		failed |= !atoi(left);
+		if (pwrite(tasks->fail_nth[i], "0", 1, 0) != 1)
+			return -errno;
+	}
+	return failed;
+}
+
 FIXTURE(faults)
 {
-	int fail_nth;
+	struct tasks self;
 	int dev;
 	int described;
 	struct tshare_desc descs[8];
@@ -43,8 +131,8 @@ FIXTURE_SETUP(faults)
 	}
 	ASSERT_TRUE(write_file(DEBUGFS "fail_page_alloc/min-order", "0"));
 	ASSERT_TRUE(write_file(DEBUGFS "fail_page_alloc/ignore-gfp-highmem", "N"));
-	self->fail_nth = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
-	ASSERT_LE(0, self->fail_nth);
+	self->self.count = 0;
+	ASSERT_TRUE(add_task(&self->self, "self"));
 	self->dev = open_device();
 	ASSERT_LE(0, self->dev);
 	for (i = 0; i < ARRAY_SIZE(self->descs); i++)
@@ -81,25 +169,21 @@ struct call {
 
 /*
  * Lets the first allocation of the call fail, then the second, until there are
- * no more. The allocations that failed, or -1 if one was not coped with.
+ * no more and the call succeeds. How often it failed, or -1 if a failure was not
+ * coped with.
  */
-static int fail_each(int fail_nth, const struct call *call)
+static int fail_each(const struct tasks *tasks, const struct call *call)
 {
 	struct counters before = count_all(), now;
-	char left[16];
-	int nth, ret;
-	ssize_t len;
+	int nth, ret, injected, failures = 0;
 
 	for (nth = 1; nth < 10000; nth++) {
-		/* The number must be gone before anything else allocates. */
-		len = sprintf(left, "%d", nth);
-		if (pwrite(fail_nth, left, len, 0) != len)
+		if (!set_fail_nth(tasks, nth))
 			return -1;
 		ret = call->fn(call);
-		len = pread(fail_nth, left, sizeof(left) - 1, 0);
-		if (len < 0 || pwrite(fail_nth, "0", 1, 0) != 1)
+		injected = end_fail_nth(tasks);
+		if (injected < 0)
 			return -1;
-		left[len] = '\0';
 		if (ret > 0)
 			close(ret);
 		if (call->flags & TSHARE_CREATE_PERSIST)
@@ -109,12 +193,13 @@ static int fail_each(int fail_nth, const struct call *call)
 			ksft_print_msg("allocation %d: left something behind\n", nth);
 			return -1;
 		}
-		if (atoi(left))
-			return ret < 0 ? -1 : nth - 1;
+		if (!injected)
+			return ret < 0 ? -1 : failures;
 		if (ret < 0 && ret != -ENOMEM) {
 			ksft_print_msg("allocation %d: %s\n", nth, strerror(-ret));
 			return -1;
 		}
+		failures += ret < 0;
 	}
 	return -1;
 }
@@ -138,21 +223,21 @@ TEST_F(faults, create_of_a_page_copes)
 {
 	struct call call = { .fn = call_create, .dev = self->dev, .size = PAGE };
 
-	EXPECT_LT(4, fail_each(self->fail_nth, &call));
+	EXPECT_LT(4, fail_each(&self->self, &call));
 }
 
 TEST_F(faults, create_of_one_folio_copes)
 {
 	struct call call = { .fn = call_create, .dev = self->dev, .size = 2 * MIB };
 
-	EXPECT_LT(4, fail_each(self->fail_nth, &call));
+	EXPECT_LT(4, fail_each(&self->self, &call));
 }
 
 TEST_F(faults, create_of_a_run_copes)
 {
 	struct call call = { .fn = call_create, .dev = self->dev, .size = 8 * MIB + 3 * PAGE };
 
-	EXPECT_LT(4, fail_each(self->fail_nth, &call));
+	EXPECT_LT(4, fail_each(&self->self, &call));
 }
 
 TEST_F(faults, create_of_a_described_persistent_region_copes)
@@ -165,7 +250,7 @@ TEST_F(faults, create_of_a_described_persistent_region_copes)
 		.flags = TSHARE_CREATE_PERSIST,
 	};
 
-	EXPECT_LT(5, fail_each(self->fail_nth, &call));
+	EXPECT_LT(5, fail_each(&self->self, &call));
 }
 
 static int call_open(const struct call *call)
@@ -177,7 +262,7 @@ TEST_F(faults, open_copes)
 {
 	struct call call = { .fn = call_open, .dev = self->dev };
 
-	EXPECT_LT(1, fail_each(self->fail_nth, &call));
+	EXPECT_LT(1, fail_each(&self->self, &call));
 }
 
 static int call_open_device(const struct call *call)
@@ -190,7 +275,7 @@ TEST_F(faults, open_of_the_device_copes)
 {
 	struct call call = { .fn = call_open_device };
 
-	EXPECT_LT(1, fail_each(self->fail_nth, &call));
+	EXPECT_LT(1, fail_each(&self->self, &call));
 }
 
 TEST_F(faults, open_of_the_device_in_a_new_namespace_copes)
@@ -198,7 +283,18 @@ TEST_F(faults, open_of_the_device_in_a_new_namespace_copes)
 	struct call call = { .fn = call_open_device };
 
 	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
-	EXPECT_LT(1, fail_each(self->fail_nth, &call));
+	EXPECT_LT(1, fail_each(&self->self, &call));
+}
+
+/* The module has a worker of the kernel's hold the namespace. */
+TEST_F(faults, open_of_the_device_copes_with_what_its_worker_lacks)
+{
+	struct call call = { .fn = call_open_device };
+	struct tasks workers = {};
+
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	ASSERT_TRUE(add_workers(&workers));
+	EXPECT_LT(0, fail_each(&workers, &call));
 }
 
 static int call_list(const struct call *call)
@@ -209,11 +305,11 @@ static int call_list(const struct call *call)
 	return count < 0 ? count : 0;
 }
 
-TEST_F(faults, list_copes)
+TEST_F(faults, list_needs_no_memory)
 {
 	struct call call = { .fn = call_list, .dev = self->dev };
 
-	EXPECT_LE(0, fail_each(self->fail_nth, &call));
+	EXPECT_EQ(0, fail_each(&self->self, &call));
 }
 
 static int open_counter(int dev, int region)
@@ -248,7 +344,7 @@ TEST_F(faults, counter_copes)
 		.described = self->described,
 	};
 
-	EXPECT_LT(0, fail_each(self->fail_nth, &call));
+	EXPECT_LT(0, fail_each(&self->self, &call));
 }
 
 /* Which makes the file that the region keeps. */
@@ -256,7 +352,7 @@ TEST_F(faults, first_counter_of_a_region_copes)
 {
 	struct call call = { .fn = call_first_counter, .dev = self->dev };
 
-	EXPECT_LT(7, fail_each(self->fail_nth, &call));
+	EXPECT_LT(7, fail_each(&self->self, &call));
 }
 
 static int call_map(const struct call *call)
@@ -272,7 +368,7 @@ TEST_F(faults, mmap_copes)
 {
 	struct call call = { .fn = call_map, .dev = self->described };
 
-	EXPECT_LT(0, fail_each(self->fail_nth, &call));
+	EXPECT_LT(0, fail_each(&self->self, &call));
 }
 
 TEST_HARNESS_MAIN
