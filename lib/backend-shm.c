@@ -193,48 +193,69 @@ static int damaged(const char *what)
 	return tshare_fail(-EPROTO, "shared memory is damaged: %s", what);
 }
 
-/* Opens the directory that has a name, which anybody may have made: -EPROTO if it is none. */
-static int open_home(int dir, const char *file)
-{
-	int fd;
-
-	fd = openat(dir, file, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
-		return fd;
-	return errno == ENOTDIR || errno == ELOOP ? -EPROTO : -errno;
-}
-
-/* Opens the region's file, which anybody may have put there: -EPROTO if it is none. */
-static int open_region_file(int home, int access)
-{
-	int fd;
-
-	fd = openat(home, REGION_FILE, access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0)
-		return fd;
-	if (errno == ELOOP || errno == EISDIR || errno == ENXIO || errno == ENODEV)
-		return -EPROTO;
-	return -errno;
-}
-
-/* The same in one step, where openat2() is known and not filtered out. */
-static int open_file_directly(int dir, const char *file, int access)
+/*
+ * Opens what is on the file system of the directory itself, and not behind a symbolic
+ * link. Users may mount FUSE on what is theirs, and its server need never answer.
+ */
+static int open_here(int dir, const char *path, int flags)
 {
 	const struct open_how how = {
-		.flags = access | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		.flags = flags | O_CLOEXEC,
 		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
 	};
-	char path[FILE_NAME_LEN + sizeof(REGION_FILE)];
+	int fd;
 
-	snprintf(path, sizeof(path), "%s/" REGION_FILE, file);
-	return syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+/* The same for one component; mounts are crossed where openat2() is unknown or filtered out. */
+static int open_entry(int dir, const char *entry, int flags)
+{
+	int fd = open_here(dir, entry, flags);
+
+	if (fd != -ENOSYS && fd != -EPERM)
+		return fd == -EXDEV ? -EPROTO : fd;
+	fd = openat(dir, entry, flags | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Looks at an entry, or with "" at the file itself, without asking a server of its file system. */
+static bool look_at(int dir, const char *entry, struct statx *st)
+{
+	return !statx(dir, entry, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		      STATX_BASIC_STATS, st);
+}
+
+static bool is_same_device(const struct statx *one, const struct statx *other)
+{
+	return one->stx_dev_major == other->stx_dev_major &&
+	       one->stx_dev_minor == other->stx_dev_minor;
+}
+
+/* Opens the directory that has a name: -EPROTO if it is none, or one of another file system. */
+static int open_home(int dir, const char *file)
+{
+	int fd = open_entry(dir, file, O_PATH | O_DIRECTORY);
+
+	return fd == -ENOTDIR || fd == -ELOOP ? -EPROTO : fd;
+}
+
+/* Opens the region's file: -EPROTO if it is none, or one of another file system. */
+static int open_region_file(int home, int access)
+{
+	int fd = open_entry(home, REGION_FILE, access | O_NONBLOCK | O_NOCTTY);
+
+	return fd == -ELOOP || fd == -EISDIR || fd == -ENXIO || fd == -ENODEV ? -EPROTO : fd;
 }
 
 static int open_file(int dir, const char *file, int access)
 {
+	char path[FILE_NAME_LEN + sizeof(REGION_FILE)];
 	int home, fd;
 
-	fd = open_file_directly(dir, file, access);
+	snprintf(path, sizeof(path), "%s/" REGION_FILE, file);
+	fd = open_here(dir, path, access | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0)
 		return fd;
 	/* These steps fail for the reason that is to be reported. */
@@ -386,10 +407,10 @@ static bool is_draft(const char *file)
 /* Whether the file of a home is the one behind @fd. */
 static bool is_home_of(int home, int fd)
 {
-	struct stat here, there;
+	struct statx here, there;
 
-	return !fstat(fd, &here) && !fstatat(home, REGION_FILE, &there, AT_SYMLINK_NOFOLLOW) &&
-	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+	return look_at(fd, "", &here) && look_at(home, REGION_FILE, &there) &&
+	       is_same_device(&here, &there) && here.stx_ino == there.stx_ino;
 }
 
 /* Removes a name if its home is empty. */
@@ -1242,12 +1263,16 @@ static int shm_lookup(void *opened, const char *name, bool readonly, struct back
 	return 0;
 }
 
-/* Reading it neither waits for another process nor does anything, as it may with FUSE or a device. */
+/*
+ * Whether it is a regular file in memory. Only those have seals: not the devices and
+ * pipes that are on a tmpfs, and reading them may wait; nor what FUSE has, whose server
+ * need not answer fstatfs() either. Seals without tmpfs are those of huge pages.
+ */
 static bool is_memory(int fd)
 {
 	struct statfs fs;
 
-	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+	return fcntl(fd, F_GET_SEALS) >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
 }
 
 /* Whether no process can shrink it under those who have it mapped. */
@@ -1261,10 +1286,10 @@ static bool is_sealed(int fd)
 /* Whether @fd is of the file system that the named regions are on. */
 static bool is_beside(int dir, int fd)
 {
-	struct stat here, there;
+	struct statx here, there;
 
-	return !fstat(dir, &here) && !fstat(fd, &there) && S_ISREG(there.st_mode) &&
-	       here.st_dev == there.st_dev;
+	return look_at(dir, "", &here) && look_at(fd, "", &there) && S_ISREG(there.stx_mode) &&
+	       is_same_device(&here, &there);
 }
 
 /* Whether it is the caller's own, or the one that has the region's name. */
@@ -1349,11 +1374,11 @@ static int shm_import(void *opened, int fd, bool readonly, struct backend_region
 /* As in a directory with the sticky bit, for one that has none. */
 static int check_owner(int dir, const char *file)
 {
-	struct stat st;
+	struct statx st;
 
-	if (fstatat(dir, file, &st, AT_SYMLINK_NOFOLLOW))
+	if (!look_at(dir, file, &st))
 		return -errno;
-	return geteuid() && geteuid() != st.st_uid ? -EPERM : 0;
+	return geteuid() && geteuid() != st.stx_uid ? -EPERM : 0;
 }
 
 static int unlink_home(int dir, const char *file, int home)

@@ -11,6 +11,7 @@
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/resource.h>
@@ -389,6 +391,63 @@ TEST(import_refuses_files_of_other_file_systems)
 	tshare_region_unref(region);
 }
 
+/* Fails in a child that a signal ends if that takes long. */
+static int import_in_time(void *fd)
+{
+	alarm(20);
+	return import_error(*(int *)fd) != -EINVAL;
+}
+
+TEST(import_does_not_read_devices)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || lseek(fd, 0, SEEK_END) < 0)
+		SKIP("needs /dev/kmsg, where reading waits for the kernel to say more");
+	CHECK(!in_child(import_in_time, &fd));
+	close(fd);
+}
+
+/*
+ * Mounts a FUSE whose server never answers, in a mount namespace of the process's
+ * own; -1 where that is not possible, or what the server would read from.
+ */
+static int mount_silent_fuse(const char *path)
+{
+	static const char format[] = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other";
+	int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char options[96];
+
+	snprintf(options, sizeof(options), format, device);
+	if (device < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return -1;
+	return mount("fuse", path, "fuse", 0, options) ? -1 : device;
+}
+
+enum { NO_FUSE = 77 };
+
+static int import_from_silent_fuse(void *path)
+{
+	int fd;
+
+	if (mount_silent_fuse(path) < 0)
+		return NO_FUSE;
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 || import_in_time(&fd);
+}
+
+TEST(import_does_not_wait_for_a_fuse_server)
+{
+	int status;
+
+	CHECK(!mkdir(home_of("silent"), 0755));
+	status = in_child(import_from_silent_fuse, (void *)home_of("silent"));
+	CHECK(!rmdir(home_of("silent")));
+	if (status == NO_FUSE)
+		SKIP("needs FUSE, and to be allowed to mount it");
+	CHECK(!status);
+}
+
 /* Sends a region of its own whose name the parent can look for, and again when that is gone. */
 static int send_own_region(void *data)
 {
@@ -563,6 +622,41 @@ TEST(foreign_files_are_left_alone)
 	CHECK(!tshare_unlink(ctx, "foreign"));
 }
 
+static int ignore(const struct tshare_region_info *info, void *data)
+{
+	(void)info;
+	(void)data;
+	return 0;
+}
+
+static int use_names_beside_silent_fuse(void *name)
+{
+	struct tshare_region *region;
+
+	if (mount_silent_fuse(home_of(name)) < 0)
+		return NO_FUSE;
+	alarm(20);
+	close_context();
+	open_context();
+	if (tshare_region_create(ctx, "beside", 1, NULL, 0, NULL, &region) || open_error("beside"))
+		return 1;
+	return tshare_list(ctx, ignore, NULL) || open_error(name) != -EPROTO ||
+	       !tshare_unlink(ctx, name) || tshare_unlink(ctx, "beside");
+}
+
+TEST(nobody_waits_for_what_is_mounted_on_a_home)
+{
+	char name[] = "silent";
+	int status;
+
+	CHECK(!mkdir(home_of(name), 0755));
+	status = in_child(use_names_beside_silent_fuse, name);
+	CHECK(!rmdir(home_of(name)));
+	if (status == NO_FUSE)
+		SKIP("needs FUSE, and to be allowed to mount it");
+	CHECK(!status);
+}
+
 TEST(an_empty_home_is_no_region)
 {
 	CHECK(!mkdir(home_of("empty"), 0755));
@@ -587,13 +681,6 @@ static void leave_dead(char *name)
 {
 	CHECK(in_child(create_and_be_killed, name) == -1);
 	CHECK(has_file(name));
-}
-
-static int ignore(const struct tshare_region_info *info, void *data)
-{
-	(void)info;
-	(void)data;
-	return 0;
 }
 
 TEST(list_removes_what_the_dead_have_left)
