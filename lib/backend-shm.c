@@ -897,14 +897,14 @@ static int fail_proc(int err, const char *what)
 	return tshare_fail(err, "%s: %s", what, strerror(-err));
 }
 
-/* Another open file description of the same file. */
+/* Another open file description of the same file, without waiting for its owner's lease. */
 static int reopen(int fd, int access)
 {
 	char path[32];
 	int new;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	new = open(path, access | O_CLOEXEC);
+	new = open(path, access | O_CLOEXEC | O_NONBLOCK);
 	return new < 0 ? fail_proc(-errno, path) : new;
 }
 

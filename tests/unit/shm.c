@@ -448,6 +448,52 @@ TEST(import_does_not_wait_for_a_fuse_server)
 	CHECK(!status);
 }
 
+/* Opens a file of the process's own anew, with a lease that it won't give up before it must. */
+static int lease(int fd)
+{
+	char path[32];
+	int leased;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	leased = open(path, O_RDWR | O_CLOEXEC);
+	close(fd);
+	CHECK(signal(SIGIO, SIG_IGN) != SIG_ERR);
+	CHECK(leased >= 0 && !fcntl(leased, F_SETLEASE, F_WRLCK));
+	return leased;
+}
+
+static int publish_in_time(void *fd)
+{
+	struct tshare_region *region;
+
+	alarm(20);
+	return tshare_region_import(ctx, *(int *)fd, 0, &region) ||
+	       tshare_region_publish(region, NULL) != -EACCES;
+}
+
+static int import_readonly_in_time(void *fd)
+{
+	struct tshare_region *region;
+
+	alarm(20);
+	return tshare_region_import(ctx, *(int *)fd, TSHARE_READONLY, &region) ||
+	       !tshare_region_readonly(region);
+}
+
+TEST(nobody_waits_for_a_lease)
+{
+	struct tshare_region *region = new_region(NULL);
+	int fd = lease(copy_of(region, F_SEAL_SHRINK));
+
+	CHECK(!in_child(publish_in_time, &fd));
+	close(fd);
+	fd = lease(copy_of(region, F_SEAL_SHRINK));
+	CHECK(!in_child(import_readonly_in_time, &fd));
+	close(fd);
+	CHECK(signal(SIGIO, SIG_DFL) != SIG_ERR);
+	tshare_region_unref(region);
+}
+
 /* Sends a region of its own whose name the parent can look for, and again when that is gone. */
 static int send_own_region(void *data)
 {
