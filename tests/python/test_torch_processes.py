@@ -66,6 +66,13 @@ class Marked(torch.Tensor):
     """A class of tensors that PyTorch doesn't know."""
 
 
+def mark(tensor):
+    marked = tensor.as_subclass(Marked)
+    # PyTorch 1.13 can't unpickle one without attributes.
+    marked.mark = 1
+    return marked
+
+
 class Lines(torch_data.Dataset):
     """A data set over a torch.Tensor that lies in shared memory."""
 
@@ -212,7 +219,7 @@ VIEWS = {
     "parameter": lambda whole: torch.nn.Parameter(whole),
     "frozen parameter": lambda whole: torch.nn.Parameter(whole, requires_grad=False),
     "with gradient": lambda whole: whole.detach().requires_grad_(),
-    "subclass": lambda whole: whole.as_subclass(Marked),
+    "subclass": mark,
 }
 
 
