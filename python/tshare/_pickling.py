@@ -124,8 +124,17 @@ class _Passage:
 _passages: weakref.WeakValueDictionary[Any, _Passage] = weakref.WeakValueDictionary()
 
 
+def _memory(region: Region) -> tuple[Any, ...]:
+    """What no other region of this process has, whatever its peers do."""
+    if region.backend == "kmod":
+        return region.backend, region.id
+    # A peer can write the id of another region into its own shared memory.
+    file = os.fstat(region.fileno())
+    return region.backend, file.st_dev, file.st_ino
+
+
 def _passage(region: Region, readonly: bool) -> _Passage:
-    key = (region.backend, region.id, readonly)
+    key = (*_memory(region), readonly)
     passage = _passages.get(key)
     if passage is None:
         passage = _passages[key] = _Passage(region, readonly)

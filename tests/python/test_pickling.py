@@ -5,6 +5,7 @@ import errno
 import multiprocessing
 import os
 import pickle
+import sys
 from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
 
 import pytest
@@ -70,6 +71,10 @@ def leave(tensors):
     tensors.put(numbers(3))
 
 
+def send_back(tensors, answers):
+    answers.put([bytes(tensor) for tensor in tensors])
+
+
 def join(process):
     process.join(300)
     assert process.exitcode == 0
@@ -118,6 +123,24 @@ def test_region_travels_whole(context):
     join(process)
     assert bytes(region["a"]) == b"\1"
     assert bytes(region["b"]) == b"\2"
+
+
+def test_tensor_travels_with_its_own_region_whatever_a_peer_wrote(context):
+    tensors = [numbers(2), numbers(3)]
+    if tensors[0].region.backend != "shm":
+        pytest.skip("the module's ids are not a peer's to write")
+    # struct shm_header.id
+    forged = tensors[0].region.id.to_bytes(8, sys.byteorder)
+    os.pwrite(tensors[1].region.fileno(), forged, 16)
+    with tshare.Region.from_fd(tensors[1].region.fileno()) as region:
+        assert region.id == tensors[0].region.id
+        tensors[1] = region[""]
+        answers = context.Queue()
+        process = context.Process(target=send_back, args=(tensors, answers))
+        process.start()
+        assert answers.get(timeout=300) == [b"\0\1", b"\0\1\2"]
+        join(process)
+        close(answers)
 
 
 def test_readonly_tensor_stays_readonly(context, name):
