@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The first rung: the page allocator's own blocks, up to one chunk. */
 #include <linux/gfp.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 
 #include "alloc.h"
 #include "compat.h"
 
+/* On the caller's nodes, in the order that its memory policy asks for. */
+static struct page *alloc_block(const struct tshare_request *req, gfp_t gfp, unsigned int order)
+{
+	if (req->node == NUMA_NO_NODE)
+		return alloc_pages(gfp, order);
+	return __alloc_pages_node(req->node, gfp | __GFP_THISNODE, order);
+}
+
 static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 {
 	unsigned int order = get_order(req->nr_pages << PAGE_SHIFT);
-	gfp_t gfp = GFP_USER | __GFP_ZERO | __GFP_NOWARN;
+	gfp_t gfp = GFP_USER | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 	bool chunk = TSHARE_CHUNK_ORDER && req->nr_pages == TSHARE_CHUNK_PAGES;
 	struct page *page;
 	unsigned long i;
@@ -25,14 +34,23 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	gfp |= order > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
 	if (req->dma32)
 		gfp |= GFP_DMA32;
-	if (req->node != NUMA_NO_NODE)
-		gfp |= __GFP_THISNODE;
 	if (chunk)
 		gfp |= __GFP_COMP;
 
-	page = alloc_pages_node(req->node, gfp, order);
-	if (!page)
-		return -ENOMEM;
+	page = alloc_block(req, gfp, order);
+	if (!page) {
+		if (mem_cgroup_disabled())
+			return -ENOMEM;
+		/*
+		 * The block that a memory cgroup had no room for is free again.
+		 * The next rung can't charge anybody and must not give it out.
+		 */
+		page = alloc_block(req, gfp & ~(__GFP_ACCOUNT | __GFP_DIRECT_RECLAIM), order);
+		if (!page)
+			return -ENOMEM;
+		__free_pages(page, order);
+		return -EDQUOT;
+	}
 	/* Not every machine has a zone that ends there. */
 	if (req->dma32 && page_to_pfn(page) + req->nr_pages > PHYS_PFN(SZ_4G)) {
 		__free_pages(page, order);

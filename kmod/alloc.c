@@ -43,7 +43,7 @@ static void number_folios(unsigned long pfn, unsigned long nr_pages)
  * @req: what is wanted
  * @pfn: where to store the first page frame number
  *
- * Return: 0, -ENOMEM, -EINTR.
+ * Return: 0, -ENOMEM, -EINTR, -EDQUOT.
  */
 int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
 {

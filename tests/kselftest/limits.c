@@ -296,6 +296,65 @@ TEST_F(limits, namespaces_are_charged_for_regions_that_outlive_the_device)
 	EXPECT_NE(NULL, region_without_device(MIB));
 }
 
+#define CGROUPS "/sys/fs/cgroup/"
+#define CGROUP CGROUPS "tshare-limits/"
+
+/* Joins a new memory cgroup with a limit; 1 if the kernel has none, -1 on error. */
+static int join_memory_cgroup(const char *limit)
+{
+	/* Those of a test that failed. */
+	rmdir(CGROUP);
+	if (!write_file(CGROUPS "cgroup.subtree_control", "+memory"))
+		return 1;
+	if (mkdir(CGROUP, 0755))
+		return -1;
+	return write_file(CGROUP "memory.max", limit) && write_file(CGROUP "cgroup.procs", "0") ?
+	       0 : -1;
+}
+
+static void leave_memory_cgroup(void)
+{
+	write_file(CGROUPS "cgroup.procs", "0");
+	rmdir(CGROUP);
+}
+
+TEST_F(limits, regions_up_to_2_mib_count_in_the_memory_cgroup)
+{
+	static const size_t sizes[] = { 2 * MIB, 2 * MIB - PAGE, MIB + PAGE };
+	int err = join_memory_cgroup("64M"), fd;
+	size_t i;
+	long before;
+
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		before = read_number(CGROUP "memory.current");
+		fd = create(self->dev, sizes[i], NULL);
+		EXPECT_LE(0, fd);
+		/* The kernel charges some pages in advance. */
+		EXPECT_LE(before + (long)sizes[i] / 2, read_number(CGROUP "memory.current"));
+		close(fd);
+	}
+	leave_memory_cgroup();
+}
+
+TEST_F(limits, regions_up_to_2_mib_stop_at_the_cgroups_limit)
+{
+	int err = join_memory_cgroup("16M"), fd, count = 0;
+
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	do {
+		fd = create(self->dev, 2 * MIB, NULL);
+	} while (fd >= 0 && ++count < 16);
+	leave_memory_cgroup();
+	EXPECT_EQ(-EDQUOT, fd);
+	EXPECT_LT(0, count);
+	EXPECT_GT(8, count);
+}
+
 TEST_F(limits, refused_regions_leave_no_charge)
 {
 	__u64 before;

@@ -77,7 +77,8 @@
  * EDQUOT        RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's
  *               limits for the module, the namespace or the user is reached;
  *               a page that is still pinned keeps its folio counted, also when
- *               its region is gone
+ *               its region is gone. Or the limit of the memory cgroup is
+ *               reached, to which regions of up to 2 MiB are charged
  * EEXIST        the name is taken
  * EFAULT        a pointer leads nowhere
  * EINTR         a fatal signal arrived while memory was searched for, or
