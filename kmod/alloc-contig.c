@@ -4,16 +4,18 @@
  * can be moved away, and have alloc_contig_range() empty it.
  *
  * A stretch may begin at any chunk: those aligned to their own size are far
- * fewer, and a large run that exists would be missed. It is taken chunk by
- * chunk, so that the first that can't be emptied tells where to go on.
+ * fewer, and a large run that exists would be missed.
  */
 #include <linux/cpuset.h>
 #include <linux/highmem.h>
 #include <linux/hugetlb.h>
+#include <linux/memory.h>
 #include <linux/memory_hotplug.h>
+#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/sched/signal.h>
 
 #include "alloc.h"
@@ -21,60 +23,206 @@
 
 #ifdef CONFIG_CONTIG_ALLOC
 
-/* What is taken at a time, and where a stretch may begin. */
+/* Where a stretch may begin, and what is looked at in one go. */
 #define STEP_PAGES (TSHARE_CHUNK_ORDER ? TSHARE_CHUNK_PAGES : pageblock_nr_pages)
 
-/* Isolation of page blocks by two at a time only makes both fail. */
-static DEFINE_MUTEX(contig_lock);
+/*
+ * Stretches of a zone that looked as if they could be had, but couldn't, before
+ * a search leaves the zone. The first half are tried wherever they are, the
+ * second half is spread over the rest of the zone: what looks movable from end
+ * to end and isn't, such as memory of a device, must not keep a search from
+ * what lies behind it.
+ */
+#define TRIES 64
 
 /*
- * Runs that looked as if they could be had, but couldn't, before a search gives
- * up: each costs milliseconds in which all CPUs drain their lists of pages, and
- * memory that a device has pinned looks so from end to end.
+ * A try that fails has all CPUs drain their lists of pages for nothing. Beyond
+ * a burst, a node's may fail once in so many jiffies, whoever makes them.
  */
-#define TRIES 256
+#define FAILURES_BURST	  256
+#define FAILURES_INTERVAL (HZ / 50 + 1)
 
-/* Might alloc_contig_range() get this page? A guess; it tells for sure. */
-static bool page_acceptable(struct zone *zone, unsigned long pfn)
+/**
+ * struct contig_node - the tries on one node
+ * @lock: held during a try, and protects the rest: isolation of page blocks by
+ *        two at a time only makes both fail
+ * @failures: how many may fail now
+ * @refilled: when @failures was brought up to date, in jiffies
+ */
+struct contig_node {
+	struct mutex lock; /* see above */
+	unsigned int failures;
+	unsigned long refilled;
+};
+
+static struct contig_node contig_nodes[MAX_NUMNODES];
+
+/*
+ * Struct pages of memory that is taken offline may vanish. So pages are looked
+ * at, and taken, with the fence held for reading, and never between fence_start
+ * and fence_end: from the moment that the core announces to take that memory
+ * offline until it has given up, or has marked the memory so that
+ * pfn_to_online_page() doesn't find it. The core takes one range at a time.
+ */
+static DECLARE_RWSEM(fence);
+static unsigned long fence_start, fence_end;
+
+/**
+ * struct contig_search - one search
+ * @req: what is wanted
+ * @allowed: the nodes it may be on
+ * @class: the highest zone it may be in
+ * @lenient: whether pages are worth a try that may have a reference too many
+ * @made_room: whether the allocator has been asked to free some memory
+ */
+struct contig_search {
+	const struct tshare_request *req;
+	nodemask_t allowed;
+	enum zone_type class;
+	bool lenient;
+	bool made_room;
+};
+
+/*
+ * Pages of the folio of @page, from @page on, that can be moved away; 0 if it
+ * can't.
+ *
+ * What moves it can account for the references of its mappings and its file.
+ * One more is a pin, by pin_user_pages(), vmsplice() or the like, or that of a
+ * CPU's list of pages on their way to the LRU, which alloc_contig_range()
+ * drains; a lenient search takes it for the latter. The reference that is held
+ * here keeps the folio from being freed or split meanwhile.
+ */
+static unsigned long movable_pages(struct page *page, bool lenient)
 {
-	struct page *page = pfn_to_online_page(pfn);
+	struct page *head = compound_head(page);
+	struct folio *folio = (struct folio *)head;
+	unsigned long nr = 0;
+	int extra;
 
-	if (!page || page_zone(page) != zone || PageReserved(page) || PageHuge(page))
-		return false;
-	if (page_count(page) >= GUP_PIN_COUNTING_BIAS)
-		return false;
-	return PageBuddy(page) || PageLRU(compound_head(page)) ||
-	       (!page_count(page) && !PageSlab(page));
+	/* Those of the module have no business here, not even for a moment. */
+	if (!PageLRU(head) && (!lenient || PageSlab(head) || !READ_ONCE(head->mapping)))
+		return 0;
+	if (!folio_try_get(folio))
+		return 0;
+	if (compound_head(page) != head || folio_test_hugetlb(folio) || !folio->mapping)
+		goto out;
+	extra = folio_ref_count(folio) - 1 - tshare_folio_mapcount(folio);
+	if (folio_test_swapcache(folio))
+		extra -= folio_nr_pages(folio);
+	if (!folio_test_anon(folio))
+		extra -= folio_nr_pages(folio) + folio_test_private(folio) +
+			 folio_test_private_2(folio);
+	if (extra <= (lenient ? 1 : 0) && !folio_maybe_dma_pinned(folio))
+		nr = folio_nr_pages(folio) - (page - head);
+out:
+	folio_put(folio);
+	return nr;
 }
 
 /*
- * Finds in [start, end) a page that isn't acceptable: the last, so that a search
- * jumps as far as it can.
+ * How many of the @max pages from @pfn on might be had, up to the first that
+ * can't. A guess, without the zone's lock; alloc_contig_range() tells for sure.
+ * Adds those that are free now to @free.
  */
-static bool find_offender(struct zone *zone, unsigned long start, unsigned long end,
-			  unsigned long *bad)
+static unsigned long usable_pages(struct zone *zone, unsigned long pfn, unsigned long max,
+				  bool lenient, unsigned long *free)
 {
-	unsigned long pfn = end;
+	unsigned long i = 0, nr;
 
-	while (pfn > start) {
-		if (!page_acceptable(zone, --pfn)) {
-			*bad = pfn;
-			return true;
+	if (pfn < fence_end && fence_start < pfn + max)
+		return 0;
+	while (i < max) {
+		struct page *page = pfn_to_online_page(pfn + i);
+
+		if (!page || page_zone(page) != zone || PageReserved(page) || PageHWPoison(page))
+			break;
+		/* No memory of a CMA area can be had, but it looks free. */
+		if (!i && !lenient && tshare_block_is_cma(pfn))
+			break;
+		if (PageBuddy(page)) {
+			unsigned long order = READ_ONCE(page->private);
+
+			nr = order < ilog2(STEP_PAGES) ? 1UL << order : STEP_PAGES;
+			*free += min(nr, max - i);
+		} else if (!page_count(page)) {
+			/* On its way to the free pages, or the tail of a block of them. */
+			if (PageSlab(page))
+				break;
+			nr = 1;
+			++*free;
+		} else {
+			nr = movable_pages(page, lenient);
+			if (!nr)
+				break;
 		}
-		if (!(pfn % STEP_PAGES))
-			cond_resched();
+		i += nr;
 	}
-	return false;
+	return min(i, max);
+}
+
+/* What failed with no page to blame: the last step with one, or the first half. */
+static unsigned long blame(struct zone *zone, unsigned long start, unsigned long nr)
+{
+	unsigned long bad = start + nr / 2, free, i;
+
+	for (i = 0; i < nr && !fatal_signal_pending(current); i += STEP_PAGES) {
+		unsigned long max = min(nr - i, STEP_PAGES);
+
+		if (usable_pages(zone, start + i, max, false, &free) < max)
+			bad = start + i;
+		cond_resched();
+	}
+	return bad;
+}
+
+static void free_single_pages(unsigned long pfn, unsigned long nr)
+{
+	while (nr--) {
+		put_page(pfn_to_page(pfn++));
+		cond_resched();
+	}
+}
+
+/* Makes chunks of a run of single pages, or frees it. */
+static int make_chunks(unsigned long pfn, unsigned long nr)
+{
+	unsigned long i;
+	int tries;
+
+	if (!TSHARE_CHUNK_ORDER)
+		return 0;
+	for (i = 0; i + TSHARE_CHUNK_PAGES <= nr; i += TSHARE_CHUNK_PAGES) {
+		for (tries = 0; tshare_contig_make_chunk(pfn + i); tries++) {
+			if (tries == 1000) {
+				tshare_run_free(pfn, i);
+				free_single_pages(pfn + i, nr - i);
+				return -EBUSY;
+			}
+			cpu_relax();
+		}
+		cond_resched();
+	}
+	return 0;
 }
 
 /*
- * Takes the run at @pfn. On failure stores in @bad a page that could not be had,
- * and keeps nothing.
+ * Takes the run at @pfn. On failure stores in @bad the step behind which to go
+ * on, and keeps nothing.
  */
-static int take_run(unsigned long pfn, unsigned long nr, unsigned long *bad)
+static int take_run(struct zone *zone, unsigned long pfn, unsigned long nr, unsigned long *bad)
 {
 	unsigned long taken = 0;
 	int err;
+
+	if (TSHARE_CONTIG_WHOLE) {
+		err = tshare_contig_take_pages(pfn, nr);
+		if (!err)
+			err = make_chunks(pfn, nr);
+		if (err)
+			*bad = blame(zone, pfn, nr);
+		return err;
+	}
 
 	while (taken < nr) {
 		unsigned long step = min_t(unsigned long, nr - taken, STEP_PAGES);
@@ -86,7 +234,7 @@ static int take_run(unsigned long pfn, unsigned long nr, unsigned long *bad)
 		else
 			err = tshare_contig_take_pages(pfn + taken, step);
 		if (err) {
-			*bad = pfn + taken + step - 1;
+			*bad = pfn + taken;
 			tshare_run_free(pfn, taken);
 			return err;
 		}
@@ -96,62 +244,184 @@ static int take_run(unsigned long pfn, unsigned long nr, unsigned long *bad)
 	return 0;
 }
 
-static int search_zone(struct zone *zone, const struct tshare_request *req, int *tries,
-		       unsigned long *pfn)
+/* Waits for this caller's turn to try on a node, and locks it. */
+static int contig_node_lock(struct contig_node *node)
 {
-	unsigned long end = zone_end_pfn(zone);
-	unsigned long start, bad;
+	unsigned long ticks;
 
-	if (req->dma32)
+	for (;;) {
+		if (mutex_lock_killable(&node->lock))
+			return -EINTR;
+		ticks = (jiffies - node->refilled) / FAILURES_INTERVAL;
+		node->refilled += ticks * FAILURES_INTERVAL;
+		node->failures = min(node->failures + ticks, (unsigned long)FAILURES_BURST);
+		if (node->failures)
+			return 0;
+		mutex_unlock(&node->lock);
+		schedule_timeout_killable(FAILURES_INTERVAL);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+}
+
+/*
+ * Whether @zone can do without @free of its free pages. Those of the run that
+ * are in use don't matter: they are moved to pages that the allocator gives
+ * within the same limits.
+ */
+static bool zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free)
+{
+	unsigned long has = zone_page_state(zone, NR_FREE_PAGES);
+	unsigned long cma = zone_page_state(zone, NR_FREE_CMA_PAGES);
+
+	return has >= cma + free + min_wmark_pages(zone) + zone->lowmem_reserve[class];
+}
+
+/*
+ * Has the allocator reclaim what it would for anybody who wants @nr pages, by
+ * being one who does.
+ */
+static void make_room(struct zone *zone, unsigned long nr)
+{
+	gfp_t gfp = GFP_USER | __GFP_THISNODE | __GFP_NORETRY | __GFP_NOWARN;
+	struct page *page, *next;
+	LIST_HEAD(pages);
+
+	if (zone_idx(zone) < gfp_zone(GFP_DMA32))
+		return;
+	if (zone_idx(zone) == gfp_zone(GFP_DMA32))
+		gfp |= GFP_DMA32;
+	while (nr-- && !fatal_signal_pending(current)) {
+		page = alloc_pages_node(zone_to_nid(zone), gfp, 0);
+		if (!page)
+			break;
+		list_add(&page->lru, &pages);
+		cond_resched();
+	}
+	list_for_each_entry_safe(page, next, &pages, lru) {
+		list_del(&page->lru);
+		__free_page(page);
+		cond_resched();
+	}
+}
+
+/* Takes the run at @pfn, which has @free free pages, if that is all right by its zone. */
+static int try_run(struct contig_search *search, struct zone *zone, unsigned long pfn,
+		   unsigned long free, unsigned long *bad)
+{
+	struct contig_node *node = &contig_nodes[zone_to_nid(zone)];
+	unsigned long nr = search->req->nr_pages;
+	int err;
+
+	*bad = pfn;
+	if (!zone_can_spare(zone, search->class, free) && !search->made_room) {
+		search->made_room = true;
+		make_room(zone, free + zone->lowmem_reserve[search->class]);
+	}
+	if (!zone_can_spare(zone, search->class, free))
+		return -ENOMEM;
+
+	err = contig_node_lock(node);
+	if (err)
+		return err;
+	err = down_read_killable(&fence);
+	if (!err) {
+		/* It may have begun to go offline since it was looked at. */
+		if (pfn < fence_end && fence_start < pfn + nr)
+			err = -EBUSY;
+		else
+			err = take_run(zone, pfn, nr, bad);
+		up_read(&fence);
+	}
+	if (err)
+		node->failures--;
+	mutex_unlock(&node->lock);
+	return fatal_signal_pending(current) && err ? -EINTR : err;
+}
+
+static int search_zone(struct contig_search *search, struct zone *zone, unsigned long *pfn)
+{
+	unsigned long nr = search->req->nr_pages, end = zone_end_pfn(zone);
+	unsigned long start, pos, bad, free = 0;
+	int tries = TRIES;
+
+	if (search->req->dma32)
 		end = min(end, PHYS_PFN(SZ_4G));
 
 	start = round_up(zone->zone_start_pfn, STEP_PAGES);
-	while (*tries && start < end && req->nr_pages <= end - start) {
-		if (!find_offender(zone, start, start + req->nr_pages, &bad)) {
-			if (!take_run(start, req->nr_pages, &bad)) {
-				*pfn = start;
-				return 0;
-			}
-			--*tries;
-		}
-		if (fatal_signal_pending(current))
+	pos = start;
+	while (tries && start < end && nr <= end - start) {
+		unsigned long max = min(start + nr - pos, STEP_PAGES), usable;
+		int err;
+
+		cond_resched();
+		if (fatal_signal_pending(current) || down_read_killable(&fence))
 			return -EINTR;
-		start = round_up(bad + 1, STEP_PAGES);
+		usable = usable_pages(zone, pos, max, search->lenient, &free);
+		up_read(&fence);
+		if (usable < max) {
+			start = pos + STEP_PAGES;
+		} else {
+			pos += max;
+			if (pos < start + nr)
+				continue;
+			err = try_run(search, zone, start, free, &bad);
+			*pfn = start;
+			if (!err || err == -EINTR)
+				return err;
+			start = round_up(bad + 1, STEP_PAGES);
+			if (--tries < TRIES / 2 && start < end)
+				start += round_up((end - start) / (tries + 1), STEP_PAGES);
+		}
+		pos = start;
+		free = 0;
 	}
 	return -ENOMEM;
 }
 
-static int search_node(int nid, const struct tshare_request *req, int *tries, unsigned long *pfn)
+/*
+ * The node to begin with, and those that are allowed. A run lies on one node, so
+ * a policy to interleave names nodes that are to be preferred. As in the page
+ * allocator, a policy to bind is not for what is wanted of a lower zone.
+ */
+static int first_node_for(const struct tshare_request *req, nodemask_t *allowed)
 {
-	int type, err = -ENOMEM;
+	int nid = numa_mem_id();
 
-	if (!node_isset(nid, cpuset_current_mems_allowed))
-		return -ENOMEM;
-	/* ZONE_MOVABLE lies above these: its pages can't be pinned for long. */
-	for (type = ZONE_NORMAL; type >= 0 && err == -ENOMEM; type--) {
-		struct zone *zone = &NODE_DATA(nid)->node_zones[type];
+	*allowed = cpuset_current_mems_allowed;
+	if (req->node != NUMA_NO_NODE) {
+		nodemask_t only = nodemask_of_node(req->node);
 
-		if (populated_zone(zone))
-			err = search_zone(zone, req, tries, pfn);
+		nodes_and(*allowed, *allowed, only);
+		return req->node;
 	}
-	return err;
+#ifdef CONFIG_NUMA
+	if (current->mempolicy && current->mempolicy->mode != MPOL_LOCAL) {
+		nodemask_t wanted;
+
+		nodes_and(wanted, *allowed, current->mempolicy->nodes);
+		if (!nodes_empty(wanted)) {
+			if (current->mempolicy->mode == MPOL_BIND && !req->dma32)
+				*allowed = wanted;
+			if (!node_isset(nid, wanted))
+				nid = first_node(wanted);
+		}
+	}
+#endif
+	return nid;
 }
 
-static int search(const struct tshare_request *req, unsigned long *pfn)
+/* Zones in the order in which the page allocator would fall back to them. */
+static int search_zones(struct contig_search *search, int nid, unsigned long *pfn)
 {
-	int local = req->node == NUMA_NO_NODE ? numa_mem_id() : req->node;
-	int tries = TRIES;
-	int nid, err;
+	struct zoneref *ref = node_zonelist(nid, GFP_USER)->_zonerefs;
+	int err = -ENOMEM;
 
-	err = search_node(local, req, &tries, pfn);
-	if (req->node != NUMA_NO_NODE)
-		return err;
-	for_each_online_node(nid) {
-		if (err != -ENOMEM)
-			break;
-		if (nid != local)
-			err = search_node(nid, req, &tries, pfn);
-	}
+	/* ZONE_MOVABLE lies above the class: its pages can't be pinned for long. */
+	for (; ref->zone && err == -ENOMEM; ref++)
+		if (zonelist_zone_idx(ref) <= search->class &&
+		    node_isset(zonelist_node_idx(ref), search->allowed))
+			err = search_zone(search, ref->zone, pfn);
 	return err;
 }
 
@@ -173,12 +443,18 @@ static int zero_pages(unsigned long pfn, unsigned long nr)
 
 static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
 {
+	struct contig_search search = {
+		.req = req,
+		.class = gfp_zone(GFP_USER | (req->dma32 ? GFP_DMA32 : 0)),
+	};
+	int nid = first_node_for(req, &search.allowed);
 	int err;
 
-	if (mutex_lock_killable(&contig_lock))
-		return -EINTR;
-	err = search(req, pfn);
-	mutex_unlock(&contig_lock);
+	err = search_zones(&search, nid, pfn);
+	if (err == -ENOMEM) {
+		search.lenient = true;
+		err = search_zones(&search, nid, pfn);
+	}
 	if (err)
 		return err;
 
@@ -188,11 +464,55 @@ static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
 	return err;
 }
 
+static int memory_notify_fn(struct notifier_block *nb, unsigned long action, void *data)
+{
+	struct memory_notify *memory = data;
+
+	if (action != MEM_GOING_OFFLINE && action != MEM_CANCEL_OFFLINE && action != MEM_OFFLINE)
+		return NOTIFY_DONE;
+	down_write(&fence);
+	fence_start = memory->start_pfn;
+	fence_end = fence_start;
+	if (action == MEM_GOING_OFFLINE)
+		fence_end += memory->nr_pages;
+	up_write(&fence);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block memory_notifier = { .notifier_call = memory_notify_fn };
+
+/* Get ready to search; nobody does before. */
+int __init tshare_contig_init(void)
+{
+	int i;
+
+	for (i = 0; i < MAX_NUMNODES; i++) {
+		mutex_init(&contig_nodes[i].lock);
+		contig_nodes[i].failures = FAILURES_BURST;
+		contig_nodes[i].refilled = jiffies;
+	}
+	return register_memory_notifier(&memory_notifier);
+}
+
+void tshare_contig_exit(void)
+{
+	unregister_memory_notifier(&memory_notifier);
+}
+
 #else
 
 static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
 {
 	return -ENOMEM;
+}
+
+int __init tshare_contig_init(void)
+{
+	return 0;
+}
+
+void tshare_contig_exit(void)
+{
 }
 
 #endif /* CONFIG_CONTIG_ALLOC */

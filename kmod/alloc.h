@@ -26,7 +26,8 @@ struct tshare_request {
  * @name: for debug messages
  * @alloc: stores the first page frame number of one physically contiguous run
  *         of zeroed pages that can be pinned, or fails with -ENOMEM (the next
- *         rung may try) or -EINTR (a fatal signal; none will). Whole chunks of
+ *         rung may try), -EINTR (a fatal signal; none will) or -EDQUOT (there
+ *         is memory, but it is not for the caller). Whole chunks of
  *         the run are folios of TSHARE_CHUNK_ORDER, the rest behind them
  *         single pages, with one reference each.
  */
@@ -37,6 +38,9 @@ struct tshare_rung {
 
 extern const struct tshare_rung tshare_rung_buddy;
 extern const struct tshare_rung tshare_rung_contig;
+
+int tshare_contig_init(void);
+void tshare_contig_exit(void);
 
 int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn);
 void tshare_run_free(unsigned long pfn, unsigned long nr_pages);

@@ -76,7 +76,7 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
 
 #define TSHARE_CHUNK_PAGES (1UL << TSHARE_CHUNK_ORDER)
 
-#define TSHARE_CONTIG_GFP (GFP_KERNEL | __GFP_NOWARN)
+#define TSHARE_CONTIG_GFP (GFP_USER | __GFP_NOWARN)
 
 #ifdef CONFIG_CONTIG_ALLOC
 
@@ -86,6 +86,13 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
 #else
 #define TSHARE_CONTIG_ORDINARY MIGRATE_MOVABLE
 #endif
+
+/*
+ * Where single pages can be made into a folio, or are not, one call takes a
+ * whole run. Otherwise a call makes one folio of all that it takes, and a run
+ * of several chunks needs one for each.
+ */
+#define TSHARE_CONTIG_WHOLE (LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || !TSHARE_CHUNK_ORDER)
 
 /* Takes [pfn, pfn + nr) as single pages, each with one reference. */
 static inline int tshare_contig_take_pages(unsigned long pfn, unsigned long nr)
@@ -103,31 +110,33 @@ static inline int tshare_contig_take_chunk(unsigned long pfn)
 	if (!err)
 		set_page_count(pfn_to_page(pfn), 1);
 	return err;
-#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#else
 	return alloc_contig_range(pfn, pfn + TSHARE_CHUNK_PAGES, TSHARE_CONTIG_ORDINARY,
 				  TSHARE_CONTIG_GFP | __GFP_COMP);
-#else
+#endif
+}
+
+/*
+ * Makes the single pages of the chunk at @pfn one folio with one reference.
+ * Fails with -EBUSY if somebody else has a reference to one of them: a process
+ * that looked a page up just before it was moved out of the way may still have
+ * one for a moment.
+ */
+static inline int tshare_contig_make_chunk(unsigned long pfn)
+{
+#if TSHARE_CONTIG_WHOLE && TSHARE_CHUNK_ORDER
 	struct page *head = pfn_to_page(pfn);
 	unsigned long i;
-	int err;
-
-	err = tshare_contig_take_pages(pfn, TSHARE_CHUNK_PAGES);
-	if (err)
-		return err;
 
 	/*
 	 * The single pages have a reference each; a folio's is its head's. The
 	 * tails' go before they are tails, so that nobody takes one meanwhile.
-	 * Who looked a page up in the page cache just before it was moved out
-	 * of the way may still have one for a moment.
 	 */
 	for (i = 1; i < TSHARE_CHUNK_PAGES; i++) {
 		if (page_ref_freeze(head + i, 1))
 			continue;
 		while (--i)
 			page_ref_unfreeze(head + i, 1);
-		for (; i < TSHARE_CHUNK_PAGES; i++)
-			put_page(head + i);
 		return -EBUSY;
 	}
 	__SetPageHead(head);
@@ -140,7 +149,50 @@ static inline int tshare_contig_take_chunk(unsigned long pfn)
 	set_compound_order(head, TSHARE_CHUNK_ORDER);
 	atomic_set(compound_mapcount_ptr(head), -1);
 	atomic_set(compound_pincount_ptr(head), 0);
+#endif
 	return 0;
+}
+
+/* Page table entries that map parts of @folio; before 6.10 the core's count isn't exported. */
+static inline int tshare_folio_mapcount(struct folio *folio)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+	return folio_mapcount(folio);
+#else
+	int whole, count;
+	long i;
+
+	if (!folio_test_large(folio))
+		return atomic_read(&folio->_mapcount) + 1;
+	whole = folio_entire_mapcount(folio);
+	count = whole;
+	for (i = 0; i < folio_nr_pages(folio); i++)
+		count += atomic_read(&folio_page(folio, i)->_mapcount) + 1;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	/* Entries for the whole folio are counted in each of its pages too. */
+	if (!folio_test_anon(folio))
+		count -= whole * folio_nr_pages(folio);
+	else if (PageDoubleMap(&folio->page))
+		count -= folio_nr_pages(folio);
+#endif
+	return count;
+#endif
+}
+
+/*
+ * Whether the page block at @pfn belongs to a CMA area. A hint: the core's own
+ * function isn't exported, but the array that it reads is.
+ */
+static inline bool tshare_block_is_cma(unsigned long pfn)
+{
+#if defined(CONFIG_CMA) && defined(CONFIG_SPARSEMEM)
+	unsigned long block = (pfn & (PAGES_PER_SECTION - 1)) >> pageblock_order;
+	unsigned long bit = block * NR_PAGEBLOCK_BITS;
+	unsigned long word = section_to_usemap(__pfn_to_section(pfn))[bit / BITS_PER_LONG];
+
+	return ((word >> (bit % BITS_PER_LONG)) & MIGRATETYPE_MASK) == MIGRATE_CMA;
+#else
+	return false;
 #endif
 }
 

@@ -13,6 +13,7 @@
 #include <linux/sysfs.h>
 #include <linux/uaccess.h>
 
+#include "alloc.h"
 #include "compat.h"
 #include "desc.h"
 #include "names.h"
@@ -538,7 +539,14 @@ static struct miscdevice tshare_device = {
 
 static int __init tshare_init(void)
 {
-	return misc_register(&tshare_device);
+	int err = tshare_contig_init();
+
+	if (err)
+		return err;
+	err = misc_register(&tshare_device);
+	if (err)
+		tshare_contig_exit();
+	return err;
 }
 module_init(tshare_init);
 
@@ -546,6 +554,7 @@ static void __exit tshare_exit(void)
 {
 	misc_deregister(&tshare_device);
 	tshare_account_exit();
+	tshare_contig_exit();
 }
 module_exit(tshare_exit);
 

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The search for a contiguous run finds what is there, and takes no more than it may. */
+#include <linux/io_uring.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/sysinfo.h>
+#include <sys/uio.h>
+
+#include "util.h"
+
+#define PARAMETERS "/sys/module/tshare/parameters/"
+#define TRACING "/sys/kernel/tracing/"
+#define HUGE (2 * MIB)
+#define PIPE_PAGES 16
+
+FIXTURE(search)
+{
+	int dev;
+};
+
+FIXTURE_SETUP(search)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	ASSERT_TRUE(write_file(PARAMETERS "max_mib", "1000000"));
+}
+
+FIXTURE_TEARDOWN(search)
+{
+	EXPECT_TRUE(write_file(PARAMETERS "max_mib", "0"));
+	close(self->dev);
+}
+
+/* 0, or the negative errno of CREATE. */
+static int try_create(int dev, __u64 size, __u32 flags)
+{
+	struct tshare_create args = create_args(size, NULL);
+	int fd;
+
+	args.flags = flags;
+	fd = do_create(dev, &args);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+/* Anonymous memory of huge pages, one after the other, written to. */
+static char *huge_pages(size_t size)
+{
+	char *area = mmap(NULL, size + HUGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *start;
+
+	if (area == MAP_FAILED)
+		return area;
+	start = (char *)(((uintptr_t)area + HUGE - 1) & ~(HUGE - 1));
+	madvise(start, size, MADV_HUGEPAGE);
+	for (size_t i = 0; i < size; i += HUGE)
+		start[i] = 1;
+	return start;
+}
+
+/* A page of each of @count huge pages into pipes. */
+static bool splice_each(char *mem, size_t count)
+{
+	int pipes[2];
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		struct iovec iov = { .iov_base = mem + i * HUGE, .iov_len = PAGE };
+
+		if (!(i % PIPE_PAGES) && pipe2(pipes, O_CLOEXEC))
+			return false;
+		if (vmsplice(pipes[1], &iov, 1, SPLICE_F_NONBLOCK) != (ssize_t)PAGE)
+			return false;
+	}
+	return true;
+}
+
+/* A process without any privilege, which holds what @hold sets up until it is ended. */
+static pid_t held_by_another(bool (*hold)(size_t size), size_t size)
+{
+	int ready[2], parent = getpid();
+	char byte = 0;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return -1;
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent || !hold(size))
+			_exit(1);
+		if (write(ready[1], &byte, 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (pid > 0 && read(ready[0], &byte, 1) != 1) {
+		waitpid(pid, NULL, 0);
+		pid = -1;
+	}
+	close(ready[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static bool hold_spliced(size_t size)
+{
+	char *mem;
+
+	if (!become(USER_C))
+		return false;
+	mem = huge_pages(size);
+	return mem != MAP_FAILED && splice_each(mem, size / HUGE);
+}
+
+/* As a device's driver would, for as long as it pleases. */
+static bool hold_pinned(size_t size)
+{
+	struct io_uring_params params = {};
+	char *mem = huge_pages(size);
+	struct iovec iov = { .iov_base = mem, .iov_len = size };
+	int ring = syscall(SYS_io_uring_setup, 4, &params);
+
+	return mem != MAP_FAILED && ring >= 0 &&
+	       !syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &iov, 1);
+}
+
+/* As much as leaves a quarter of the memory alone. */
+static size_t most_of_memory(size_t limit)
+{
+	struct sysinfo memory;
+	size_t size;
+
+	sysinfo(&memory);
+	size = memory.freeram * memory.mem_unit * 5 / 8 / HUGE * HUGE;
+	return size < limit ? size : limit;
+}
+
+TEST_F(search, pages_in_pipes_do_not_end_it)
+{
+	pid_t pid = held_by_another(hold_spliced, most_of_memory(1050 * HUGE));
+	int i;
+
+	ASSERT_LT(0, pid);
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(0, try_create(self->dev, 64 * MIB, 0));
+	end(pid);
+}
+
+TEST_F(search, memory_of_a_device_does_not_end_it)
+{
+	/* One buffer has at most 1 GiB. */
+	pid_t pid = held_by_another(hold_pinned, most_of_memory(GIB));
+	int i;
+
+	ASSERT_LT(0, pid);
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(0, try_create(self->dev, 64 * MIB, 0));
+	end(pid);
+}
+
+struct zone {
+	long free, min, protection[3];
+};
+
+/* What /proc/zoneinfo says of a zone; all of -1 if there is none. */
+static struct zone zone_state(const char *name)
+{
+	struct zone zone = { .free = -1, .min = -1, .protection = { -1, -1, -1 } };
+	long *at = zone.protection, value;
+	FILE *file = fopen("/proc/zoneinfo", "re");
+	char line[256], word[32], current[32] = "";
+
+	while (file && at[0] < 0 && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Node %*d, zone %31s", word) == 1)
+			strcpy(current, word);
+		if (strcmp(current, name))
+			continue;
+		if (sscanf(line, " pages free %ld", &value) == 1)
+			zone.free = value;
+		else if (sscanf(line, " min %ld", &value) == 1)
+			zone.min = value;
+		else if (sscanf(line, " protection: (%ld, %ld, %ld", &at[0], &at[1], &at[2]) == 3)
+			break;
+	}
+	if (file)
+		fclose(file);
+	return zone;
+}
+
+TEST_F(search, zones_keep_their_reserves)
+{
+	struct tshare_create args = create_args(4 * MIB, NULL);
+	struct zone dma, dma32;
+	int fd;
+
+	args.flags = TSHARE_CREATE_DMA32;
+	do {
+		fd = do_create(self->dev, &args);
+	} while (fd >= 0);
+	EXPECT_EQ(-ENOMEM, fd);
+	dma = zone_state("DMA");
+	dma32 = zone_state("DMA32");
+	ASSERT_LT(0, dma32.min);
+	/* What is wanted of ZONE_DMA32 may fall back to ZONE_DMA, where there is one, but for this. */
+	if (dma.min > 0)
+		EXPECT_LE(dma.min + dma.protection[1], dma.free);
+	/* The emergency reserve alone is for others who may not wait. */
+	EXPECT_LE(dma32.min / 2, dma32.free);
+}
+
+#define MEMORY "/sys/devices/system/memory/"
+
+/* Takes one block of memory after the other offline and back, for ever. */
+static bool toggle_memory(size_t count)
+{
+	char path[64];
+	size_t i;
+
+	if (fork())
+		return true;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (i = 0;; i = (i + 1) % count) {
+		snprintf(path, sizeof(path), MEMORY "memory%zu/state", i);
+		if (write_file(path, "offline"))
+			while (!write_file(path, "online"))
+				usleep(1000);
+	}
+}
+
+TEST_F(search, memory_may_go_offline_meanwhile)
+{
+	pid_t pid;
+	int i;
+
+	if (access(MEMORY "memory0/state", W_OK))
+		SKIP(return, "the kernel can't take memory offline");
+	pid = held_by_another(toggle_memory, 32);
+	ASSERT_LT(0, pid);
+	for (i = 0; i < 100; i++) {
+		int err = try_create(self->dev, (i % 8 + 1) * 4 * MIB, 0);
+
+		EXPECT_TRUE(!err || err == -ENOMEM);
+	}
+	end(pid);
+	/* What was offline when its toggler ended. */
+	for (i = 0; i < 32; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), MEMORY "memory%d/state", i);
+		write_file(path, "online");
+	}
+	EXPECT_EQ(0, try_create(self->dev, 64 * MIB, 0));
+}
+
+static long probe_hits(const char *name)
+{
+	FILE *file = fopen(TRACING "kprobe_profile", "re");
+	char line[128], event[64];
+	long hits = -1, count;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, " %63s %ld", event, &count) == 2 && !strcmp(event, name))
+			hits = count;
+	if (file)
+		fclose(file);
+	return hits;
+}
+
+/* Each call has all CPUs drain their lists of free pages. */
+TEST_F(search, run_is_taken_at_once)
+{
+	long hits;
+
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	if (!write_file(TRACING "kprobe_events", "p:tshare_takes alloc_contig_range"))
+		SKIP(return, "no kprobe on alloc_contig_range");
+	ASSERT_TRUE(write_file(TRACING "events/kprobes/tshare_takes/enable", "1"));
+	EXPECT_EQ(0, try_create(self->dev, 256 * MIB, 0));
+	hits = probe_hits("tshare_takes");
+	EXPECT_TRUE(write_file(TRACING "events/kprobes/tshare_takes/enable", "0"));
+	EXPECT_TRUE(write_file(TRACING "kprobe_events", "-:tshare_takes"));
+	ksft_print_msg("%ld calls for 256 MiB\n", hits);
+	EXPECT_LT(0, hits);
+	EXPECT_GT(16, hits);
+}
+
+TEST_HARNESS_MAIN
