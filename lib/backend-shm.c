@@ -413,12 +413,18 @@ static bool is_home_of(int home, int fd)
 	       is_same_device(&here, &there) && here.stx_ino == there.stx_ino;
 }
 
-/* Removes a name if its home is empty. */
-static enum name_state remove_home(int dir, const char *file)
+/* Removes a name if its home is empty. What else is in there is not ours. */
+static enum name_state remove_home(int dir, const char *file, int home)
 {
+	struct statx st;
+
 	if (!unlinkat(dir, file, AT_REMOVEDIR))
 		return NAME_GONE;
-	return errno == EPERM || errno == EACCES ? NAME_STUCK : NAME_GONE;
+	if (errno == EPERM || errno == EACCES)
+		return NAME_STUCK;
+	/* If it was removed meanwhile, or replaced by another, it has no links. */
+	return errno == ENOTEMPTY && look_at(home, "", &st) && st.stx_nlink ? NAME_TAKEN :
+									      NAME_GONE;
 }
 
 /* Removes the region that is in a home, and then its name. */
@@ -426,7 +432,7 @@ static enum name_state clear_home(int dir, const char *file, int home)
 {
 	if (unlinkat(home, REGION_FILE, 0) && errno != ENOENT)
 		return NAME_STUCK;
-	return remove_home(dir, file);
+	return remove_home(dir, file, home);
 }
 
 /* Whether a region's maker is dead, and the name was not to outlive it. */
@@ -447,7 +453,7 @@ static enum name_state reap_home(int dir, const char *file, int home)
 	fd = open_region_file(home, O_RDONLY);
 	/* Its maker may be about to fill it, but then finds it gone and makes another. */
 	if (fd == -ENOENT)
-		return remove_home(dir, file);
+		return remove_home(dir, file, home);
 	if (fd < 0)
 		return NAME_TAKEN;
 	forsaken = is_forsaken(fd);

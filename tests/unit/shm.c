@@ -703,6 +703,23 @@ TEST(nobody_waits_for_what_is_mounted_on_a_home)
 	CHECK(!status);
 }
 
+TEST(a_home_with_something_else_is_taken)
+{
+	char path[512];
+	struct tshare_region *region;
+	int fd;
+
+	CHECK(!mkdir(home_of("else"), 0755));
+	snprintf(path, sizeof(path), "%s/else", home_of("else"));
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK(tshare_region_create(ctx, "else", 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(open_error("else") == -ENOENT);
+	CHECK(!unlink(path));
+	CHECK(!rmdir(home_of("else")));
+}
+
 TEST(an_empty_home_is_no_region)
 {
 	CHECK(!mkdir(home_of("empty"), 0755));
