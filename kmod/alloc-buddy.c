@@ -12,7 +12,7 @@ static struct page *alloc_block(const struct tshare_request *req, gfp_t gfp, uns
 {
 	if (req->node == NUMA_NO_NODE)
 		return alloc_pages(gfp, order);
-	return __alloc_pages_node(req->node, gfp | __GFP_THISNODE, order);
+	return alloc_pages_node(req->node, gfp | __GFP_THISNODE, order);
 }
 
 static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)

@@ -179,6 +179,11 @@ static inline int tshare_folio_mapcount(struct folio *folio)
 #endif
 }
 
+/* Newer headers have it under another name. */
+#ifndef MIGRATETYPE_MASK
+#define MIGRATETYPE_MASK PAGEBLOCK_MIGRATETYPE_MASK
+#endif
+
 /*
  * Whether the page block at @pfn belongs to a CMA area. A hint: the core's own
  * function isn't exported, but the array that it reads is.
