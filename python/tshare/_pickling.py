@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import multiprocessing
 import os
+import time
 import warnings
 import weakref
-from multiprocessing import AuthenticationError, reduction
+from multiprocessing import AuthenticationError, context, reduction, resource_sharer, util
 from typing import TYPE_CHECKING, Any
 
 from ._tshare import Region, Tensor, bytes_at, rebuild, reducer_override
@@ -64,6 +66,71 @@ def _find(name: str, identity: _Identity, readonly: bool) -> Region:
 
 # Regions by their descriptors
 
+# For how many seconds a process that ends waits for receivers to fetch its descriptors.
+_LINGER = 1.0
+
+_unfetched: set[int] = set()
+
+_sharer: Any = resource_sharer._resource_sharer  # type: ignore[attr-defined]
+
+
+def _keep_socket() -> None:
+    """Have the sharer's socket go after _linger(), and not first of all.
+
+    The directory that it is in goes last (-100), with all that is in it.
+    """
+    with _sharer._lock:
+        unlink = getattr(getattr(_sharer._listener, "_listener", None), "_unlink", None)
+        if unlink is not None:
+            unlink.cancel()
+
+
+def _linger() -> None:
+    """Wait, in a process that another has started, for the receivers.
+
+    A worker of a Pool may end as soon as it has written its result. The Pool takes
+    the OSError of a descriptor that is gone for its own end, and never returns.
+    """
+    if multiprocessing.parent_process() is None:
+        return
+    deadline = time.monotonic() + _LINGER
+    while _unfetched and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def _keep_socket_at_exit() -> None:
+    _keep_socket()
+    # Finalizers run twice, and a queue that is flushed between may open the socket.
+    util.Finalize(None, _keep_socket, exitpriority=1000)
+
+
+def _linger_at_exit(_: object) -> None:
+    util.Finalize(None, _keep_socket_at_exit, exitpriority=1000)
+    # After queues are flushed (-5), which may be when they pickle.
+    util.Finalize(None, _linger, exitpriority=-50)
+
+
+class _Descriptor(resource_sharer.DupFd):
+    """A duplicate that is known to be unfetched until it is fetched."""
+
+    def __init__(self, fd: int) -> None:
+        duplicate = os.dup(fd)
+
+        def send(connection: Any, pid: int) -> None:
+            reduction.send_handle(connection, duplicate, pid)
+
+        def close() -> None:
+            os.close(duplicate)
+            _unfetched.discard(duplicate)
+
+        _unfetched.add(duplicate)
+        self._id = _sharer.register(send, close)
+
+
+def _duplicate(fd: int) -> Any:
+    # A process that is being started inherits the descriptor.
+    return reduction.DupFd(fd) if context.get_spawning_popen() else _Descriptor(fd)
+
 
 def _receive(handle: Any) -> int:
     try:
@@ -93,7 +160,7 @@ def _arrive(handle: Any, readonly: bool, by_name: tuple[str, _Identity] | None) 
 
 
 def _send(region: Region, readonly: bool) -> _Reduced:
-    return _arrive, (reduction.DupFd(region.fileno()), readonly, _by_name(region))
+    return _arrive, (_duplicate(region.fileno()), readonly, _by_name(region))
 
 
 class _Passage:
@@ -259,6 +326,8 @@ def reduce_storage(storage: torch.UntypedStorage) -> Any:
 
 def register() -> None:
     """Teach multiprocessing's pickler, and only that."""
+    util.register_after_fork(_linger, _linger_at_exit)
+    _linger_at_exit(None)
     register = reduction.ForkingPickler.register
     register(Region, lambda region: _send(region, region.readonly))
     register(_Passage, lambda passage: _send(passage.region, passage.readonly))

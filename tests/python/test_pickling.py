@@ -354,6 +354,30 @@ def test_sender_that_has_ended_leaves_what_is_another_s_by_name(name):
     close(tensors)
 
 
+@pytest.mark.parametrize("library", ["multiprocessing", "concurrent"])
+def test_worker_that_ends_with_its_task_leaves_the_result(library):
+    context = multiprocessing.get_context("forkserver")
+    if library == "multiprocessing":
+        with context.Pool(2, maxtasksperchild=1) as pool:
+            results = pool.map_async(numbers, range(1, 9), chunksize=1).get(timeout=60)
+    else:
+        options = {"max_tasks_per_child": 1} if sys.version_info >= (3, 11) else {}
+        executor = concurrent.futures.ProcessPoolExecutor(2, context, **options)
+        with executor:
+            results = list(executor.map(numbers, range(1, 9), timeout=60))
+    assert [bytes(t) for t in results] == [bytes(range(i)) for i in range(1, 9)]
+    resource_sharer.stop()
+
+
+def test_process_that_ends_waits_for_the_receiver(context):
+    tensors = context.Queue()
+    process = context.Process(target=leave, args=(tensors,))
+    process.start()
+    assert bytes(tensors.get(timeout=300)) == b"\0\1\2"
+    join(process)
+    close(tensors)
+
+
 def test_pickle_that_outlives_its_sender_says_so():
     context = multiprocessing.get_context("fork")
     tensors = context.Queue()

@@ -201,8 +201,8 @@ def test_array_inside_of_other_things_is_no_copy(travel):
 
 def test_views_of_one_region_take_one_descriptor(travel, monkeypatch):
     fds = []
-    pass_on = reduction.DupFd
-    monkeypatch.setattr(reduction, "DupFd", lambda fd: fds.append(fd) or pass_on(fd))
+    pass_on = tshare._pickling._duplicate
+    monkeypatch.setattr(tshare._pickling, "_duplicate", lambda fd: fds.append(fd) or pass_on(fd))
     region = tshare.Region.create(None, {str(i): (8, "uint8") for i in range(50)})
     arrays = [np.asarray(tensor) for tensor in region.values()]
     came, tensors = travel([arrays, list(region.values())])
