@@ -577,6 +577,17 @@ static bool is_unlinked(int fd)
 	return !fstat(fd, &st) && !st.st_nlink;
 }
 
+/* Whether the file has its name still. A process that may write it can give it other links. */
+static bool has_name(const struct shm_session *session, const struct shm_name *name)
+{
+	int home = open_home(session->dir, name->file);
+	bool found = home >= 0 && is_home_of(home, name->fd);
+
+	if (home >= 0)
+		close(home);
+	return found;
+}
+
 /* The lock of a name that was unlinked keeps nothing but memory; this gives it back. */
 static void forget_name(struct shm_session *session, const char *file)
 {
@@ -585,7 +596,7 @@ static void forget_name(struct shm_session *session, const char *file)
 	tshare_lock();
 	for (name = TAILQ_FIRST(&session->names); name; name = next) {
 		next = TAILQ_NEXT(name, entry);
-		if (!strcmp(name->file, file) && is_unlinked(name->fd))
+		if (!strcmp(name->file, file) && !has_name(session, name))
 			drop_name(session, name);
 	}
 	tshare_unlock();

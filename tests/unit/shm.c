@@ -1206,6 +1206,24 @@ TEST(memory_of_names_that_others_unlinked_is_given_back)
 	CHECK(found <= 1);
 }
 
+TEST(an_unlinked_name_costs_no_descriptor_whatever_links_its_file_has)
+{
+	struct tshare_region *region = new_region("linked");
+	char path[sizeof(directory) + 32];
+	struct stat file, st;
+	int fd, found = 0;
+
+	snprintf(path, sizeof(path), "%s/kept", directory);
+	CHECK(!link(path_of("linked"), path));
+	CHECK(!stat(path, &file));
+	CHECK(!tshare_unlink(ctx, "linked"));
+	tshare_region_unref(region);
+	for (fd = 0; fd < 1024; fd++)
+		found += !fstat(fd, &st) && st.st_dev == file.st_dev && st.st_ino == file.st_ino;
+	CHECK(!unlink(path));
+	CHECK(!found);
+}
+
 TEST(a_relative_directory_is_refused)
 {
 	struct tshare_ctx *other;
