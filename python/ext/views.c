@@ -18,7 +18,8 @@ PyObject *ts_imported_type(const char *module_name, const char *name)
 		return NULL;
 	type = PyObject_GetAttrString(module, name);
 	Py_DECREF(module);
-	if (!type && PyErr_ExceptionMatches(PyExc_AttributeError))
+	/* Whatever stands in for a library that is absent may raise an ImportError. */
+	if (!type && PyErr_ExceptionMatches(PyExc_Exception))
 		PyErr_Clear();
 	if (type && !PyType_Check(type))
 		Py_CLEAR(type);

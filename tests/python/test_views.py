@@ -212,6 +212,25 @@ def test_views_of_one_region_take_one_descriptor(travel, monkeypatch):
     assert (arrays[7][0], arrays[8][0]) == (1, 2)
 
 
+def test_stand_in_for_an_absent_library_is_no_obstacle():
+    # In a process that hasn't found the types before.
+    code = """
+        import sys, types
+        import tshare
+        from multiprocessing import reduction
+
+        class Absent(types.ModuleType):
+            def __getattr__(self, name):
+                raise ImportError(f"{self.__name__} is not installed")
+
+        sys.modules["torch"] = Absent("torch")
+        sys.modules["numpy"] = Absent("numpy")
+        reduction.ForkingPickler.dumps(types.SimpleNamespace())
+        print(tshare.asarray(b"123").shape)
+    """
+    assert run(code) == "(3,)"
+
+
 def test_array_elsewhere_travels_as_ever(travel):
     keep = np.asarray(tshare.create(None, 4))
     assert lies_in_region(travel(keep))
