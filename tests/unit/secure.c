@@ -48,7 +48,8 @@ static int run_setuid(void *errors)
 
 static void make_setuid_program(void)
 {
-	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), copy = mkostemp(program, O_CLOEXEC);
+	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+	    copy = mkostemp(program, O_CLOEXEC);
 	struct stat st;
 
 	CHECK(self >= 0 && copy >= 0 && !fstat(self, &st));
