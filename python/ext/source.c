@@ -219,8 +219,8 @@ static int ask_numpy(const char *function, PyObject *x)
 	return result ? 0 : -1;
 }
 
-/* Whether @x is of a type that NumPy has, if NumPy is there; or -1 with an error set. */
-static int is_numpy(PyObject *x, PyObject **type, const char *module, const char *name)
+/* Whether @x is of a type of another library's, if that is there; or -1 with an error set. */
+static int is_of_type(PyObject *x, PyObject **type, const char *module, const char *name)
 {
 	if (!*type)
 		*type = ts_imported_type(module, name);
@@ -233,7 +233,7 @@ static int is_numpy(PyObject *x, PyObject **type, const char *module, const char
 static int check_mask(PyObject *x)
 {
 	static PyObject *masked;
-	int found = is_numpy(x, &masked, "numpy.ma", "MaskedArray");
+	int found = is_of_type(x, &masked, "numpy.ma", "MaskedArray");
 
 	return found > 0 ? ask_numpy("check_mask", x) : found;
 }
@@ -249,9 +249,9 @@ static int check_numpy(PyObject *x)
 
 	if (check_mask(x) < 0)
 		return -1;
-	found = is_numpy(x, &array, "numpy", "ndarray");
+	found = is_of_type(x, &array, "numpy", "ndarray");
 	if (!found)
-		found = is_numpy(x, &scalar, "numpy", "generic");
+		found = is_of_type(x, &scalar, "numpy", "generic");
 	return found > 0 ? ask_numpy("check_dtype", x) : found;
 }
 
@@ -306,6 +306,30 @@ static PyObject *get_capsule(PyObject *x, bool bring_here, bool never_copy)
 	return capsule;
 }
 
+/*
+ * PyTorch negates lazily, such as in z.conj().imag, and exports the elements as
+ * they were before, by DLPack and by all else.
+ */
+static int check_negated(PyObject *x)
+{
+	static PyObject *tensor;
+	int found = is_of_type(x, &tensor, "torch", "Tensor");
+	PyObject *negated;
+	bool is_negated;
+
+	if (found <= 0 || !PyObject_HasAttrString(x, "is_neg"))
+		return found < 0 ? -1 : 0;
+	negated = PyObject_CallMethod(x, "is_neg", NULL);
+	found = negated ? ts_bool_arg(negated, &is_negated) : -1;
+	Py_XDECREF(negated);
+	if (found < 0 || !is_negated)
+		return found;
+	PyErr_SetString(PyExc_BufferError,
+			"x: has its negative bit set, which a tensor can't keep: share "
+			"x.resolve_neg()");
+	return -1;
+}
+
 static int open_capsule(PyObject *x, enum ts_source_use use, bool bring_here,
 			struct ts_source *source)
 {
@@ -313,6 +337,8 @@ static int open_capsule(PyObject *x, enum ts_source_use use, bool bring_here,
 	int err;
 
 	start(source);
+	if (check_negated(x) < 0)
+		return -1;
 	capsule = get_capsule(x, bring_here, use == TS_IN_PLACE);
 	if (!capsule)
 		return -1;

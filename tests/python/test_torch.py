@@ -172,3 +172,20 @@ def test_interpreter_ends_with_live_tensors():
         )
         == "ok"
     )
+
+
+def test_negated_views_are_refused():
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    if not hasattr(z, "is_neg"):
+        pytest.skip("this PyTorch has no lazy negation")
+    x = z.conj().imag
+    t = tshare.create(None, 2, "float32")
+    for take in (
+        tshare.asarray,
+        tshare.from_dlpack,
+        t.copy_from,
+        lambda x: tshare.Region.create(None, {"x": x}),
+    ):
+        with pytest.raises(BufferError, match="resolve_neg"):
+            take(x)
+    assert tshare.asarray(x.resolve_neg()).torch().tolist() == [-2, 4]
