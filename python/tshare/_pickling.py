@@ -135,7 +135,14 @@ def _duplicate(fd: int) -> Any:
 def _receive(handle: Any) -> int:
     try:
         return int(handle.detach())
-    except (OSError, EOFError, AuthenticationError) as error:
+    except AuthenticationError as error:
+        raise PermissionError(
+            errno.EACCES,
+            "the descriptor of shared memory can't be fetched from the process that pickled it: "
+            "its multiprocessing.current_process().authkey is another. Set the same in both, or "
+            f"give the memory a name ({error})",
+        ) from error
+    except (OSError, EOFError) as error:
         # It is fetched from the sender, over a socket of this machine.
         raise OSError(
             getattr(error, "errno", None) or errno.ECONNRESET,

@@ -397,6 +397,19 @@ def test_pickle_that_was_used_says_so():
     resource_sharer.stop()
 
 
+def test_pickle_of_another_authkey_says_so():
+    data = reduction.ForkingPickler.dumps(tshare.create(None, 4))
+    code = """
+        import pickle, sys, tshare
+        try:
+            pickle.loads(bytes.fromhex(sys.argv[1]))
+        except PermissionError as error:
+            print(error)
+    """
+    assert "authkey is another" in run(code, data.hex())
+    resource_sharer.stop()
+
+
 def test_damaged_pickle_can_t_reach_beyond_the_region():
     t = tshare.create(None, 4)
     name, dtype, shape, strides, offset, readonly = t._spec
