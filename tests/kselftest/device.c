@@ -170,6 +170,9 @@ TEST_F(device, reads_what_was_written_before_cpu_access_ended)
 
 TEST_F(device, is_synced_whoever_else_has_the_region_mapped)
 {
+	/* It looks mappings up by address, and can't tell two of one device from none. */
+	if (!access("/sys/kernel/debug/dma-api", F_OK))
+		SKIP(return, "CONFIG_DMA_API_DEBUG takes what is mapped twice for a mistake");
 	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_TO_DEVICE));
 	ASSERT_EQ(0, attach(self->other, self->ro, IMPORTER_TO_DEVICE));
 	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_START | DMA_BUF_SYNC_WRITE));
