@@ -77,7 +77,7 @@ _sharer: Any = resource_sharer._resource_sharer  # type: ignore[attr-defined]
 def _keep_socket() -> None:
     """Have the sharer's socket go after _linger(), and not first of all.
 
-    The directory that it is in goes last (-100), with all that is in it.
+    What is left of it goes with its directory (-100), which may be the parent's.
     """
     with _sharer._lock:
         unlink = getattr(getattr(_sharer._listener, "_listener", None), "_unlink", None)
@@ -96,6 +96,9 @@ def _linger() -> None:
     deadline = time.monotonic() + _LINGER
     while _unfetched and time.monotonic() < deadline:
         time.sleep(0.001)
+    if _sharer._address is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(_sharer._address)
 
 
 def _keep_socket_at_exit() -> None:

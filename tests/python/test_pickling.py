@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import pickle
 import sys
-from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
+from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker, util
 
 import pytest
 
@@ -375,6 +375,19 @@ def test_process_that_ends_waits_for_the_receiver(context):
     process.start()
     assert bytes(tensors.get(timeout=300)) == b"\0\1\2"
     join(process)
+    close(tensors)
+
+
+def test_process_that_ends_leaves_no_socket():
+    context = multiprocessing.get_context("fork")
+    directory = util.get_temp_dir()
+    tensors = context.Queue()
+    before = os.listdir(directory)
+    process = context.Process(target=leave, args=(tensors,))
+    process.start()
+    tensors.get(timeout=300)
+    join(process)
+    assert os.listdir(directory) == before
     close(tensors)
 
 
