@@ -55,8 +55,9 @@ static unsigned long pages_used;
 #define PINNED_INTERVAL HZ
 static void pinned_work_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(pinned_work, pinned_work_fn);
-static DEFINE_MUTEX(pinned_lock); /* protects pinned_charges and their lists */
+static DEFINE_MUTEX(pinned_lock); /* protects pinned_charges, their lists, pinned_looks */
 static LIST_HEAD(pinned_charges);
+static unsigned long pinned_looks;
 
 static unsigned long limit_pages(ulong mib, unsigned long otherwise)
 {
@@ -125,13 +126,24 @@ static void uncharge_pages(struct tshare_charge *charge, unsigned long nr_pages)
 	kfree(account);
 }
 
-/* Frees what is no longer pinned, and ends the charges of which nothing is left. */
+/*
+ * Frees what is no longer pinned, and ends the charges of which nothing is left.
+ *
+ * The list may be long. Callers that wait for each other share a look: one that
+ * began after they came has seen all that they would.
+ */
 static void pinned_release(void)
 {
+	unsigned long looks = READ_ONCE(pinned_looks);
 	struct tshare_charge *charge, *next;
 	LIST_HEAD(done);
 
 	mutex_lock(&pinned_lock);
+	if (pinned_looks != looks) {
+		mutex_unlock(&pinned_lock);
+		return;
+	}
+	WRITE_ONCE(pinned_looks, looks + 1);
 	list_for_each_entry_safe(charge, next, &pinned_charges, node) {
 		unsigned long freed = tshare_pinned_free(&charge->pinned);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Pages that somebody has pinned count against every limit until they are free. */
+#include <pthread.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 
@@ -232,6 +234,85 @@ TEST_F(pinned, pins_of_a_process_end_with_it)
 {
 	ASSERT_EQ(0, in_child(exit_with_pins, &self->dev));
 	EXPECT_TRUE(bytes_return_to(0));
+}
+
+#define TRACING "/sys/kernel/tracing/"
+#define LONG_PAGES 255
+#define QUERIES 20
+#define CHARGES 100
+#define THREADS 16
+
+/* A pipe that holds all pages of a region that is gone, each a folio. */
+static bool pin_single_pages(int dev, int *pipes)
+{
+	const size_t size = LONG_PAGES * PAGE;
+	int fd = create(dev, size, NULL);
+	char *mem = map(fd, size, RW);
+	struct iovec iov = { .iov_base = mem, .iov_len = size };
+	bool pinned = mem != MAP_FAILED && !pipe2(pipes, O_CLOEXEC) &&
+		      fcntl(pipes[1], F_SETPIPE_SZ, 256 * PAGE) > 0 &&
+		      vmsplice(pipes[1], &iov, 1, SPLICE_F_NONBLOCK) == (ssize_t)size;
+
+	close(fd);
+	munmap(mem, size);
+	return pinned;
+}
+
+static pthread_barrier_t all_ready;
+
+static void *query_together(void *arg)
+{
+	int i;
+
+	for (i = 0; i < QUERIES; i++) {
+		pthread_barrier_wait(&all_ready);
+		bytes_used(*(int *)arg);
+	}
+	return NULL;
+}
+
+static long looks(void)
+{
+	FILE *file = fopen(TRACING "kprobe_profile", "re");
+	long hits = -1;
+
+	if (file && fscanf(file, " tshare_looks %ld", &hits) != 1)
+		hits = -1;
+	if (file)
+		fclose(file);
+	return hits;
+}
+
+/* Else each of them makes all others wait for as long as the list is. */
+TEST(queries_that_wait_share_a_look)
+{
+	int dev = open_device(), pipes[CHARGES][2], i;
+	pthread_t threads[THREADS];
+	long hits;
+
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	if (!write_file(TRACING "kprobe_events", "p:tshare_looks tshare:tshare_pinned_free"))
+		SKIP(return, "no kprobe on tshare_pinned_free");
+	for (i = 0; i < CHARGES; i++)
+		ASSERT_TRUE(pin_single_pages(dev, pipes[i]));
+	ASSERT_TRUE(write_file(TRACING "events/kprobes/tshare_looks/enable", "1"));
+	ASSERT_EQ(0, pthread_barrier_init(&all_ready, NULL, THREADS));
+	for (i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, query_together, &dev));
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	hits = looks();
+	EXPECT_TRUE(write_file(TRACING "events/kprobes/tshare_looks/enable", "0"));
+	EXPECT_TRUE(write_file(TRACING "kprobe_events", "-:tshare_looks"));
+	ksft_print_msg("%ld looks at %d charges for %d queries\n", hits, CHARGES,
+		       THREADS * QUERIES);
+	EXPECT_LT(0, hits);
+	EXPECT_GT(CHARGES * THREADS * QUERIES, hits);
+	for (i = 0; i < CHARGES; i++)
+		unpin(pipes[i]);
+	bytes_used(dev);
+	EXPECT_EQ(0, read_number(SYSFS "bytes"));
+	close(dev);
 }
 
 /*
