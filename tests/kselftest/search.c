@@ -209,7 +209,7 @@ TEST_F(search, zones_keep_their_reserves)
 	dma = zone_state("DMA");
 	dma32 = zone_state("DMA32");
 	ASSERT_LT(0, dma32.min);
-	/* What is wanted of ZONE_DMA32 may fall back to ZONE_DMA, where there is one, but for this. */
+	/* What is wanted of ZONE_DMA32 may fall back to ZONE_DMA, if there is one, but for this. */
 	if (dma.min > 0)
 		EXPECT_LE(dma.min + dma.protection[1], dma.free);
 	/* The emergency reserve alone is for others who may not wait. */
