@@ -27,6 +27,12 @@
 #define STEP_PAGES (TSHARE_CHUNK_ORDER ? TSHARE_CHUNK_PAGES : pageblock_nr_pages)
 
 /*
+ * What is taken by one call, with one drain of all CPUs' lists of pages. The core
+ * zeroes it without a break, and looks for no signal if nothing has to be moved.
+ */
+#define TAKE_PAGES (TSHARE_CONTIG_WHOLE ? PHYS_PFN(SZ_256M) : STEP_PAGES)
+
+/*
  * Stretches of a zone that looked as if they could be had, but couldn't, before
  * a search leaves the zone. The first half are tried wherever they are, the
  * second half is spread over the rest of the zone: what looks movable from end
@@ -206,6 +212,20 @@ static int make_chunks(unsigned long pfn, unsigned long nr)
 	return 0;
 }
 
+/* Takes a part of a run, as folios and single pages. */
+static int take_part(unsigned long pfn, unsigned long nr)
+{
+	int err;
+
+	if (TSHARE_CONTIG_WHOLE) {
+		err = tshare_contig_take_pages(pfn, nr);
+		return err ?: make_chunks(pfn, nr);
+	}
+	if (TSHARE_CHUNK_ORDER && nr == TAKE_PAGES)
+		return tshare_contig_take_chunk(pfn);
+	return tshare_contig_take_pages(pfn, nr);
+}
+
 /*
  * Takes the run at @pfn. On failure stores in @bad the step behind which to go
  * on, and keeps nothing.
@@ -215,30 +235,16 @@ static int take_run(struct zone *zone, unsigned long pfn, unsigned long nr, unsi
 	unsigned long taken = 0;
 	int err;
 
-	if (TSHARE_CONTIG_WHOLE) {
-		err = tshare_contig_take_pages(pfn, nr);
-		if (!err)
-			err = make_chunks(pfn, nr);
-		if (err)
-			*bad = blame(zone, pfn, nr);
-		return err;
-	}
-
 	while (taken < nr) {
-		unsigned long step = min_t(unsigned long, nr - taken, STEP_PAGES);
+		unsigned long part = min_t(unsigned long, nr - taken, TAKE_PAGES);
 
-		if (fatal_signal_pending(current))
-			err = -EINTR;
-		else if (TSHARE_CHUNK_ORDER && step == STEP_PAGES)
-			err = tshare_contig_take_chunk(pfn + taken);
-		else
-			err = tshare_contig_take_pages(pfn + taken, step);
+		err = fatal_signal_pending(current) ? -EINTR : take_part(pfn + taken, part);
 		if (err) {
-			*bad = pfn + taken;
+			*bad = blame(zone, pfn + taken, part);
 			tshare_run_free(pfn, taken);
 			return err;
 		}
-		taken += step;
+		taken += part;
 		cond_resched();
 	}
 	return 0;
