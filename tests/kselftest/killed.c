@@ -9,10 +9,9 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/sysinfo.h>
 
-#include "util.h"
+#include "probe.h"
 
 #define ROUNDS 8
 #define LARGE (512 * MIB)
@@ -125,10 +124,14 @@ static void wait_until_taken(void)
  */
 static bool killed_in_time(int dev, int done[2], bool taken)
 {
-	__u64 id = next_id(dev), memory = free_memory();
-	pid_t maker = start_maker(LARGE, done[1]);
+	__u64 id = next_id(dev), memory;
+	pid_t maker;
 	char byte;
 
+	/* Where nothing has to be moved, nobody but the module looks for signals. */
+	write_file("/proc/sys/vm/drop_caches", "3");
+	memory = free_memory();
+	maker = start_maker(LARGE, done[1]);
 	while (!readable(done[0]) && memory < free_memory() + LARGE / 8)
 		;
 	if (taken)
@@ -151,59 +154,19 @@ TEST_F(killed, while_memory_is_taken_makes_no_region)
 	EXPECT_LT(ROUNDS / 2, in_time);
 }
 
-#define TRACING "/sys/kernel/tracing/"
-#define TRIES TRACING "events/kprobes/tshare_tries/"
-
-/* Counts in the trace what the core refused because of a signal. */
-static bool begin_count(void)
-{
-	static const char *const functions[] = {
-		"alloc_contig_range",
-		"alloc_contig_range_noprof",
-		"alloc_contig_frozen_range_noprof",
-	};
-	bool probed = false;
-	size_t i;
-
-	mount("tracefs", TRACING, "tracefs", 0, NULL);
-	for (i = 0; i < ARRAY_SIZE(functions) && !probed; i++)
-		probed = write_file(TRACING "kprobe_events", "r:tshare_tries %s ret=$retval:s32",
-				    functions[i]);
-	return probed && write_file(TRIES "filter", "ret == -4") && write_file(TRIES "enable", "1");
-}
-
-static int counted(void)
-{
-	FILE *file = fopen(TRACING "trace", "re");
-	char line[512];
-	int count = 0;
-
-	while (file && fgets(line, sizeof(line), file))
-		count += !!strstr(line, "tshare_tries: ");
-	if (file)
-		fclose(file);
-	return file ? count : -1;
-}
-
-static bool end_count(void)
-{
-	return write_file(TRIES "enable", "0") && write_file(TRACING "trace", "\n") &&
-	       write_file(TRACING "kprobe_events", "-:tshare_tries");
-}
-
 /* The core sees the signal, too; the search must not take that for memory that is in use. */
 TEST_F(killed, while_memory_is_taken_tries_no_further)
 {
 	int round, tries;
 
-	if (!begin_count())
+	if (!probe_begin("ret == -4"))
 		SKIP(return, "the kernel has no kprobes");
 	for (round = 0; round < ROUNDS; round++) {
 		killed_in_time(self->dev, self->done, false);
 		ASSERT_TRUE(counters_return_to(self->before));
 	}
-	tries = counted();
-	EXPECT_TRUE(end_count());
+	tries = probe_count();
+	EXPECT_TRUE(probe_end());
 	ksft_print_msg("%d tries after %d signals\n", tries, ROUNDS);
 	EXPECT_LE(0, tries);
 	EXPECT_GE(ROUNDS, tries);
