@@ -120,8 +120,8 @@ def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] |
         array = array.astype(array.dtype.newbyteorder("="))
     if any(stride % array.itemsize for stride in array.strides):
         array = array.copy()
-    # Some of ml_dtypes' types have a kind of NumPy's.
-    if array.dtype.kind in "biufc" and array.dtype.isbuiltin == 1:
+    # Some of ml_dtypes' types have a kind of NumPy's, but are registered (2) with it.
+    if array.dtype.kind in "biufc" and array.dtype.isbuiltin != 2:
         return array, None, None
     try:
         bits = _bits(array.dtype)
