@@ -737,6 +737,12 @@ static uint64_t bytes_used(int dir)
 	return total;
 }
 
+/*
+ * Of the memory that is available, one part in so many isn't offered: it changes by
+ * the moment, and a region of the size that was offered should not be refused.
+ */
+#define LIMITS_MARGIN 64
+
 static int shm_limits(void *opened, struct tshare_limits *limits)
 {
 	const struct shm_session *session = opened;
@@ -752,6 +758,7 @@ static int shm_limits(void *opened, struct tshare_limits *limits)
 		.bytes_used = bytes_used(session->dir),
 	};
 	available = tshare_memory_available(&limit);
+	available -= available / LIMITS_MARGIN;
 	if (!vfs.f_blocks) { /* a tmpfs without limit */
 		limits->bytes_limit = UINT64_MAX;
 		limits->region_bytes_max = available;
