@@ -394,9 +394,10 @@ static bool owner_may(int fd, const struct shm_header *header, uint32_t access)
 /* Names */
 
 enum name_state {
-	NAME_GONE,  /* there is none now */
-	NAME_TAKEN, /* by a living maker, a persistent region, or what is no region of ours */
-	NAME_STUCK, /* dead, but not ours to remove */
+	NAME_GONE,   /* there is none now */
+	NAME_TAKEN,  /* by a living maker, a persistent region, or what is no region of ours */
+	NAME_STUCK,  /* dead, but not ours to remove */
+	NAME_UNSEEN, /* there is no descriptor or no memory left to look at it with */
 };
 
 static bool is_draft(const char *file)
@@ -468,6 +469,8 @@ static enum name_state reap(int dir, const char *file)
 	int home;
 
 	home = open_home(dir, file);
+	if (home == -EMFILE || home == -ENFILE || home == -ENOMEM)
+		return NAME_UNSEEN;
 	if (home < 0)
 		return home == -ENOENT ? NAME_GONE : NAME_TAKEN;
 	state = reap_home(dir, file, home);

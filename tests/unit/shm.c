@@ -602,6 +602,30 @@ TEST(links_are_not_followed)
 	tshare_region_unref(region);
 }
 
+static bool spend_descriptors(void)
+{
+	struct rlimit limit = {};
+	int next = dup(0);
+
+	limit.rlim_cur = limit.rlim_max = next;
+	return next >= 0 && !close(next) && !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
+{
+	struct tshare_region *region;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(!spend_descriptors() ||
+		      tshare_region_create(ctx, "free", 1, NULL, 0, NULL, &region) != -EMFILE);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!status);
+}
+
 /* As older sandboxes do with system calls that they don't know. */
 static bool deny_openat2(void)
 {
