@@ -31,7 +31,8 @@
  *
  * -EACCES        the region's mode denies the access, or it was opened read-only
  * -EBADF         fd is not open
- * -EDQUOT        RLIMIT_MEMLOCK or a limit of the module is reached
+ * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
+ *                memory cgroup's is reached
  * -EEXIST        the name is taken
  * -EFBIG         RLIMIT_FSIZE is reached (shm)
  * -EINVAL        an argument is malformed; tshare_last_error() names it

@@ -121,7 +121,8 @@ static int fail_create(int err, const struct backend_request *request)
 	switch (err) {
 	case -EDQUOT:
 		return tshare_fail(err,
-				   "size: %" PRIu64 " bytes exceed RLIMIT_MEMLOCK or the module",
+				   "size: %" PRIu64 " bytes exceed RLIMIT_MEMLOCK, a limit of "
+				   "the module, or the memory cgroup",
 				   request->size);
 	case -ENOMEM:
 		return tshare_fail(err, "size: no contiguous run of %" PRIu64 " bytes",
