@@ -367,7 +367,8 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
  * On shm the file may be one that its sender could truncate, which would end
  * this process with SIGBUS. So it must be sealed, as the files of unnamed regions
  * are; or be in the directory of named regions, and there have its region's name
- * or belong to the caller.
+ * or belong to the caller. The user whose region has a name can still truncate its
+ * file later: from users that are not trusted, take unnamed regions alone.
  *
  * Return: 0; -EBADF, -EINVAL if @fd is no region's, -EPROTO.
  */
