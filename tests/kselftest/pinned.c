@@ -292,7 +292,7 @@ TEST(queries_that_wait_share_a_look)
 
 	mount("tracefs", TRACING, "tracefs", 0, NULL);
 	if (!write_file(TRACING "kprobe_events", "p:tshare_looks tshare:tshare_pinned_free"))
-		SKIP(return, "no kprobe on tshare_pinned_free");
+		SKIP(return, "the kernel has no kprobes");
 	for (i = 0; i < CHARGES; i++)
 		ASSERT_TRUE(pin_single_pages(dev, pipes[i]));
 	ASSERT_TRUE(write_file(TRACING "events/kprobes/tshare_looks/enable", "1"));
