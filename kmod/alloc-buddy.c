@@ -44,6 +44,7 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 		/*
 		 * The block that a memory cgroup had no room for is free again.
 		 * The next rung can't charge anybody and must not give it out.
+		 * Without a block here, nobody can tell, and that rung goes on.
 		 */
 		page = alloc_block(req, gfp & ~(__GFP_ACCOUNT | __GFP_DIRECT_RECLAIM), order);
 		if (!page)
