@@ -56,6 +56,7 @@
 #include "layout.h"
 #include "lock.h"
 #include "memory.h"
+#include "ofd-lock.h"
 
 #define DEFAULT_DIR   "/dev/shm"
 #define FILE_PREFIX   "tshare."
@@ -157,33 +158,16 @@ static void file_name(char file[FILE_NAME_LEN], const char *name)
 
 /* Locks */
 
-static struct flock lock_of(short type, enum shm_lock lock)
-{
-	return (struct flock){
-		.l_type = type,
-		.l_whence = SEEK_SET,
-		.l_start = lock,
-		.l_len = 1,
-	};
-}
-
-static bool set_lock(int fd, short type, enum shm_lock lock)
-{
-	struct flock request = lock_of(type, lock);
-
-	return !fcntl(fd, F_OFD_SETLK, &request);
-}
-
 /*
- * Whether another open file description holds the lock; needs no write access.
- * When in doubt it does.
+ * Whether another open file description holds the lock for writing; a reader's own
+ * doesn't count. True if in doubt.
  */
 static bool is_locked(int fd, enum shm_lock lock)
 {
-	/* Would a reader's lock be refused? Then the other is a write lock, not a reader's own. */
-	struct flock request = lock_of(F_RDLCK, lock);
+	bool locked = true;
 
-	return fcntl(fd, F_OFD_GETLK, &request) || request.l_type != F_UNLCK;
+	ofd_lock_test(fd, F_RDLCK, lock, &locked);
+	return locked;
 }
 
 /* Headers */
@@ -1061,8 +1045,10 @@ static int link_file(const struct shm_session *session, int fd, const char *file
 static int link_locked(const struct shm_session *session, int fd, const char *file,
 		       const char *name)
 {
-	if (!set_lock(fd, F_WRLCK, LIFE))
-		return tshare_fail(-errno, "%s: lock: %s", directory(), strerror(errno));
+	int err = ofd_lock_set(fd, F_WRLCK, LIFE);
+
+	if (err)
+		return tshare_fail(err, "%s: lock: %s", directory(), strerror(-err));
 	return link_file(session, fd, file, name);
 }
 
@@ -1106,7 +1092,7 @@ static int link_for_good(const struct shm_session *session, int fd, const char *
 	if (err)
 		tshare_fail(err, "%s: %s", directory(), strerror(-err));
 	/* Without the flag the name is a dead maker's from here on. */
-	set_lock(fd, F_UNLCK, LIFE);
+	ofd_lock_set(fd, F_UNLCK, LIFE);
 	return err;
 }
 

@@ -2,17 +2,17 @@
 /*
  * Generations: a counter in shared memory that processes sleep on.
  *
- * The counter is where the backend says (see backend.h), in a file that futex()
- * works on. Only who may write it can count. Who may only read it can sleep on
- * it, but not say so; therefore each publish wakes, whether anybody sleeps or
- * not.
+ * The backend chooses the counter's place (see backend.h), in a file that futex()
+ * works on. Only a process with write access can count. A reader can sleep on the
+ * counter, but can't record that it does; therefore each publish wakes, whether
+ * anybody sleeps or not.
  *
- * A publisher has a read lock on a byte of that file, through an open file
- * description that nobody else has: the kernel takes it away when the process
- * ends, in whatever way. Who waits asks from time to time whether a write lock
- * would be refused, through the publisher's own description if it is one, whose
- * lock is then not in the way. Read locks, since a writer's would let one
- * reader's lock on the same byte keep all publishers out.
+ * A publisher holds a read lock on a byte of that file, through an open file
+ * description that nobody else has: the kernel releases it when the process ends,
+ * in whatever way. Every 100 ms a waiter checks whether a write lock would be
+ * refused. A waiter that is a publisher checks through its own description, whose
+ * lock doesn't refuse its own request. The locks are read locks: were they write
+ * locks, one reader's lock on the same byte would keep all publishers out.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -31,6 +31,7 @@
 #include "error.h"
 #include "export.h"
 #include "lock.h"
+#include "ofd-lock.h"
 #include "region.h"
 
 #define NSEC_PER_SEC INT64_C(1000000000)
@@ -120,22 +121,11 @@ static int prepare_to_ask(struct tshare_region *region)
 	return 0;
 }
 
-static struct flock lock_of(short type, uint64_t lock)
-{
-	return (struct flock){
-		.l_type = type,
-		.l_whence = SEEK_SET,
-		.l_start = lock,
-		.l_len = 1,
-	};
-}
-
-/* The lock comes before the number of publishers, so that who counts on one finds it. */
+/* Locks before it counts itself: a waiter that reads the number then finds the lock. */
 static int become_publisher(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;
 	struct backend_counter at;
-	struct flock request;
 	int err;
 
 	if (atomic_load(&generation->lock_fd) >= 0)
@@ -148,11 +138,10 @@ static int become_publisher(struct tshare_region *region)
 				   strerror(-err));
 	if (err)
 		return err;
-	request = lock_of(F_RDLCK, at.lock);
-	if (fcntl(at.fd, F_OFD_SETLK, &request)) {
-		err = errno;
+	err = ofd_lock_set(at.fd, F_RDLCK, at.lock);
+	if (err) {
 		close(at.fd);
-		return tshare_fail(-err, "region: lock: %s", strerror(err));
+		return tshare_fail(err, "region: lock: %s", strerror(-err));
 	}
 	atomic_fetch_add(&atomic_load(&generation->counter)->publishers, 1);
 	atomic_store(&generation->lock_fd, at.fd);
@@ -196,7 +185,7 @@ void generation_release(struct tshare_region *region)
 	munmap((void *)(counter & ~(uintptr_t)(page_size - 1)), page_size);
 }
 
-/* The counter; NULL with @err stored if there is none to be had. */
+/* The counter; NULL with @err stored if it is unavailable. */
 static struct counter *counter_of(struct tshare_region *region, int *err)
 {
 	struct counter *counter;
@@ -274,15 +263,15 @@ static void spin(struct counter *counter, uint64_t seen, int64_t until)
 	}
 }
 
-/* Whether somebody beside this object has been a publisher, and nobody is one. */
-static int is_forsaken(struct tshare_region *region, struct counter *counter, bool *forsaken)
+/* Whether other objects have published to the region, and all of their publishers have exited. */
+static int publishers_gone(struct tshare_region *region, struct counter *counter, bool *gone)
 {
 	struct generation *generation = &region->generation;
 	int fd = atomic_load(&generation->lock_fd);
-	struct flock request;
+	bool locked;
 	int err;
 
-	*forsaken = false;
+	*gone = false;
 	if (atomic_load(&counter->publishers) <= (fd >= 0))
 		return 0;
 	if (fd < 0) {
@@ -291,10 +280,10 @@ static int is_forsaken(struct tshare_region *region, struct counter *counter, bo
 			return err;
 		fd = atomic_load(&generation->ask_fd);
 	}
-	request = lock_of(F_WRLCK, generation->lock);
-	if (fcntl(fd, F_OFD_GETLK, &request))
-		return tshare_fail(-errno, "region: lock: %s", strerror(errno));
-	*forsaken = request.l_type == F_UNLCK;
+	err = ofd_lock_test(fd, F_WRLCK, generation->lock, &locked);
+	if (err)
+		return tshare_fail(err, "region: lock: %s", strerror(-err));
+	*gone = !locked;
 	return 0;
 }
 
@@ -305,13 +294,13 @@ static int is_forsaken(struct tshare_region *region, struct counter *counter, bo
 static int sleep_until(struct tshare_region *region, struct counter *counter, uint64_t seen,
 		       int64_t deadline, uint64_t *generation)
 {
-	bool forsaken = false;
+	bool gone = false;
 	int err = -ETIMEDOUT; /* ask before the first sleep, too */
 	int64_t left;
 
 	for (;;) {
 		if (err == -ETIMEDOUT) {
-			err = is_forsaken(region, counter, &forsaken);
+			err = publishers_gone(region, counter, &gone);
 			if (err)
 				return err;
 		}
@@ -319,8 +308,8 @@ static int sleep_until(struct tshare_region *region, struct counter *counter, ui
 		*generation = newest(counter);
 		if (*generation > seen)
 			return 0;
-		if (forsaken)
-			return tshare_fail(-EOWNERDEAD, "region: who published to it is gone");
+		if (gone)
+			return tshare_fail(-EOWNERDEAD, "region: all publishers have exited");
 		if (err)
 			return tshare_fail(err, "region: waiting: %s", strerror(-err));
 		if (left <= 0)
