@@ -164,7 +164,7 @@ static void file_name(char file[FILE_NAME_LEN], const char *name)
  */
 static bool is_locked(int fd, enum shm_lock lock)
 {
-	bool locked = true;
+	bool locked;
 
 	ofd_lock_test(fd, F_RDLCK, lock, &locked);
 	return locked;

@@ -32,13 +32,14 @@ static inline int ofd_lock_set(int fd, short type, uint64_t byte)
 }
 
 /*
- * Stores whether a lock of another description would refuse one of @type; 0 or
- * -errno. Needs no write access, whatever the type.
+ * Stores whether a lock of another description would refuse one of @type, or true
+ * if that can't be found out: 0 or -errno. Needs no write access, whatever the type.
  */
 static inline int ofd_lock_test(int fd, short type, uint64_t byte, bool *refused)
 {
 	struct flock request = ofd_lock_of(type, byte);
 
+	*refused = true;
 	if (fcntl(fd, F_OFD_GETLK, &request))
 		return -errno;
 	*refused = request.l_type != F_UNLCK;
