@@ -2061,7 +2061,7 @@ TEST(a_publisher_that_was_killed_is_noticed_at_once)
 			quickest = now_ns() - begin;
 	}
 	CHECK(quickest < 50 * MS);
-	CHECK(error_says("gone"));
+	CHECK(error_says("publishers have exited"));
 	close(partner.steps.ends[1]);
 	tshare_region_unref(region);
 }
