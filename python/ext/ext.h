@@ -207,7 +207,7 @@ bool ts_source_is_contiguous(const struct ts_source *source);
  */
 int ts_find_ties(struct ts_source *const *sources, Py_ssize_t count, Py_ssize_t *ties);
 
-/* Protocols of a tensor, generations of a region, and what the module offers */
+/* Protocols of a tensor, and what the module offers */
 
 int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void ts_tensor_releasebuffer(PyObject *self, Py_buffer *view);
@@ -239,12 +239,6 @@ PyObject *ts_region_reduce(PyObject *self, PyObject *protocol);
 PyObject *ts_refuse_copy(PyObject *self, PyObject *unused);
 PyObject *ts_reducer_override(PyObject *module, PyObject *obj);
 PyObject *ts_bytes_at(PyObject *module, PyObject *args);
-PyObject *ts_region_generation(PyObject *self, void *closure);
-PyObject *ts_region_publish(PyObject *self, PyObject *unused);
-PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			 PyObject *kwnames);
-PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			       PyObject *kwnames);
 PyObject *ts_info_new(const struct tshare_region_info *info);
 PyObject *ts_list(PyObject *module, PyObject *unused);
 PyObject *ts_limits(PyObject *module, PyObject *unused);

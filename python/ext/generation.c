@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Generations of a region: publishing and waiting. */
-#include "ext.h"
+#include "region.h"
 
 #include <errno.h>
 #include <time.h>

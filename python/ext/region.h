@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The methods and slots of tshare.Region that have a file of their own. */
+#ifndef TSHARE_EXT_REGION_H
+#define TSHARE_EXT_REGION_H
+
+#include "ext.h"
+
+/* region_create.c */
+PyObject *ts_region_create(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+			   PyObject *kwnames);
+
+/* region_mapping.c */
+Py_ssize_t ts_region_length(PyObject *self);
+PyObject *ts_region_subscript(PyObject *self, PyObject *key);
+int ts_region_contains(PyObject *self, PyObject *key);
+PyObject *ts_region_iter(PyObject *self);
+PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+PyObject *ts_region_keys(PyObject *self, PyObject *unused);
+PyObject *ts_region_values(PyObject *self, PyObject *unused);
+PyObject *ts_region_items(PyObject *self, PyObject *unused);
+
+/* generation.c */
+PyObject *ts_region_generation(PyObject *self, void *closure);
+PyObject *ts_region_publish(PyObject *self, PyObject *unused);
+PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames);
+PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames);
+
+#endif /* TSHARE_EXT_REGION_H */

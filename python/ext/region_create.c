@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+/* Region.create(): tensors of zeros and copies of arrays, laid out in a new region. */
+#include "region.h"
+
+/* What a struct tshare_spec points to. */
+struct entry {
+	PyObject *keep;
+	struct ts_source *source; /* what to fill the tensor with, or NULL */
+	bool tied;		  /* filled with the tensor whose memory it shares */
+	int64_t shape[TSHARE_NDIM_LIMIT];
+	int64_t strides[TSHARE_NDIM_LIMIT];
+};
+
+/* From bytes, as in NumPy, to elements, as in a struct tshare_spec. */
+static int parse_strides(PyObject *obj, struct entry *entry, const struct tshare_spec *spec)
+{
+	Py_ssize_t itemsize = ts_itemsize(spec->dtype);
+	int32_t count, i;
+
+	if (ts_dims_arg(obj, "strides", entry->strides, &count) < 0)
+		return -1;
+	if (count != spec->ndim) {
+		PyErr_Format(PyExc_ValueError, "strides: %d of them for %d dimensions", count,
+			     spec->ndim);
+		return -1;
+	}
+	if (!itemsize) {
+		PyErr_SetString(PyExc_ValueError,
+				"strides: an element is not a whole number of bytes");
+		return -1;
+	}
+	for (i = 0; i < count; i++) {
+		if (entry->strides[i] % itemsize) {
+			PyErr_Format(PyExc_ValueError,
+				     "strides: %lld bytes is not a multiple of the element's %zd",
+				     (long long)entry->strides[i], itemsize);
+			return -1;
+		}
+		entry->strides[i] /= itemsize;
+	}
+	return 0;
+}
+
+/* A tensor that is filled with another library's. */
+static int entry_of_array(PyObject *name, PyObject *what, struct entry *entry,
+			  struct tshare_spec *spec)
+{
+	struct ts_source *source = PyMem_Calloc(1, sizeof(*source));
+
+	if (!source) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	if (ts_source_open(what, source) < 0) {
+		PyMem_Free(source);
+		ts_raise_within("tensors: %R: ", name);
+		return -1;
+	}
+	entry->source = source;
+	spec->dtype = source->spec.dtype;
+	spec->ndim = source->spec.ndim;
+	spec->shape = source->shape;
+	return ts_source_check_copy(source);
+}
+
+/* @item: (name, what), and what is (shape, dtype[, strides[, offset]]) or an array */
+static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *spec)
+{
+	PyObject *what;
+	Py_ssize_t count;
+	int64_t offset;
+
+	if (!PyTuple_Check(item) || PyTuple_Size(item) != 2) {
+		PyErr_Format(PyExc_TypeError, "tensors: its items() must be pairs, not %R", item);
+		return -1;
+	}
+	what = PyTuple_GetItem(item, 1);
+	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &entry->keep);
+	if (!spec->name)
+		return -1;
+	spec->byte_offset = TSHARE_OFFSET_AUTO;
+	if (!PyTuple_Check(what))
+		return entry_of_array(PyTuple_GetItem(item, 0), what, entry, spec);
+	count = PyTuple_Size(what);
+	if (count < 2 || count > 4) {
+		PyErr_Format(PyExc_TypeError,
+			     "tensors: %R: must be an array, or a tuple (shape, dtype, "
+			     "strides=None, offset=None)",
+			     PyTuple_GetItem(item, 0));
+		return -1;
+	}
+	spec->shape = entry->shape;
+	if (ts_dims_arg(PyTuple_GetItem(what, 0), "shape", entry->shape, &spec->ndim) < 0 ||
+	    ts_dtype_arg(PyTuple_GetItem(what, 1), &spec->dtype) < 0)
+		return -1;
+	if (count > 2 && PyTuple_GetItem(what, 2) != Py_None) {
+		if (parse_strides(PyTuple_GetItem(what, 2), entry, spec) < 0)
+			return -1;
+		spec->strides = entry->strides;
+	}
+	if (count > 3 && PyTuple_GetItem(what, 3) != Py_None) {
+		if (ts_int_arg(PyTuple_GetItem(what, 3), "offset", 0, INT64_MAX, &offset) < 0)
+			return -1;
+		spec->byte_offset = offset;
+	}
+	return 0;
+}
+
+/* Copies what the entries bring along. Called without the GIL. */
+static int fill(struct tshare_region *region, const struct entry *entries, Py_ssize_t count)
+{
+	struct tshare_tensor *tensor;
+	Py_ssize_t i;
+	int err = 0;
+
+	for (i = 0; i < count && !err; i++) {
+		if (!entries[i].source || entries[i].tied)
+			continue;
+		err = tshare_region_tensor(region, i, &tensor);
+		if (!err) {
+			err = tshare_tensor_write(tensor, entries[i].source->data,
+						  entries[i].source->strides);
+			tshare_tensor_unref(tensor);
+		}
+	}
+	return err;
+}
+
+/* Gives all tensors their places, those that are tied in another's. */
+static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t count,
+		 const Py_ssize_t *ties, struct tshare_spec *bases, uint64_t *offsets)
+{
+	const struct ts_source *base;
+	Py_ssize_t i, found = 0;
+	int err;
+
+	for (i = 0; i < count; i++)
+		if (ties[i] < 0)
+			bases[found++] = specs[i];
+	err = tshare_region_layout(bases, found, offsets, NULL);
+	if (err < 0) {
+		ts_raise(err, NULL);
+		return -1;
+	}
+	for (i = found = 0; i < count; i++)
+		if (ties[i] < 0)
+			specs[i].byte_offset = offsets[found++];
+	for (i = 0; i < count; i++) {
+		if (ties[i] < 0)
+			continue;
+		base = entries[ties[i]].source;
+		entries[i].tied = true;
+		specs[i].byte_offset = specs[ties[i]].byte_offset;
+		specs[i].byte_offset += (uintptr_t)entries[i].source->data - (uintptr_t)base->data;
+		/* The copy of one that isn't contiguous is; this is the same then. */
+		if (ts_source_is_contiguous(base))
+			specs[i].strides = entries[i].source->strides;
+	}
+	return 0;
+}
+
+/* Finds those entries that share memory, and leaves all as they are if none do. */
+static int tie(struct entry *entries, struct tshare_spec *specs, Py_ssize_t count)
+{
+	struct ts_source **sources = PyMem_Calloc(count + 1, sizeof(*sources));
+	Py_ssize_t *ties = PyMem_Calloc(count + 1, sizeof(*ties));
+	struct tshare_spec *bases = PyMem_Calloc(count + 1, sizeof(*bases));
+	uint64_t *offsets = PyMem_Calloc(count + 1, sizeof(*offsets));
+	bool tied = false;
+	Py_ssize_t i;
+	int err = -1;
+
+	if (!sources || !ties || !bases || !offsets) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (i = 0; i < count; i++)
+		sources[i] = entries[i].source;
+	err = ts_find_ties(sources, count, ties);
+	for (i = 0; !err && i < count; i++)
+		tied |= ties[i] >= 0;
+	if (!err && tied)
+		err = place(entries, specs, count, ties, bases, offsets);
+out:
+	PyMem_Free(sources);
+	PyMem_Free(ties);
+	PyMem_Free(bases);
+	PyMem_Free(offsets);
+	return err;
+}
+
+static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
+			const struct tshare_options *options)
+{
+	PyThreadState *state;
+	Py_ssize_t count = items ? PyList_Size(items) : 0;
+	struct entry *entries = PyMem_Calloc(count + 1, sizeof(*entries));
+	struct tshare_spec *specs = PyMem_Calloc(count + 1, sizeof(*specs));
+	struct tshare_ctx *ctx = ts_session();
+	PyObject *keep = NULL, *self = NULL;
+	struct tshare_region *region;
+	const char *name = NULL;
+	Py_ssize_t i;
+	int err;
+
+	if (!entries || !specs) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	if (!ctx)
+		goto out;
+	if (!ts_none(arg)) {
+		name = ts_name_arg(arg, "name", &keep);
+		if (!name)
+			goto out;
+	}
+	for (i = 0; i < count; i++)
+		if (parse_spec(PyList_GetItem(items, i), &entries[i], &specs[i]) < 0)
+			goto out;
+	if (tie(entries, specs, count) < 0)
+		goto out;
+
+	state = PyEval_SaveThread();
+	err = tshare_region_create(ctx, name, size, specs, count, options, &region);
+	if (!err) {
+		err = fill(region, entries, count);
+		if (err && name)
+			tshare_unlink(ctx, name);
+		if (err)
+			tshare_region_unref(region);
+	}
+	PyEval_RestoreThread(state);
+	self = err < 0 ? ts_raise_of(err, name ? arg : NULL, specs, count) : ts_region_wrap(region);
+out:
+	for (i = 0; entries && i < count; i++) {
+		Py_XDECREF(entries[i].keep);
+		if (entries[i].source) {
+			ts_source_close(entries[i].source);
+			PyMem_Free(entries[i].source);
+		}
+	}
+	PyMem_Free(entries);
+	PyMem_Free(specs);
+	Py_XDECREF(keep);
+	return self;
+}
+
+/* The items of a mapping and of those in it, whose keys are paths then. */
+static PyObject *flat_items(PyObject *mapping)
+{
+	PyObject *module, *items;
+
+	module = PyImport_ImportModule("tshare._nested");
+	if (!module)
+		return NULL;
+	items = PyObject_CallMethod(module, "flatten", "O", mapping);
+	Py_DECREF(module);
+	return items;
+}
+
+PyObject *ts_region_create(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+			   PyObject *kwnames)
+{
+	static const char *const names[] = { "name", "tensors", "size", TS_OPTION_NAMES };
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	PyObject *given[3 + TS_OPTION_COUNT], *items = NULL, *self;
+	int64_t size = 0;
+
+	(void)type;
+	if (ts_parse("create", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0)
+		return NULL;
+	if (!ts_none(given[2]) && ts_int_arg(given[2], "size", 1, INT64_MAX, &size) < 0)
+		return NULL;
+	if (ts_options_arg(given + 3, &options) < 0)
+		return NULL;
+	if (!ts_none(given[1])) {
+		if (!PyDict_Check(given[1]) && !PyObject_HasAttrString(given[1], "items")) {
+			PyErr_Format(PyExc_TypeError, "tensors: must be a mapping, not %R",
+				     Py_TYPE(given[1]));
+			return NULL;
+		}
+		items = flat_items(given[1]);
+		if (!items)
+			return NULL;
+	}
+	self = create(given[0], size, items, &options);
+	Py_XDECREF(items);
+	return self;
+}

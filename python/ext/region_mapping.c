@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+/* A Region as a mapping of its tensors' names to them. */
+#include "region.h"
+
+#include <errno.h>
+
+Py_ssize_t ts_region_length(PyObject *self)
+{
+	struct tshare_region *handle = ts_region_handle(self);
+
+	return handle ? (Py_ssize_t)tshare_region_tensor_count(handle) : -1;
+}
+
+/* 1 and @tensor, 0 if there is none of that name, or -1 with an error set. */
+static int lookup(PyObject *self, PyObject *key, struct tshare_tensor **tensor)
+{
+	struct tshare_region *handle = ts_region_handle(self);
+	const char *name;
+	PyObject *keep;
+	int err;
+
+	if (!handle)
+		return -1;
+	if (!PyUnicode_Check(key))
+		return 0;
+	name = ts_name_arg(key, "key", &keep);
+	if (!name) {
+		/* No name at all is no tensor's name either. */
+		if (!PyErr_ExceptionMatches(PyExc_ValueError))
+			return -1;
+		PyErr_Clear();
+		return 0;
+	}
+	err = tshare_region_tensor_by_name(handle, name, tensor);
+	Py_XDECREF(keep);
+	if (err == -ENOENT || err == -EINVAL || err == -ENAMETOOLONG)
+		return 0;
+	if (err < 0) {
+		ts_raise(err, NULL);
+		return -1;
+	}
+	return 1;
+}
+
+PyObject *ts_region_subscript(PyObject *self, PyObject *key)
+{
+	struct tshare_tensor *tensor;
+	int found = lookup(self, key, &tensor);
+
+	if (found > 0)
+		return ts_tensor_wrap(tensor);
+	if (!found)
+		PyErr_SetObject(PyExc_KeyError, key);
+	return NULL;
+}
+
+int ts_region_contains(PyObject *self, PyObject *key)
+{
+	struct tshare_tensor *tensor;
+	int found = lookup(self, key, &tensor);
+
+	if (found > 0)
+		tshare_tensor_unref(tensor);
+	return found;
+}
+
+PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+	static const char *const names[] = { "key", "default" };
+	struct tshare_tensor *tensor;
+	PyObject *given[2], *other;
+	int found;
+
+	if (ts_parse("get", args, nargs, kwnames, names, 2, 2, given) < 0)
+		return NULL;
+	found = lookup(self, given[0] ? given[0] : Py_None, &tensor);
+	if (found > 0)
+		return ts_tensor_wrap(tensor);
+	if (found < 0)
+		return NULL;
+	other = given[1] ? given[1] : Py_None;
+	Py_INCREF(other);
+	return other;
+}
+
+PyObject *ts_region_iter(PyObject *self)
+{
+	struct tshare_region *handle = ts_region_handle(self);
+	struct tshare_tensor *tensor;
+	PyObject *names, *name, *iterator;
+	size_t count, i;
+	int err;
+
+	if (!handle)
+		return NULL;
+	count = tshare_region_tensor_count(handle);
+	names = PyTuple_New(count);
+	for (i = 0; names && i < count; i++) {
+		err = tshare_region_tensor(handle, i, &tensor);
+		if (err < 0) {
+			ts_raise(err, NULL);
+			name = NULL;
+		} else {
+			name = ts_text(tshare_tensor_name(tensor));
+			tshare_tensor_unref(tensor);
+		}
+		if (!name || PyTuple_SetItem(names, i, name) < 0)
+			Py_CLEAR(names);
+	}
+	if (!names)
+		return NULL;
+	iterator = PyObject_GetIter(names);
+	Py_DECREF(names);
+	return iterator;
+}
+
+/* One of the views of collections.abc, which need no more than the mapping. */
+static PyObject *view(PyObject *self, const char *name)
+{
+	PyObject *module, *result;
+
+	module = PyImport_ImportModule("collections.abc");
+	if (!module)
+		return NULL;
+	result = PyObject_CallMethod(module, name, "O", self);
+	Py_DECREF(module);
+	return result;
+}
+
+PyObject *ts_region_keys(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return view(self, "KeysView");
+}
+
+PyObject *ts_region_values(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return view(self, "ValuesView");
+}
+
+PyObject *ts_region_items(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return view(self, "ItemsView");
+}
