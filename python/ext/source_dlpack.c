@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+/* Tensors of other libraries by DLPack. */
+#include "source.h"
+
+#include <string.h>
+
+static bool is_host(long type)
+{
+	return type == kDLCPU || type == kDLCUDAHost || type == kDLCUDAManaged;
+}
+
+static int take_dltensor(struct ts_source *source, const DLTensor *tensor)
+{
+	int32_t i;
+
+	if (!is_host(tensor->device.device_type)) {
+		PyErr_Format(PyExc_BufferError, "x: is on device (%d, %d), not in the CPU's memory",
+			     (int)tensor->device.device_type, (int)tensor->device.device_id);
+		return -1;
+	}
+	if (ts_source_check_ndim(tensor->ndim) < 0)
+		return -1;
+	if (tensor->ndim && !tensor->shape) {
+		PyErr_SetString(PyExc_BufferError, "x: has dimensions, but no shape");
+		return -1;
+	}
+	if (!tensor->dtype.bits || !tensor->dtype.lanes) {
+		PyErr_SetString(PyExc_BufferError, "x: its elements have no bits");
+		return -1;
+	}
+	source->spec.dtype = (struct tshare_dtype){ tensor->dtype.code, tensor->dtype.bits,
+						    tensor->dtype.lanes };
+	source->spec.ndim = tensor->ndim;
+	if (tensor->data)
+		source->data = (const char *)tensor->data + tensor->byte_offset;
+	for (i = 0; i < tensor->ndim; i++)
+		source->shape[i] = tensor->shape[i];
+	if (tensor->ndim && tensor->strides)
+		memcpy(source->strides, tensor->strides, tensor->ndim * sizeof(int64_t));
+	else
+		ts_source_set_c_strides(source);
+	return ts_source_check_extent(source, NULL, 0);
+}
+
+/* Moves what the capsule holds to the source, which calls its deleter, on failure too. */
+static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObject *capsule)
+{
+	DLManagedTensorVersioned *versioned;
+
+	if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+		versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+		if (PyCapsule_SetName(capsule, "used_dltensor_versioned") < 0)
+			return -1;
+		source->versioned = versioned;
+		/* Of another major version, all that is known is how to delete it. */
+		if (versioned->version.major != DLPACK_MAJOR_VERSION) {
+			PyErr_Format(PyExc_BufferError, "x: its DLPack version is %u, not %d",
+				     versioned->version.major, DLPACK_MAJOR_VERSION);
+			return -1;
+		}
+		if (versioned->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) {
+			PyErr_SetString(PyExc_BufferError, "x: its elements are padded to bytes");
+			return -1;
+		}
+		if (use == TS_IN_PLACE && versioned->flags & DLPACK_FLAG_BITMASK_IS_COPIED) {
+			PyErr_SetString(PyExc_BufferError,
+					"x: gives a copy, and not its own memory");
+			return -1;
+		}
+		source->readonly = versioned->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
+		return take_dltensor(source, &versioned->dl_tensor);
+	}
+	if (PyCapsule_IsValid(capsule, "dltensor")) {
+		source->legacy = PyCapsule_GetPointer(capsule, "dltensor");
+		if (PyCapsule_SetName(capsule, "used_dltensor") < 0) {
+			source->legacy = NULL;
+			return -1;
+		}
+		return take_dltensor(source, &source->legacy->dl_tensor);
+	}
+	PyErr_SetString(PyExc_BufferError, "x: __dlpack__() gave no unused DLPack capsule");
+	return -1;
+}
+
+/*
+ * Whether x says that it is elsewhere than in the CPU's memory: 0 or 1, or -1
+ * with an error set. The device's id is ignored: in some libraries it is None.
+ */
+static int is_elsewhere(PyObject *x, PyObject **device)
+{
+	long type;
+
+	*device = NULL;
+	if (!PyObject_HasAttrString(x, "__dlpack_device__"))
+		return 0;
+	*device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
+	if (!*device)
+		return -1;
+	if (!PyTuple_Check(*device) || PyTuple_Size(*device) != 2) {
+		PyErr_SetString(PyExc_TypeError, "x: __dlpack_device__() gave no tuple of two");
+		Py_CLEAR(*device);
+		return -1;
+	}
+	type = PyLong_AsLong(PyTuple_GetItem(*device, 0));
+	if (type == -1 && PyErr_Occurred()) {
+		Py_CLEAR(*device);
+		return -1;
+	}
+	return !is_host(type);
+}
+
+/* Asked first, since __dlpack__() of a tensor on a GPU may wait, or copy. */
+int ts_source_check_device(PyObject *x)
+{
+	PyObject *device;
+	int elsewhere = is_elsewhere(x, &device);
+
+	if (elsewhere > 0)
+		PyErr_Format(PyExc_BufferError,
+			     "x: is on device %S, not in the CPU's memory: copy it there first, "
+			     "with .cpu() or device='cpu'",
+			     device);
+	Py_XDECREF(device);
+	return elsewhere ? -1 : 0;
+}
+
+/*
+ * x.__dlpack__() with the keywords, or without them where they are unknown. No
+ * keyword is passed that isn't needed: some libraries refuse those that say
+ * what holds anyway.
+ */
+static PyObject *get_capsule(PyObject *x, bool bring_here, bool never_copy)
+{
+	PyObject *method, *args, *kwargs, *cpu, *capsule = NULL;
+
+	method = PyObject_GetAttrString(x, "__dlpack__");
+	if (!method)
+		return NULL;
+	args = PyTuple_New(0);
+	kwargs =
+		Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+	if (kwargs && bring_here) {
+		cpu = Py_BuildValue("(ii)", kDLCPU, 0);
+		if (!cpu || PyDict_SetItemString(kwargs, "dl_device", cpu) < 0)
+			Py_CLEAR(kwargs);
+		Py_XDECREF(cpu);
+	}
+	if (kwargs && never_copy && PyDict_SetItemString(kwargs, "copy", Py_False) < 0)
+		Py_CLEAR(kwargs);
+	if (args && kwargs) {
+		capsule = PyObject_Call(method, args, kwargs);
+		if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+			PyErr_Clear();
+			capsule = PyObject_Call(method, args, NULL);
+		}
+	}
+	Py_XDECREF(args);
+	Py_XDECREF(kwargs);
+	Py_DECREF(method);
+	return capsule;
+}
+
+/*
+ * PyTorch negates lazily, such as in z.conj().imag, and exports the elements as
+ * they were before, by DLPack and by all else.
+ */
+static int check_negated(PyObject *x)
+{
+	static PyObject *tensor;
+	int found = ts_source_is_of_type(x, &tensor, "torch", "Tensor");
+	PyObject *negated;
+	bool is_negated;
+
+	if (found <= 0 || !PyObject_HasAttrString(x, "is_neg"))
+		return found < 0 ? -1 : 0;
+	negated = PyObject_CallMethod(x, "is_neg", NULL);
+	found = negated ? ts_bool_arg(negated, &is_negated) : -1;
+	Py_XDECREF(negated);
+	if (found < 0 || !is_negated)
+		return found;
+	PyErr_SetString(PyExc_BufferError,
+			"x: has its negative bit set, which a tensor can't keep: share "
+			"x.resolve_neg()");
+	return -1;
+}
+
+static int open_capsule(PyObject *x, enum ts_source_use use, bool bring_here,
+			struct ts_source *source)
+{
+	PyObject *capsule;
+	int err;
+
+	ts_source_start(source);
+	if (check_negated(x) < 0)
+		return -1;
+	capsule = get_capsule(x, bring_here, use == TS_IN_PLACE);
+	if (!capsule)
+		return -1;
+	err = take_capsule(source, use, capsule);
+	Py_DECREF(capsule);
+	if (err)
+		ts_source_close(source);
+	return err;
+}
+
+int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source)
+{
+	PyObject *device;
+	int elsewhere = 0;
+
+	if (!PyObject_HasAttrString(x, "__dlpack__")) {
+		PyErr_Format(PyExc_TypeError, "x: %R has no __dlpack__()", Py_TYPE(x));
+		return -1;
+	}
+	if (ts_source_check_mask(x) < 0)
+		return -1;
+	if (use == TS_FROM_ANYWHERE) {
+		elsewhere = is_elsewhere(x, &device);
+		Py_XDECREF(device);
+		if (elsewhere < 0)
+			return -1;
+	} else if (ts_source_check_device(x) < 0) {
+		return -1;
+	}
+	return open_capsule(x, use, elsewhere, source);
+}
+
+int ts_source_from_dlpack(PyObject *x, struct ts_source *source)
+{
+	/* ts_source_open() has checked the device. */
+	return open_capsule(x, TS_FROM_CPU, false, source);
+}

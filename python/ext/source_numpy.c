@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+/* Tensors of other libraries by way of NumPy, and those of NumPy's arrays that are refused. */
+#include "source.h"
+
+/* Calls tshare._numpy's function of that name, which raises to refuse @x. */
+static int ask_numpy(const char *function, PyObject *x)
+{
+	PyObject *module, *result;
+
+	module = PyImport_ImportModule("tshare._numpy");
+	result = module ? PyObject_CallMethod(module, function, "O", x) : NULL;
+	Py_XDECREF(module);
+	Py_XDECREF(result);
+	return result ? 0 : -1;
+}
+
+/* Whichever protocol exports a masked array, it exports the data without the mask. */
+int ts_source_check_mask(PyObject *x)
+{
+	static PyObject *masked;
+	int found = ts_source_is_of_type(x, &masked, "numpy.ma", "MaskedArray");
+
+	return found > 0 ? ask_numpy("check_mask", x) : found;
+}
+
+/*
+ * Refuses arrays and scalars of NumPy's of types that no tensor has. The buffer of
+ * a date is one of bytes; the others would be refused in as many ways as there are.
+ */
+int ts_source_check_numpy(PyObject *x)
+{
+	static PyObject *array, *scalar;
+	int found;
+
+	if (ts_source_check_mask(x) < 0)
+		return -1;
+	found = ts_source_is_of_type(x, &array, "numpy", "ndarray");
+	if (!found)
+		found = ts_source_is_of_type(x, &scalar, "numpy", "generic");
+	return found > 0 ? ask_numpy("check_dtype", x) : found;
+}
+
+/* NumPy's array of x, and where it isn't one of tensors, what to take it for. */
+int ts_source_from_numpy(PyObject *x, struct ts_source *source)
+{
+	PyObject *module, *result, *array, *dtype, *shape;
+	int err = -1;
+
+	module = PyImport_ImportModule("tshare._numpy");
+	if (!module) {
+		if (PyErr_ExceptionMatches(PyExc_ImportError))
+			PyErr_Format(PyExc_TypeError,
+				     "x: %R has no __dlpack__(), buffer or array interface, and "
+				     "NumPy, which might make an array of it, is not installed",
+				     Py_TYPE(x));
+		return -1;
+	}
+	result = PyObject_CallMethod(module, "convert", "O", x);
+	Py_DECREF(module);
+	if (!result)
+		return -1;
+	if (PyArg_ParseTuple(result, "OOO", &array, &dtype, &shape) &&
+	    !ts_source_from_buffer(array, source)) {
+		err = 0;
+		if (dtype != Py_None)
+			err = ts_dtype_arg(dtype, &source->spec.dtype);
+		if (!err && shape != Py_None) {
+			err = ts_dims_arg(shape, "shape", source->shape, &source->spec.ndim);
+			ts_source_set_c_strides(source);
+		}
+		if (err)
+			ts_source_close(source);
+	}
+	Py_DECREF(result);
+	return err;
+}
