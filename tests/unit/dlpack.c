@@ -10,15 +10,6 @@
 
 static const int64_t shape_2x3[] = { 2, 3 };
 
-static struct tshare_tensor *new_tensor(struct tshare_dtype dtype, int32_t ndim,
-					const int64_t *shape)
-{
-	struct tshare_tensor *tensor;
-
-	CHECK(!tshare_tensor_create(ctx, NULL, dtype, ndim, shape, NULL, &tensor));
-	return tensor;
-}
-
 /* Exports @tensor, and leaves its only reference with the result. */
 static DLManagedTensorVersioned *export(struct tshare_tensor *tensor)
 {
@@ -31,7 +22,7 @@ static DLManagedTensorVersioned *export(struct tshare_tensor *tensor)
 
 TEST(version_is_that_of_the_header)
 {
-	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_INT8, 2, shape_2x3));
+	DLManagedTensorVersioned *managed = export(new_tensor(NULL, TSHARE_INT8, 2, shape_2x3));
 
 	CHECK(managed->version.major == DLPACK_MAJOR_VERSION);
 	CHECK(managed->version.minor == DLPACK_MINOR_VERSION);
@@ -40,7 +31,7 @@ TEST(version_is_that_of_the_header)
 
 TEST(export_describes_the_tensor)
 {
-	struct tshare_tensor *tensor = new_tensor(TSHARE_FLOAT32, 2, shape_2x3);
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_FLOAT32, 2, shape_2x3);
 	void *data = tshare_tensor_data(tensor);
 	DLManagedTensorVersioned *managed = export(tensor);
 	DLTensor *dl = &managed->dl_tensor;
@@ -90,7 +81,7 @@ TEST(strides_are_kept)
 
 TEST(a_scalar_has_no_strides)
 {
-	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_FLOAT64, 0, NULL));
+	DLManagedTensorVersioned *managed = export(new_tensor(NULL, TSHARE_FLOAT64, 0, NULL));
 
 	CHECK(managed->dl_tensor.ndim == 0);
 	CHECK(!managed->dl_tensor.strides);
@@ -101,7 +92,7 @@ TEST(a_scalar_has_no_strides)
 TEST(no_elements_have_no_address)
 {
 	const int64_t shape[] = { 3, 0 };
-	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_FLOAT64, 2, shape));
+	DLManagedTensorVersioned *managed = export(new_tensor(NULL, TSHARE_FLOAT64, 2, shape));
 
 	CHECK(!managed->dl_tensor.data);
 	CHECK(managed->dl_tensor.strides);
@@ -110,7 +101,7 @@ TEST(no_elements_have_no_address)
 
 TEST(an_export_keeps_the_memory)
 {
-	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_INT8, 2, shape_2x3));
+	DLManagedTensorVersioned *managed = export(new_tensor(NULL, TSHARE_INT8, 2, shape_2x3));
 
 	close_context();
 	memset(managed->dl_tensor.data, 1, 6);
@@ -119,7 +110,7 @@ TEST(an_export_keeps_the_memory)
 
 TEST(exports_of_a_tensor_are_independent)
 {
-	struct tshare_tensor *tensor = new_tensor(TSHARE_INT8, 2, shape_2x3);
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_INT8, 2, shape_2x3);
 	DLManagedTensorVersioned *one, *two;
 
 	CHECK(!tshare_tensor_to_dlpack(tensor, &one));
@@ -141,7 +132,7 @@ static void *call_deleter(void *data)
 
 TEST(the_deleter_may_be_called_from_any_thread)
 {
-	DLManagedTensorVersioned *managed = export(new_tensor(TSHARE_INT8, 2, shape_2x3));
+	DLManagedTensorVersioned *managed = export(new_tensor(NULL, TSHARE_INT8, 2, shape_2x3));
 	pthread_t thread;
 
 	close_context();
@@ -180,7 +171,7 @@ TEST(the_legacy_form_refuses_readonly_tensors)
 
 TEST(the_legacy_form_describes_the_tensor)
 {
-	struct tshare_tensor *tensor = new_tensor(TSHARE_UINT16, 2, shape_2x3);
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_UINT16, 2, shape_2x3);
 	void *data = tshare_tensor_data(tensor);
 	DLManagedTensor *managed;
 

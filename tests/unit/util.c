@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #define _GNU_SOURCE 1
+#include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "util.h"
 
 struct tshare_ctx *ctx;
+const int64_t shape_4x8[2] = { 4, 8 };
 
 void open_context(void)
 {
@@ -19,6 +21,14 @@ void open_context(void)
 void close_context(void)
 {
 	ctx = tshare_ctx_unref(ctx);
+}
+
+struct tshare_limits limits_of(struct tshare_ctx *context)
+{
+	struct tshare_limits limits;
+
+	CHECK(!tshare_ctx_limits(context, &limits));
+	return limits;
 }
 
 const char *unique(const char *stem)
@@ -44,6 +54,46 @@ struct tshare_region *new_region_mode(const char *name, uint32_t mode)
 struct tshare_region *new_region(const char *name)
 {
 	return new_region_mode(name, 0600);
+}
+
+struct tshare_tensor *new_tensor(const char *name, struct tshare_dtype dtype, int32_t ndim,
+				 const int64_t *shape)
+{
+	struct tshare_tensor *tensor;
+
+	CHECK(!tshare_tensor_create(ctx, name, dtype, ndim, shape, NULL, &tensor));
+	return tensor;
+}
+
+int find_listed(const struct tshare_region_info *info, void *data)
+{
+	struct found *found = data;
+
+	if (strcmp(info->name, found->name))
+		return 0;
+	found->info = *info;
+	found->count++;
+	return 0;
+}
+
+bool all_zero(const void *data, size_t size)
+{
+	const char *bytes = data;
+
+	while (size--)
+		if (*bytes++)
+			return false;
+	return true;
+}
+
+size_t open_descriptors(void)
+{
+	size_t count = 0;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
 }
 
 bool error_says(const char *part)

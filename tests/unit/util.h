@@ -4,6 +4,7 @@
 #define TSHARE_TESTS_UTIL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <tshare.h>
 
@@ -15,6 +16,8 @@ extern struct tshare_ctx *ctx;
 void open_context(void);
 void close_context(void);
 
+struct tshare_limits limits_of(struct tshare_ctx *context);
+
 /* A region's name that no other test program has at the same time; the last four stay valid. */
 const char *unique(const char *stem);
 
@@ -23,6 +26,26 @@ struct tshare_region *new_region(const char *name);
 
 /* As new_region(), but with that mode. */
 struct tshare_region *new_region_mode(const char *name, uint32_t mode);
+
+extern const int64_t shape_4x8[2];
+
+struct tshare_tensor *new_tensor(const char *name, struct tshare_dtype dtype, int32_t ndim,
+				 const int64_t *shape);
+
+/* What tshare_list() has reported of the region @name, and how often. */
+struct found {
+	const char *name;
+	struct tshare_region_info info;
+	int count;
+};
+
+/* For tshare_list(), with a struct found. */
+int find_listed(const struct tshare_region_info *info, void *found);
+
+bool all_zero(const void *data, size_t size);
+
+/* How many file descriptors this process has. */
+size_t open_descriptors(void);
 
 /* Whether the text of the last error has @part. */
 bool error_says(const char *part);

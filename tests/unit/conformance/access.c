@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+/* What a mode permits to other users: needs root, to become them. */
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../util.h"
+
+struct access {
+	const char *name;
+	unsigned int uid;
+	bool readonly;
+	int err; /* what is expected */
+};
+
+static int try_open(void *data)
+{
+	const struct access *access = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int err;
+
+	/* The device may be for its group: open it before giving up what root may. */
+	if (tshare_ctx_new(&own) || !become(access->uid))
+		return 2;
+	err = tshare_region_open(own, access->name, access->readonly ? TSHARE_READONLY : 0,
+				 &region);
+	return err == access->err ? 0 : 1;
+}
+
+/* What a user gets of a region of root's, or of the first user's if @own. */
+static bool access_is(const char *name, unsigned int uid, bool readonly, int err)
+{
+	struct access access = { name, uid, readonly, err };
+
+	return !in_child(try_open, &access);
+}
+
+static void need_root(void)
+{
+	if (geteuid())
+		SKIP("needs root, to be two users");
+}
+
+TEST(others_are_denied_what_the_mode_denies)
+{
+	const char *name = unique("private");
+	struct tshare_region *region;
+
+	need_root();
+	region = new_region_mode(name, 0600);
+	CHECK(access_is(name, USER_ONE, true, -EACCES));
+	CHECK(access_is(name, USER_ONE, false, -EACCES));
+	tshare_region_unref(region);
+}
+
+TEST(others_are_given_what_the_mode_gives)
+{
+	const char *readable = unique("readable"), *writable = unique("writable");
+	struct tshare_region *one, *two;
+
+	need_root();
+	one = new_region_mode(readable, 0604);
+	two = new_region_mode(writable, 0606);
+	CHECK(access_is(readable, USER_ONE, true, 0));
+	CHECK(access_is(readable, USER_ONE, false, -EACCES));
+	CHECK(access_is(writable, USER_ONE, true, 0));
+	CHECK(access_is(writable, USER_ONE, false, 0));
+	tshare_region_unref(one);
+	tshare_region_unref(two);
+}
+
+struct owned {
+	const char *name;
+	uint32_t mode;
+	struct steps steps;
+};
+
+/* Makes a region as USER_ONE, and keeps it until told to go. */
+static int own_region(void *data)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct owned *owned = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	options.mode = owned->mode;
+	if (tshare_ctx_new(&own) || !become(USER_ONE) ||
+	    tshare_region_create(own, owned->name, 1, NULL, 0, &options, &region))
+		return 1;
+	send_byte(owned->steps.ends[0]);
+	await_byte(owned->steps.ends[0]);
+	tshare_region_unref(region);
+	tshare_ctx_unref(own);
+	return 0;
+}
+
+static pid_t start_owner(struct owned *owned)
+{
+	pid_t pid;
+
+	CHECK(steps_open(&owned->steps));
+	pid = fork();
+	if (!pid) {
+		close(owned->steps.ends[1]);
+		_exit(own_region(owned));
+	}
+	close(owned->steps.ends[0]);
+	CHECK(await_byte(owned->steps.ends[1]));
+	return pid;
+}
+
+static void stop_owner(struct owned *owned, pid_t pid)
+{
+	CHECK(send_byte(owned->steps.ends[1]));
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	close(owned->steps.ends[1]);
+}
+
+TEST(an_owner_is_held_to_the_mode_too)
+{
+	struct owned owned = { unique("owned"), 0466, { { 0 } } };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(access_is(owned.name, USER_ONE, true, 0));
+	CHECK(access_is(owned.name, USER_ONE, false, -EACCES));
+	CHECK(access_is(owned.name, USER_TWO, false, 0));
+	stop_owner(&owned, pid);
+	CHECK(!exists(owned.name));
+}
+
+TEST(a_name_without_any_permission_goes_with_its_maker)
+{
+	struct owned owned = { unique("closed"), 0, { { 0 } } };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(access_is(owned.name, USER_ONE, true, -EACCES));
+	CHECK(exists(owned.name));
+	stop_owner(&owned, pid);
+	CHECK(!exists(owned.name));
+}
+
+TEST(root_may_open_what_others_have_closed)
+{
+	struct owned owned = { unique("root"), 0600, { { 0 } } };
+	struct tshare_region *region;
+	struct tshare_region_info info;
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(!tshare_region_open(ctx, owned.name, 0, &region));
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.uid == USER_ONE && info.gid == USER_ONE);
+	tshare_region_unref(region);
+	stop_owner(&owned, pid);
+}
+
+static int try_unlink(void *data)
+{
+	const struct access *access = data;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || !become(access->uid))
+		return 2;
+	return tshare_unlink(own, access->name) == access->err ? 0 : 1;
+}
+
+TEST(only_its_owner_may_unlink_a_name)
+{
+	struct owned owned = { unique("unlinked"), 0666, { { 0 } } };
+	struct access access = { owned.name, USER_TWO, false, -EPERM };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(!in_child(try_unlink, &access));
+	CHECK(exists(owned.name));
+	access = (struct access){ owned.name, USER_ONE, false, 0 };
+	CHECK(!in_child(try_unlink, &access));
+	CHECK(!exists(owned.name));
+	stop_owner(&owned, pid);
+}
+
+TEST(root_may_unlink_any_name)
+{
+	struct owned owned = { unique("unlinked"), 0600, { { 0 } } };
+	pid_t pid;
+
+	need_root();
+	pid = start_owner(&owned);
+	CHECK(!tshare_unlink(ctx, owned.name));
+	CHECK(!exists(owned.name));
+	stop_owner(&owned, pid);
+}
+
+static int list_as_user(void *data)
+{
+	struct found found = { .name = data };
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || !become(USER_TWO) || tshare_list(own, find_listed, &found))
+		return 2;
+	if (found.count && !(found.info.flags & TSHARE_READONLY))
+		return 3;
+	return found.count;
+}
+
+TEST(list_leaves_out_what_may_not_be_read)
+{
+	struct owned closed = { unique("closed"), 0600, { { 0 } } };
+	struct owned open = { unique("open"), 0644, { { 0 } } };
+	pid_t pids[2];
+
+	need_root();
+	pids[0] = start_owner(&closed);
+	pids[1] = start_owner(&open);
+	CHECK(in_child(list_as_user, (void *)(uintptr_t)closed.name) == 0);
+	CHECK(in_child(list_as_user, (void *)(uintptr_t)open.name) == 1);
+	stop_owner(&closed, pids[0]);
+	stop_owner(&open, pids[1]);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+/* Contexts and their limits, the choice of a backend, and log functions. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../util.h"
+
+TEST(context_tells_its_backend)
+{
+	const char *forced = getenv("TSHARE_BACKEND");
+	const char *backend = tshare_ctx_backend(ctx);
+
+	CHECK(!strcmp(backend, "kmod") || !strcmp(backend, "shm"));
+	CHECK(!forced || !strcmp(backend, forced));
+}
+
+TEST(context_rejects_an_unknown_backend)
+{
+	struct tshare_ctx *other;
+
+	CHECK(tshare_ctx_new_backend("nfs", &other) == -EINVAL);
+	CHECK(error_says("backend: 'nfs'"));
+}
+
+TEST(limits_are_whole_pages)
+{
+	struct tshare_limits limits = limits_of(ctx);
+
+	CHECK(limits.page_size == (uint32_t)sysconf(_SC_PAGESIZE));
+	CHECK(limits.huge_page_size >= limits.page_size);
+	CHECK(limits.huge_page_size % limits.page_size == 0);
+	CHECK(limits.region_bytes_max > 0);
+	CHECK(limits.bytes_used <= limits.bytes_limit);
+}
+
+TEST(limits_tell_the_backends_apart)
+{
+	struct tshare_limits limits = limits_of(ctx);
+	bool kmod = !strcmp(tshare_ctx_backend(ctx), "kmod");
+
+	CHECK(limits.contiguous == kmod);
+	CHECK(limits.dmabuf == kmod);
+	CHECK(!!limits.abi_version == kmod);
+}
+
+TEST(unref_takes_null_and_returns_it)
+{
+	CHECK(!tshare_ctx_unref(NULL));
+	CHECK(!tshare_region_unref(NULL));
+	CHECK(!tshare_tensor_unref(NULL));
+}
+
+static void count_messages(void *data, int priority, const char *text)
+{
+	int *count = data;
+
+	(void)priority;
+	if (!strchr(text, '\n'))
+		(*count)++;
+}
+
+TEST(messages_go_where_they_are_sent)
+{
+	int count = 0;
+
+	tshare_ctx_set_log_fn(ctx, count_messages, &count);
+	tshare_region_unref(new_region(NULL));
+	CHECK(count == 1);
+}
+
+static struct {
+	struct steps steps;
+	atomic_bool left;
+} logging;
+
+/* Says that it runs, and waits to be told that it may end. */
+static void linger(void *data, int priority, const char *text)
+{
+	(void)data;
+	(void)priority;
+	(void)text;
+	send_byte(logging.steps.ends[1]);
+	await_byte(logging.steps.ends[1]);
+	usleep(100000);
+	atomic_store(&logging.left, true);
+}
+
+static void *create_and_log(void *unused)
+{
+	tshare_region_unref(new_region(NULL));
+	return unused;
+}
+
+static pthread_t start_lingering(void)
+{
+	pthread_t thread;
+
+	atomic_store(&logging.left, false);
+	CHECK(steps_open(&logging.steps));
+	tshare_ctx_set_log_fn(ctx, linger, NULL);
+	CHECK(!pthread_create(&thread, NULL, create_and_log, NULL));
+	CHECK(await_byte(logging.steps.ends[0]));
+	return thread;
+}
+
+TEST(no_thread_is_in_a_log_function_that_was_replaced)
+{
+	pthread_t thread = start_lingering();
+	bool left;
+
+	CHECK(send_byte(logging.steps.ends[0]));
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	left = atomic_load(&logging.left);
+	CHECK(!pthread_join(thread, NULL));
+	steps_close(&logging.steps);
+	CHECK(left);
+}
+
+static int replace_log_fn(void *unused)
+{
+	(void)unused;
+	alarm(20);
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	return 0;
+}
+
+TEST(a_child_waits_for_no_log_function_of_its_parents)
+{
+	pthread_t thread = start_lingering();
+	int status = in_child(replace_log_fn, NULL);
+
+	CHECK(send_byte(logging.steps.ends[0]));
+	CHECK(!pthread_join(thread, NULL));
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	steps_close(&logging.steps);
+	CHECK(!status);
+}
+
+static void replace_itself(void *data, int priority, const char *text)
+{
+	(void)priority;
+	(void)text;
+	*(int *)data += 1;
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+}
+
+TEST(a_log_function_can_replace_itself)
+{
+	int count = 0;
+
+	tshare_ctx_set_log_fn(ctx, replace_itself, &count);
+	tshare_region_unref(new_region(NULL));
+	tshare_region_unref(new_region(NULL));
+	CHECK(count == 1);
+}
+
+static void keep_message(void *data, int priority, const char *text)
+{
+	(void)priority;
+	snprintf(data, 256, "%s", text);
+}
+
+TEST(messages_cannot_control_a_terminal)
+{
+	char name[TSHARE_NAME_MAX + 1], message[256] = "";
+
+	snprintf(name, sizeof(name), "%s\x1b[\x9b[\xc2\x9b[\xc3\xa4", unique("odd"));
+	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(error_says("-odd?[?[??[\xc3\xa4'"));
+	tshare_ctx_set_log_fn(ctx, keep_message, message);
+	tshare_region_unref(new_region(name));
+	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	CHECK(strstr(message, "-odd?[?[??[\xc3\xa4'"));
+}
+
+TEST(a_name_that_is_not_there_is_missed_on_a_backend)
+{
+	char where[32];
+
+	snprintf(where, sizeof(where), "' on %s", tshare_ctx_backend(ctx));
+	CHECK(!exists(unique("missing")));
+	CHECK(error_says(where));
+	CHECK(tshare_unlink(ctx, unique("missing")) == -ENOENT);
+	CHECK(error_says(where));
+}
+
+/* As a user without access to the device, with standard error in @data. */
+static int open_without_permission(void *data)
+{
+	struct tshare_ctx *own;
+
+	if (!become(USER_ONE) || unsetenv("TSHARE_BACKEND") || dup2(*(int *)data, 2) < 0)
+		return 1;
+	if (tshare_ctx_new(&own) || strcmp(tshare_ctx_backend(own), "shm"))
+		return 2;
+	tshare_ctx_unref(own);
+	return tshare_ctx_new(&own);
+}
+
+TEST(a_module_that_may_not_be_used_is_warned_of_once)
+{
+	int fd = memfd_create("stderr", MFD_CLOEXEC), status;
+	char said[512] = "";
+
+	if (geteuid() || access("/dev/tshare", F_OK))
+		SKIP("needs root, and the module");
+	status = in_child(open_without_permission, &fd);
+	CHECK(!status);
+	CHECK(pread(fd, said, sizeof(said) - 1, 0) > 0);
+	close(fd);
+	CHECK(strstr(said, "kmod is not used: /dev/tshare: permission denied; join group tshare"));
+	CHECK(!strchr(strchr(said, '\n') + 1, '\n'));
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

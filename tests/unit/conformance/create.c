@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+/* The creation of regions: sizes, names, options, and what memory they get. */
+#include <errno.h>
+#include <string.h>
+
+#include "../util.h"
+
+TEST(region_is_zeroed)
+{
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, 1 << 20, NULL, 0, NULL, &region));
+	CHECK(all_zero(tshare_region_data(region), 1 << 20));
+	tshare_region_unref(region);
+}
+
+TEST(region_is_zeroed_when_its_memory_was_used_before)
+{
+	struct tshare_region *region;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		CHECK(!tshare_region_create(ctx, NULL, 1 << 20, NULL, 0, NULL, &region));
+		CHECK(all_zero(tshare_region_data(region), 1 << 20));
+		memset(tshare_region_data(region), 0xff, 1 << 20);
+		tshare_region_unref(region);
+	}
+}
+
+TEST(size_is_rounded_up_to_pages)
+{
+	struct tshare_limits limits = limits_of(ctx);
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, limits.page_size + 1, NULL, 0, NULL, &region));
+	CHECK(tshare_region_size(region) == 2 * limits.page_size);
+	tshare_region_unref(region);
+}
+
+TEST(all_bytes_can_be_written)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	memset(tshare_region_data(region), 0x5a, tshare_region_size(region));
+	tshare_region_unref(region);
+}
+
+TEST(create_rejects_no_size_and_no_tensors)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, NULL, 0, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(error_says("size: 0 bytes"));
+}
+
+TEST(create_rejects_names_with_a_slash)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, "a/b", 1, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(error_says("name: has a '/': 'a/b'"));
+}
+
+TEST(create_rejects_names_that_are_no_names)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, "", 1, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(tshare_region_create(ctx, ".", 1, NULL, 0, NULL, &region) == -EINVAL);
+	CHECK(tshare_region_create(ctx, "..", 1, NULL, 0, NULL, &region) == -EINVAL);
+}
+
+TEST(names_have_up_to_127_bytes)
+{
+	char name[TSHARE_NAME_MAX + 2];
+	struct tshare_region *region;
+
+	memset(name, 'n', sizeof(name));
+	name[TSHARE_NAME_MAX + 1] = '\0';
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) == -ENAMETOOLONG);
+	name[TSHARE_NAME_MAX] = '\0';
+	region = new_region(name);
+	CHECK(exists(name));
+	tshare_region_unref(region);
+}
+
+TEST(names_may_have_any_other_bytes)
+{
+	static const char *const stems[] = { "with space", "\n\t\x01", "\xff\xfe", "-", "tshare." };
+	struct tshare_region *region;
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < sizeof(stems) / sizeof(stems[0]); i++) {
+		name = unique(stems[i]);
+		region = new_region(name);
+		CHECK(exists(name));
+		tshare_region_unref(region);
+	}
+}
+
+TEST(create_rejects_a_name_that_is_taken)
+{
+	const char *name = unique("taken");
+	struct tshare_region *region = new_region(name), *other;
+
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &other) == -EEXIST);
+	CHECK(error_says("is taken"));
+	tshare_region_unref(region);
+}
+
+TEST(create_rejects_unknown_flags)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+
+	options.flags = TSHARE_READONLY;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("options.flags"));
+	options.flags = 1U << 31;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+}
+
+TEST(create_rejects_a_mode_beyond_0777)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+
+	options.mode = 01000;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("options.mode"));
+}
+
+TEST(create_rejects_persistence_without_a_name)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+
+	options.flags = TSHARE_PERSIST;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("TSHARE_PERSIST needs a name"));
+}
+
+TEST(create_rejects_options_of_another_size)
+{
+	struct {
+		struct tshare_options known;
+		uint64_t unknown;
+	} options = { TSHARE_OPTIONS_INIT, 0 };
+	struct tshare_region *region;
+
+	options.known.size = sizeof(options.known) - 1;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options.known, &region) == -EINVAL);
+	options.known.size = sizeof(options);
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, &options.known, &region));
+	tshare_region_unref(region);
+	options.unknown = 1;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options.known, &region) == -EINVAL);
+	CHECK(error_says("options"));
+}
+
+TEST(contiguous_memory_is_given_or_refused)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
+
+	options.flags = TSHARE_CONTIGUOUS;
+	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
+	if (!limits_of(ctx).contiguous) {
+		CHECK(err == -EOPNOTSUPP);
+		CHECK(error_says("TSHARE_CONTIGUOUS"));
+		return;
+	}
+	CHECK(!err);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.flags & TSHARE_CONTIGUOUS);
+	CHECK(info.segments == 1);
+	tshare_region_unref(region);
+}
+
+TEST(memory_below_4_gib_is_given_or_refused)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
+
+	options.flags = TSHARE_DMA32;
+	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
+	if (!limits_of(ctx).contiguous) {
+		CHECK(err == -EOPNOTSUPP);
+		return;
+	}
+	CHECK(!err);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.flags & TSHARE_DMA32);
+	CHECK(info.phys_addr < 1ULL << 32);
+	tshare_region_unref(region);
+}
+
+TEST(memory_of_a_node_is_given_or_refused)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
+
+	options.node = 0;
+	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
+	if (!limits_of(ctx).contiguous) {
+		CHECK(err == -EOPNOTSUPP);
+		return;
+	}
+	CHECK(!err);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.node == 0);
+	tshare_region_unref(region);
+}
+
+TEST(create_rejects_what_no_machine_has)
+{
+	struct tshare_region *region;
+	int err;
+
+	err = tshare_region_create(ctx, NULL, UINT64_MAX, NULL, 0, NULL, &region);
+	CHECK(err == -ENOMEM);
+	err = tshare_region_create(ctx, NULL, 1ULL << 62, NULL, 0, NULL, &region);
+	CHECK(err == -ENOMEM || err == -EDQUOT);
+	err = tshare_region_create(ctx, unique("large"), 1ULL << 45, NULL, 0, NULL, &region);
+	CHECK(err == -ENOMEM || err == -EDQUOT);
+	CHECK(error_says("size"));
+	CHECK(!exists(unique("large")));
+}
+
+/* Few, since 8 MiB of locked memory are all that users have by default. */
+#define N_LARGE 3
+
+TEST(large_regions_are_aligned_to_huge_pages)
+{
+	struct tshare_limits limits = limits_of(ctx);
+	struct tshare_region *regions[N_LARGE];
+	size_t i;
+
+	for (i = 0; i < N_LARGE; i++) {
+		CHECK(!tshare_region_create(ctx, NULL, limits.huge_page_size + i * limits.page_size,
+					    NULL, 0, NULL, &regions[i]));
+		CHECK((uintptr_t)tshare_region_data(regions[i]) % limits.huge_page_size == 0);
+		memset(tshare_region_data(regions[i]), 1, tshare_region_size(regions[i]));
+	}
+	for (i = 0; i < N_LARGE; i++)
+		tshare_region_unref(regions[i]);
+}
+
+TEST(regions_do_not_overlap_each_other)
+{
+	uint64_t size = limits_of(ctx).huge_page_size + 1;
+	struct tshare_region *regions[N_LARGE];
+	int i, round;
+
+	for (i = 0; i < N_LARGE; i++)
+		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
+	/* Each gap that one leaves is met from above and from below. */
+	for (round = 0; round < 4 * N_LARGE; round++) {
+		i = round * 5 % N_LARGE;
+		tshare_region_unref(regions[i]);
+		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
+	}
+	for (i = 0; i < N_LARGE; i++)
+		memset(tshare_region_data(regions[i]), i + 1, size);
+	for (i = 0; i < N_LARGE; i++)
+		CHECK(*(char *)tshare_region_data(regions[i]) == i + 1);
+	for (i = 0; i < N_LARGE; i++)
+		tshare_region_unref(regions[i]);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: MIT
+/* Generations: how they are counted, and what ends a wait for the next one. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../partner.h"
+
+TEST(a_generation_is_0_at_first)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	CHECK(generation_of(region) == 0);
+	tshare_region_unref(region);
+}
+
+TEST(publishes_are_counted)
+{
+	struct tshare_region *region = new_region(NULL);
+	uint64_t generation, i;
+
+	for (i = 1; i <= 10; i++) {
+		CHECK(!tshare_region_publish(region, &generation));
+		CHECK(generation == i);
+		CHECK(generation_of(region) == i);
+	}
+	publish(region);
+	CHECK(generation_of(region) == 11);
+	tshare_region_unref(region);
+}
+
+TEST(each_region_has_a_generation_of_its_own)
+{
+	struct tshare_region *one = new_region(NULL), *two = new_region(NULL);
+
+	publish(one);
+	CHECK(generation_of(one) == 1);
+	CHECK(generation_of(two) == 0);
+	publish(two);
+	publish(two);
+	CHECK(generation_of(one) == 1);
+	CHECK(generation_of(two) == 2);
+	tshare_region_unref(one);
+	tshare_region_unref(two);
+}
+
+TEST(a_generation_is_the_same_for_all_who_have_the_region)
+{
+	const char *name = unique("generation");
+	struct tshare_region *region = new_region(name), *opened, *imported, *reader;
+
+	publish(region);
+	CHECK(!tshare_region_open(ctx, name, 0, &opened));
+	imported = another(region, 0);
+	reader = another(region, TSHARE_READONLY);
+	publish(opened);
+	publish(imported);
+	CHECK(generation_of(region) == 3);
+	CHECK(generation_of(opened) == 3);
+	CHECK(generation_of(imported) == 3);
+	CHECK(generation_of(reader) == 3);
+	tshare_region_unref(region);
+	tshare_region_unref(opened);
+	tshare_region_unref(imported);
+	CHECK(generation_of(reader) == 3);
+	tshare_region_unref(reader);
+}
+
+TEST(a_generation_is_no_part_of_the_memory)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	publish(region);
+	CHECK(all_zero(tshare_region_data(region), tshare_region_size(region)));
+	memset(tshare_region_data(region), 0xff, tshare_region_size(region));
+	CHECK(generation_of(region) == 1);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_returns_at_once_when_it_is_behind)
+{
+	struct tshare_region *region = new_region(NULL);
+	uint64_t i;
+
+	for (i = 0; i < 5; i++)
+		publish(region);
+	for (i = 0; i < 5; i++) {
+		CHECK(!wait_beyond(region, i, 0, 5));
+		CHECK(!wait_beyond(region, i, -1, 5));
+		CHECK(!wait_beyond(region, i, LONG, 5));
+	}
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_times_out)
+{
+	struct tshare_region *region = new_region(NULL);
+	int64_t start = now_ns(), took;
+
+	CHECK(wait_beyond(region, 0, 250 * MS, 0) == -ETIMEDOUT);
+	took = now_ns() - start;
+	CHECK(error_says("timeout"));
+	CHECK(took >= 250 * MS);
+	CHECK(took < LONG);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_without_time_only_looks)
+{
+	struct tshare_region *region = new_region(NULL);
+	int64_t start = now_ns();
+	int i;
+
+	for (i = 0; i < 10; i++)
+		CHECK(wait_beyond(region, 0, 0, 0) == -ETIMEDOUT);
+	CHECK(now_ns() - start < 10 * 100 * MS);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_that_spins_times_out_too)
+{
+	struct tshare_region *region = new_region(NULL);
+	int64_t start = now_ns(), took;
+	uint64_t generation;
+
+	CHECK(tshare_region_wait(region, 0, 50 * MS, LONG, &generation) == -ETIMEDOUT);
+	took = now_ns() - start;
+	CHECK(took >= 50 * MS);
+	CHECK(took < LONG);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_takes_no_processor)
+{
+	struct tshare_region *region = new_region(NULL);
+	clock_t start = clock();
+
+	CHECK(wait_beyond(region, 0, 1000 * MS, 0) == -ETIMEDOUT);
+	CHECK(clock() - start < CLOCKS_PER_SEC / 4);
+	tshare_region_unref(region);
+}
+
+TEST(who_may_only_read_can_wait_and_not_publish)
+{
+	const char *name = unique("reader");
+	struct tshare_region *region = new_region(name), *reader, *imported;
+	uint64_t generation = 7;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	imported = another(region, TSHARE_READONLY);
+	CHECK(tshare_region_publish(reader, &generation) == -EACCES);
+	CHECK(error_says("read-only"));
+	CHECK(tshare_region_publish(imported, &generation) == -EACCES);
+	CHECK(generation == 7);
+	CHECK(wait_beyond(reader, 0, 50 * MS, 0) == -ETIMEDOUT);
+	publish(region);
+	CHECK(!wait_beyond(reader, 0, LONG, 1));
+	CHECK(!wait_beyond(imported, 0, LONG, 1));
+	CHECK(wait_beyond(reader, 1, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+	tshare_region_unref(imported);
+}
+
+TEST(waiting_and_publishing_leave_nothing_open)
+{
+	struct tshare_region *region = new_region(NULL), *other;
+	size_t before = open_descriptors();
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		other = another(region, i % 2 ? TSHARE_READONLY : 0);
+		CHECK(wait_beyond(other, UINT64_MAX, 1 * MS, 0) == (i ? -EOWNERDEAD : -ETIMEDOUT));
+		if (!(i % 2))
+			publish(other);
+		CHECK(wait_beyond(other, UINT64_MAX, 1 * MS, 0) == (i ? -EOWNERDEAD : -ETIMEDOUT));
+		tshare_region_unref(other);
+	}
+	CHECK(open_descriptors() == before);
+	tshare_region_unref(region);
+}
+
+TEST(a_publish_wakes_another_process)
+{
+	const char *name = unique("wakes");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .delay_ns = 150 * MS };
+	pid_t pid = start_partner(publish_later, &partner);
+
+	CHECK(!wait_beyond(region, 0, LONG, 1));
+	CHECK(!strcmp(tshare_region_data(region), "published"));
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+}
+
+TEST(a_publish_wakes_who_waits_for_ever)
+{
+	const char *name = unique("wakes");
+	struct tshare_region *region = new_region(name), *reader;
+	struct partner partner = { .name = name, .delay_ns = 50 * MS };
+	pid_t pid;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	pid = start_partner(publish_later, &partner);
+	CHECK(!wait_beyond(reader, 0, -1, 1));
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+}
+
+TEST(a_publish_ends_a_spin)
+{
+	const char *name = unique("spins");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .delay_ns = 20 * MS };
+	pid_t pid = start_partner(publish_later, &partner);
+	uint64_t generation;
+
+	CHECK(!tshare_region_wait(region, 0, LONG, LONG, &generation));
+	CHECK(generation == 1);
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+}
+
+/* Says before each wait that it begins, and behind it, elsewhere, that it is over. */
+static int wait_in_rounds(struct partner *partner, int woken)
+{
+	struct tshare_region *region = open_as_partner(partner);
+	uint64_t seen;
+
+	for (seen = 0; seen < partner->rounds; seen++)
+		if (!send_byte(partner->steps.ends[0]) ||
+		    wait_beyond(region, seen, LONG, seen + 1) || !send_byte(woken))
+			return 1;
+	return 0;
+}
+
+static void await_bytes(int end, int count)
+{
+	while (count--)
+		CHECK(await_byte(end));
+}
+
+/*
+ * A waiter that isn't woken checks the generation at the end of a slice, 100 ms
+ * after its wait began. Most rounds are quicker, so all waiters were woken.
+ */
+TEST(a_publish_wakes_all_who_wait)
+{
+	enum { WAITERS = 6, ROUNDS = 20 };
+	const char *name = unique("all");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .rounds = ROUNDS };
+	int round, quick = 0, i;
+	struct steps woken;
+	pid_t pids[WAITERS];
+	int64_t begin;
+
+	CHECK(steps_open(&partner.steps));
+	CHECK(steps_open(&woken));
+	for (i = 0; i < WAITERS; i++) {
+		partner.flags = i % 2 ? TSHARE_READONLY : 0;
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(wait_in_rounds(&partner, woken.ends[0]));
+	}
+	for (round = 0; round < ROUNDS; round++) {
+		await_bytes(partner.steps.ends[1], WAITERS);
+		sleep_ns(20 * MS);
+		begin = now_ns();
+		publish(region);
+		await_bytes(woken.ends[1], WAITERS);
+		quick += now_ns() - begin < 50 * MS;
+	}
+	CHECK(quick > ROUNDS / 2);
+	for (i = 0; i < WAITERS; i++)
+		CHECK(!end_of(pids[i]));
+	steps_close(&partner.steps);
+	steps_close(&woken);
+	tshare_region_unref(region);
+}
+
+TEST(an_unnamed_region_passes_its_generation_on)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { .region = another(region, 0), .delay_ns = 50 * MS };
+	pid_t pid = start_partner(publish_later, &partner);
+
+	CHECK(!wait_beyond(region, 0, LONG, 1));
+	CHECK(!end_of(pid));
+	tshare_region_unref(partner.region);
+	tshare_region_unref(region);
+}
+
+static int publish_received(void *data)
+{
+	struct steps *steps = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int fd = receive_fd(steps->ends[1]);
+
+	if (tshare_ctx_new(&own) || tshare_region_import(own, fd, 0, &region))
+		return 1;
+	return tshare_region_publish(region, NULL) ? 2 : 0;
+}
+
+TEST(who_was_passed_a_descriptor_can_publish)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct steps steps;
+
+	CHECK(steps_open(&steps));
+	CHECK(send_fd(steps.ends[0], tshare_region_fd(region)));
+	CHECK(!in_child(publish_received, &steps));
+	CHECK(!wait_beyond(region, 0, LONG, 1));
+	steps_close(&steps);
+	tshare_region_unref(region);
+}
+
+static void note_signal(int signal)
+{
+	(void)signal;
+}
+
+static int send_signals(struct partner *partner)
+{
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		sleep_ns(20 * MS);
+		if (kill(getppid(), (int)partner->seen) || kill(getppid(), SIGCONT))
+			return 1;
+	}
+	return 0;
+}
+
+static int wait_under_signals(int signal, int64_t timeout_ns)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { .seen = signal };
+	pid_t pid;
+	int err;
+
+	pid = start_partner(send_signals, &partner);
+	err = wait_beyond(region, 0, timeout_ns, 0);
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+	return err;
+}
+
+TEST(a_signal_handler_ends_a_wait)
+{
+	struct sigaction action = { .sa_handler = note_signal }, before;
+
+	CHECK(!sigaction(SIGUSR1, &action, &before));
+	CHECK(wait_under_signals(SIGUSR1, -1) == -EINTR);
+	action.sa_flags = SA_RESTART;
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	CHECK(wait_under_signals(SIGUSR1, LONG) == -EINTR);
+	CHECK(!sigaction(SIGUSR1, &before, NULL));
+}
+
+TEST(to_be_stopped_and_continued_does_not_end_a_wait)
+{
+	CHECK(wait_under_signals(SIGSTOP, 300 * MS) == -ETIMEDOUT);
+}
+
+/* Answers each odd generation with an even one. */
+static int answer(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+	uint64_t round, seen = 0;
+
+	for (round = 0; round < partner->rounds; round++) {
+		if (tshare_region_wait(region, seen, LONG, 0, &seen) || seen != 2 * round + 1)
+			return 1;
+		if (*(uint64_t *)tshare_region_data(region) != round)
+			return 2;
+		*(uint64_t *)tshare_region_data(region) = ~round;
+		if (tshare_region_publish(region, &seen) || seen != 2 * round + 2)
+			return 3;
+	}
+	return 0;
+}
+
+TEST(no_wake_up_is_lost)
+{
+	const char *name = unique("pingpong");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name, .rounds = 20000 };
+	volatile uint64_t *shared = tshare_region_data(region);
+	pid_t pid = start_partner(answer, &partner);
+	uint64_t round, seen;
+
+	for (round = 0; round < partner.rounds; round++) {
+		*shared = round;
+		CHECK(!tshare_region_publish(region, &seen));
+		CHECK(!wait_beyond(region, seen, LONG, seen + 1));
+		CHECK(*shared == ~round);
+	}
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+/* File descriptors of regions: passed on, imported, closed. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../util.h"
+
+static int import_received(void *data)
+{
+	struct steps *steps = data;
+	struct tshare_tensor *tensor;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int fd = receive_fd(steps->ends[1]);
+
+	if (tshare_ctx_new(&own) || tshare_region_import(own, fd, 0, &region) ||
+	    tshare_region_tensor(region, 0, &tensor))
+		return 1;
+	if (tshare_region_readonly(region) || *(int *)tshare_tensor_data(tensor) != 42)
+		return 2;
+	*(int *)tshare_tensor_data(tensor) = 43;
+	tshare_tensor_unref(tensor);
+	tshare_region_unref(region);
+	tshare_ctx_unref(own);
+	return 0;
+}
+
+TEST(a_descriptor_passes_to_another_process)
+{
+	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_INT32, 2, shape_4x8);
+	struct steps steps;
+
+	*(int *)tshare_tensor_data(tensor) = 42;
+	CHECK(steps_open(&steps));
+	CHECK(send_fd(steps.ends[0], tshare_region_fd(tshare_tensor_region(tensor))));
+	CHECK(!in_child(import_received, &steps));
+	CHECK(*(int *)tshare_tensor_data(tensor) == 43);
+	steps_close(&steps);
+	tshare_tensor_unref(tensor);
+}
+
+TEST(an_import_has_a_descriptor_of_its_own)
+{
+	struct tshare_region *region = new_region(NULL), *other;
+	int fd = dup(tshare_region_fd(region));
+
+	CHECK(fd >= 0);
+	CHECK(!tshare_region_import(ctx, fd, 0, &other));
+	CHECK(tshare_region_fd(other) != fd);
+	CHECK(!close(fd));
+	CHECK(fcntl(tshare_region_fd(other), F_GETFD) == FD_CLOEXEC);
+	CHECK(tshare_region_id(other) == tshare_region_id(region));
+	tshare_region_unref(region);
+	tshare_region_unref(other);
+}
+
+TEST(a_readonly_descriptor_imports_readonly)
+{
+	const char *name = unique("import");
+	struct tshare_region *region = new_region(name), *reader, *imported;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(reader), 0, &imported));
+	CHECK(tshare_region_readonly(imported));
+	CHECK(mprotect(tshare_region_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+	tshare_region_unref(imported);
+}
+
+TEST(a_readonly_import_cannot_be_made_writable)
+{
+	struct tshare_region *region = new_region(NULL), *imported;
+
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), TSHARE_READONLY, &imported));
+	CHECK(tshare_region_readonly(imported));
+	CHECK(mprotect(tshare_region_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
+	tshare_region_unref(region);
+	tshare_region_unref(imported);
+}
+
+TEST(import_rejects_what_is_no_region)
+{
+	struct tshare_region *region;
+	int pipe_ends[2];
+	int fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+
+	CHECK(tshare_region_import(ctx, fd, 0, &region) == -EINVAL);
+	CHECK(error_says("fd: "));
+	close(fd);
+	fd = memfd_create("empty", MFD_CLOEXEC);
+	CHECK(tshare_region_import(ctx, fd, 0, &region) == -EINVAL);
+	close(fd);
+	CHECK(!pipe2(pipe_ends, O_CLOEXEC));
+	CHECK(tshare_region_import(ctx, pipe_ends[0], 0, &region) == -EINVAL);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+}
+
+TEST(import_rejects_a_descriptor_that_is_not_open)
+{
+	struct tshare_region *region;
+
+	CHECK(tshare_region_import(ctx, -1, 0, &region) == -EBADF);
+	CHECK(tshare_region_import(ctx, 100000, 0, &region) == -EBADF);
+}
+
+TEST(descriptors_are_closed_on_exec)
+{
+	struct tshare_region *region = new_region(unique("cloexec"));
+
+	CHECK(fcntl(tshare_region_fd(region), F_GETFD) == FD_CLOEXEC);
+	tshare_region_unref(region);
+}
+
+TEST(a_region_of_the_other_backend_can_be_imported)
+{
+	const char *other_backend = limits_of(ctx).dmabuf ? "shm" : "kmod";
+	struct tshare_region *region, *imported;
+	struct tshare_region_info info;
+	struct tshare_ctx *other;
+
+	if (tshare_ctx_new_backend(other_backend, &other))
+		SKIP("the other backend is not there");
+	CHECK(!tshare_region_create(other, NULL, 1, NULL, 0, NULL, &region));
+	strcpy(tshare_region_data(region), "across");
+	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), 0, &imported));
+	CHECK(!strcmp(tshare_region_backend(imported), other_backend));
+	CHECK(!strcmp(tshare_region_data(imported), "across"));
+	CHECK(!tshare_region_get_info(imported, &info));
+	CHECK(info.id == tshare_region_id(region));
+	tshare_region_unref(region);
+	tshare_region_unref(imported);
+	tshare_ctx_unref(other);
+}
+
+TEST(nothing_is_left_open)
+{
+	const char *name = unique("leak");
+	size_t before = open_descriptors();
+	struct tshare_region *region, *other;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		region = new_region(name);
+		CHECK(!tshare_region_open(ctx, name, 0, &other));
+		tshare_region_unref(other);
+		CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &other) == -EEXIST);
+		CHECK(!tshare_unlink(ctx, name));
+		tshare_region_unref(region);
+	}
+	CHECK(open_descriptors() == before);
+}
+
+TEST(tensors_leave_nothing_open)
+{
+	size_t before = open_descriptors();
+	struct tshare_tensor *tensor;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		tensor = new_tensor(NULL, TSHARE_UINT8, 2, shape_4x8);
+		CHECK(open_descriptors() > before);
+		tshare_tensor_unref(tensor);
+	}
+	CHECK(open_descriptors() == before);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

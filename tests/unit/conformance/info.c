@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+/* What tshare_list() and tshare_region_get_info() return. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../util.h"
+
+TEST(list_tells_of_named_regions)
+{
+	struct found found = { .name = unique("listed") };
+	struct tshare_tensor *tensor = new_tensor(found.name, TSHARE_UINT8, 2, shape_4x8);
+	struct tshare_region *unnamed = new_region(NULL);
+
+	CHECK(!tshare_list(ctx, find_listed, &found));
+	CHECK(found.count == 1);
+	CHECK(found.info.id == tshare_region_id(tshare_tensor_region(tensor)));
+	CHECK(found.info.size == tshare_region_size(tshare_tensor_region(tensor)));
+	CHECK(found.info.uid == geteuid() && found.info.gid == getegid());
+	CHECK(found.info.mode == 0600);
+	CHECK(found.info.tensor_count == 1);
+	CHECK(!(found.info.flags & (TSHARE_PERSIST | TSHARE_READONLY)));
+	found = (struct found){ .name = "" };
+	CHECK(!tshare_list(ctx, find_listed, &found));
+	CHECK(!found.count);
+	tshare_tensor_unref(tensor);
+	tshare_region_unref(unnamed);
+}
+
+static int stop(const struct tshare_region_info *info, void *data)
+{
+	(void)info;
+	++*(int *)data;
+	return 77;
+}
+
+TEST(list_stops_when_it_is_told_to)
+{
+	struct tshare_region *a = new_region(unique("stop-a")), *b = new_region(unique("stop-b"));
+	int calls = 0;
+
+	CHECK(tshare_list(ctx, stop, &calls) == 77);
+	CHECK(calls == 1);
+	tshare_region_unref(a);
+	tshare_region_unref(b);
+}
+
+TEST(list_tells_of_more_than_one_batch)
+{
+	struct found found = { .name = unique("batch") };
+	struct tshare_region *regions[200];
+	char name[32];
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "test-%d-batch-%d", getpid(), i);
+		regions[i] = new_region(name);
+	}
+	for (i = 0; i < 200; i += 33) {
+		snprintf(name, sizeof(name), "test-%d-batch-%d", getpid(), i);
+		found = (struct found){ .name = name };
+		CHECK(!tshare_list(ctx, find_listed, &found));
+		CHECK(found.count == 1);
+	}
+	for (i = 0; i < 200; i++)
+		tshare_region_unref(regions[i]);
+}
+
+TEST(info_tells_what_was_asked_for)
+{
+	const char *name = unique("info");
+	struct tshare_region *region = new_region_mode(name, 0640);
+	struct tshare_region_info info;
+
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.id == tshare_region_id(region));
+	CHECK(info.size == tshare_region_size(region));
+	CHECK(info.uid == geteuid() && info.gid == getegid());
+	CHECK(info.mode == 0640);
+	CHECK(info.tensor_count == 0);
+	CHECK(!strcmp(info.name, name));
+	CHECK(!(info.flags & TSHARE_READONLY));
+	tshare_region_unref(region);
+}
+
+TEST(info_knows_when_the_name_is_gone)
+{
+	const char *name = unique("gone");
+	struct tshare_region *region = new_region(name);
+	struct tshare_region_info info;
+
+	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(!strcmp(info.name, ""));
+	CHECK(!strcmp(tshare_region_name(region), name));
+	tshare_region_unref(region);
+}
+
+TEST(info_tells_who_may_only_read)
+{
+	const char *name = unique("reader");
+	struct tshare_region *region = new_region(name), *reader;
+	struct tshare_region_info info;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_get_info(reader, &info));
+	CHECK(info.flags & TSHARE_READONLY);
+	tshare_region_unref(region);
+	tshare_region_unref(reader);
+}
+
+TEST(the_umask_has_no_say)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	mode_t before = umask(0777);
+	struct tshare_region_info info;
+	struct tshare_region *region;
+	int err;
+
+	options.mode = 0666;
+	err = tshare_region_create(ctx, unique("umask"), 1, NULL, 0, &options, &region);
+	umask(before);
+	CHECK(!err);
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.mode == 0666);
+	tshare_region_unref(region);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+/* Which processes count as publishers, and how a wait ends when the last has gone. */
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "../partner.h"
+
+TEST(a_publisher_that_was_killed_is_noticed_at_once)
+{
+	const char *name = unique("dead");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	int64_t quickest = INT64_MAX, begin;
+	int i;
+
+	kill_and_reap(start_publisher(&partner));
+	/* Without a sleep, that is, which would be of 100 ms. */
+	for (i = 0; i < 10; i++) {
+		begin = now_ns();
+		CHECK(wait_beyond(region, 1, -1, 0) == -EOWNERDEAD);
+		if (now_ns() - begin < quickest)
+			quickest = now_ns() - begin;
+	}
+	CHECK(quickest < 50 * MS);
+	CHECK(error_says("publishers have exited"));
+	close(partner.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+static int kill_later(struct partner *partner)
+{
+	sleep_ns(partner->delay_ns);
+	return kill((pid_t)partner->seen, SIGKILL) ? 1 : 0;
+}
+
+/* @waiter waits for a publisher of the region @name that is killed meanwhile. */
+static void check_death_is_noticed(struct tshare_region *waiter, const char *name)
+{
+	struct partner partner = { .name = name }, killer = { .delay_ns = 250 * MS };
+	uint64_t seen;
+	pid_t pids[2];
+	int64_t begin;
+
+	pids[0] = start_publisher(&partner);
+	seen = generation_of(waiter);
+	killer.seen = pids[0];
+	begin = now_ns();
+	pids[1] = start_partner(kill_later, &killer);
+	CHECK(wait_beyond(waiter, seen, -1, 0) == -EOWNERDEAD);
+	CHECK(now_ns() - begin >= 200 * MS);
+	CHECK(now_ns() - begin < 5000 * MS);
+	CHECK(!end_of(pids[1]));
+	CHECK(end_of(pids[0]) == -1);
+	close(partner.steps.ends[1]);
+}
+
+TEST(a_publisher_that_is_killed_is_noticed_during_the_wait)
+{
+	const char *name = unique("dies");
+	struct tshare_region *region = new_region(name);
+
+	check_death_is_noticed(region, name);
+	tshare_region_unref(region);
+}
+
+TEST(a_reader_notices_a_dead_publisher)
+{
+	const char *name = unique("dies");
+	struct tshare_region *region = new_region(name), *reader;
+
+	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	check_death_is_noticed(reader, name);
+	tshare_region_unref(reader);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_does_not_wait_for_itself)
+{
+	const char *name = unique("alone");
+	struct tshare_region *region = new_region(name);
+
+	publish(region);
+	check_death_is_noticed(region, name);
+	publish(region);
+	CHECK(wait_beyond(region, generation_of(region), -1, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+TEST(before_another_publisher_has_come_a_wait_goes_on)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	CHECK(wait_beyond(region, 0, 250 * MS, 0) == -ETIMEDOUT);
+	publish(region);
+	CHECK(wait_beyond(region, 1, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_in_the_same_process_is_another_one)
+{
+	struct tshare_region *region = new_region(NULL), *other = another(region, 0);
+
+	publish(other);
+	publish(region);
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(other);
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+TEST(one_publisher_of_two_is_enough)
+{
+	const char *name = unique("two");
+	struct tshare_region *region = new_region(name);
+	struct partner one = { .name = name }, two = { .name = name };
+	pid_t pids[2];
+
+	pids[0] = start_publisher(&one);
+	pids[1] = start_publisher(&two);
+	kill_and_reap(pids[0]);
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	kill_and_reap(pids[1]);
+	CHECK(wait_beyond(region, 2, LONG, 0) == -EOWNERDEAD);
+	close(one.steps.ends[1]);
+	close(two.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_that_lets_go_is_no_longer_one)
+{
+	const char *name = unique("orderly");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	pid_t pid = start_publisher(&partner);
+
+	CHECK(wait_beyond(region, 1, 250 * MS, 0) == -ETIMEDOUT);
+	CHECK(send_byte(partner.steps.ends[1]));
+	CHECK(await_byte(partner.steps.ends[1]));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	CHECK(send_byte(partner.steps.ends[1]));
+	CHECK(!end_of(pid));
+	close(partner.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_that_exits_is_no_longer_one)
+{
+	const char *name = unique("exits");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+
+	CHECK(!end_of(start_partner(publish_later, &partner)));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+static int publish_twice_and_end(struct partner *partner)
+{
+	struct tshare_region *region = partner->region;
+
+	if (tshare_region_publish(region, NULL) || !send_byte(partner->steps.ends[0]))
+		return 1;
+	sleep_ns(partner->delay_ns);
+	return tshare_region_publish(region, NULL) ? 2 : 0;
+}
+
+/* Its last word comes just when its death could be noticed, and is what counts. */
+TEST(what_the_dead_have_published_is_not_lost)
+{
+	struct partner partner;
+	pid_t pid;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		partner = (struct partner){ .region = new_region(NULL), .delay_ns = (90 + i) * MS };
+		CHECK(steps_open(&partner.steps));
+		pid = start_partner(publish_twice_and_end, &partner);
+		CHECK(await_byte(partner.steps.ends[1]));
+		CHECK(!wait_beyond(partner.region, 1, LONG, 2));
+		CHECK(!end_of(pid));
+		CHECK(!wait_beyond(partner.region, 1, LONG, 2));
+		steps_close(&partner.steps);
+		tshare_region_unref(partner.region);
+	}
+}
+
+TEST(a_new_publisher_takes_the_place_of_a_dead_one)
+{
+	const char *name = unique("heir");
+	struct tshare_region *region = new_region(name);
+	struct partner one = { .name = name }, two = { .name = name };
+	pid_t pid;
+
+	kill_and_reap(start_publisher(&one));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	pid = start_publisher(&two);
+	CHECK(!wait_beyond(region, 1, LONG, 2));
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	kill_and_reap(pid);
+	close(one.steps.ends[1]);
+	close(two.steps.ends[1]);
+	tshare_region_unref(region);
+}
+
+/* Publishes, leaves a child that has the region too, and ends. */
+static int publish_and_fork(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+
+	if (tshare_region_publish(region, NULL))
+		return 1;
+	if (!fork()) {
+		send_byte(partner->steps.ends[0]);
+		await_byte(partner->steps.ends[0]);
+		if (!tshare_region_publish(region, NULL))
+			send_byte(partner->steps.ends[0]);
+		await_byte(partner->steps.ends[0]);
+		_exit(0);
+	}
+	return 0;
+}
+
+TEST(after_fork_the_child_is_no_publisher_until_it_publishes)
+{
+	const char *name = unique("fork");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	pid_t pid;
+
+	CHECK(steps_open(&partner.steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(partner.steps.ends[1]);
+		_exit(publish_and_fork(&partner));
+	}
+	close(partner.steps.ends[0]);
+	CHECK(await_byte(partner.steps.ends[1]));
+	CHECK(!end_of(pid));
+	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	CHECK(send_byte(partner.steps.ends[1]));
+	CHECK(await_byte(partner.steps.ends[1]));
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	close(partner.steps.ends[1]);
+	CHECK(wait_beyond(region, 2, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+static int end_at_once(struct partner *partner)
+{
+	tshare_region_unref(partner->region);
+	return 0;
+}
+
+TEST(after_fork_the_parent_stays_a_publisher)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct tshare_region *reader = another(region, TSHARE_READONLY);
+	struct partner partner = { .region = region };
+
+	publish(region);
+	CHECK(!end_of(start_partner(end_at_once, &partner)));
+	CHECK(wait_beyond(reader, 1, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(region);
+	CHECK(wait_beyond(reader, 1, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(reader);
+}
+
+static int wait_for_parent(struct partner *partner)
+{
+	/* The parent is alive, and a publisher to this process. */
+	if (wait_beyond(partner->region, 1, 250 * MS, 0) != -ETIMEDOUT)
+		return 1;
+	send_byte(partner->steps.ends[0]);
+	return wait_beyond(partner->region, 1, LONG, 2) ? 2 : 0;
+}
+
+TEST(after_fork_the_child_can_wait_for_its_parent)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { .region = region };
+	pid_t pid;
+
+	publish(region);
+	CHECK(steps_open(&partner.steps));
+	pid = start_partner(wait_for_parent, &partner);
+	CHECK(await_byte(partner.steps.ends[1]));
+	publish(region);
+	CHECK(!end_of(pid));
+	steps_close(&partner.steps);
+	tshare_region_unref(region);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}
