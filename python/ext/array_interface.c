@@ -67,13 +67,12 @@ PyObject *ts_no_typestr(struct tshare_dtype dtype)
 	return NULL;
 }
 
-PyObject *ts_tensor_array_interface(PyObject *self, void *closure)
+PyObject *ts_tensor_array_interface(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 	const struct ts_format *format;
 	struct tshare_spec spec;
 
-	(void)closure;
 	if (!handle)
 		return NULL;
 	format = ts_format(tshare_tensor_dtype(handle));
@@ -87,7 +86,7 @@ PyObject *ts_tensor_array_interface(PyObject *self, void *closure)
  * The array interface of a tensor's elements as unsigned integers of their
  * size, or of its bytes where they are packed; for what NumPy has to be taught.
  */
-PyObject *ts_raw_interface(PyObject *module, PyObject *tensor)
+PyObject *ts_raw_interface(PyObject *Py_UNUSED(module), PyObject *tensor)
 {
 	struct tshare_tensor *handle;
 	const struct ts_format *format;
@@ -96,7 +95,6 @@ PyObject *ts_raw_interface(PyObject *module, PyObject *tensor)
 	Py_ssize_t itemsize;
 	int64_t nbytes;
 
-	(void)module;
 	if (!PyObject_TypeCheck(tensor, ts_tensor_type)) {
 		PyErr_Format(PyExc_TypeError, "tensor: must be a tshare.Tensor, not %R",
 			     Py_TYPE(tensor));
@@ -146,13 +144,12 @@ static void become_attribute_error(void)
 	Py_XDECREF(traceback);
 }
 
-PyObject *ts_array_interface_of(PyObject *module, PyObject *x)
+PyObject *ts_array_interface_of(PyObject *Py_UNUSED(module), PyObject *x)
 {
 	const struct ts_format *format;
 	struct ts_source source;
 	PyObject *result;
 
-	(void)module;
 	if (PyObject_TypeCheck(x, ts_tensor_type))
 		return ts_tensor_array_interface(x, NULL);
 	if (ts_source_dlpack(x, TS_IN_PLACE, &source) < 0) {

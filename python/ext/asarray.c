@@ -129,7 +129,7 @@ static int device_arg(PyObject *device)
 	return -1;
 }
 
-PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+PyObject *ts_from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames)
 {
 	static const char *const names[] = { "x", "device", "copy" };
@@ -137,7 +137,6 @@ PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nar
 	PyObject *given[3], *result;
 	enum copy copy;
 
-	(void)module;
 	if (ts_parse("from_dlpack", args, nargs, kwnames, names, 1, 3, given) < 0)
 		return NULL;
 	if (!given[0])
@@ -157,7 +156,8 @@ PyObject *ts_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nar
 	return result;
 }
 
-PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+PyObject *ts_asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
+		     PyObject *kwnames)
 {
 	static const char *const names[] = { "x", "name", "copy", TS_OPTION_NAMES };
 	struct tshare_options options = TSHARE_OPTIONS_INIT;
@@ -165,7 +165,6 @@ PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
 	struct ts_source source;
 	enum copy copy;
 
-	(void)module;
 	if (ts_parse("asarray", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0)
 		return NULL;
 	if (!given[0])

@@ -96,11 +96,10 @@ int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 	return 0;
 }
 
-void ts_tensor_releasebuffer(PyObject *self, Py_buffer *view)
+void ts_tensor_releasebuffer(PyObject *self, Py_buffer *Py_UNUSED(view))
 {
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 
-	(void)view;
 	tensor->exports--;
 	ts_tensor_release(tensor);
 }

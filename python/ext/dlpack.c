@@ -237,18 +237,16 @@ PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nar
 
 static PyObject *cpu_device;
 
-PyObject *ts_tensor_dlpack_device(PyObject *self, PyObject *unused)
+PyObject *ts_tensor_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	if (!ts_tensor_handle(self))
 		return NULL;
 	Py_INCREF(cpu_device);
 	return cpu_device;
 }
 
-int ts_dlpack_init(PyObject *module)
+int ts_dlpack_init(PyObject *Py_UNUSED(module))
 {
-	(void)module;
 	cpu_device = Py_BuildValue("ii", kDLCPU, 0);
 	return cpu_device ? 0 : -1;
 }

@@ -173,10 +173,9 @@ static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object
 	return 0;
 }
 
-static int current_work_stream(DLDeviceType device_type, int32_t device_id, void **out)
+static int current_work_stream(DLDeviceType Py_UNUSED(device_type), int32_t Py_UNUSED(device_id),
+			       void **out)
 {
-	(void)device_type;
-	(void)device_id;
 	*out = NULL;
 	return 0;
 }

@@ -12,13 +12,12 @@
  */
 #define SLICE_NS (100 * 1000 * 1000)
 
-PyObject *ts_region_generation(PyObject *self, void *closure)
+PyObject *ts_region_generation(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 	uint64_t generation;
 	int err;
 
-	(void)closure;
 	if (!handle)
 		return NULL;
 	err = tshare_region_generation(handle, &generation);
@@ -26,13 +25,12 @@ PyObject *ts_region_generation(PyObject *self, void *closure)
 }
 
 /* Takes a microsecond, which is less than to take the GIL again can cost. */
-PyObject *ts_region_publish(PyObject *self, PyObject *unused)
+PyObject *ts_region_publish(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 	uint64_t generation;
 	int err;
 
-	(void)unused;
 	if (!handle)
 		return NULL;
 	err = tshare_region_publish(handle, &generation);

@@ -192,10 +192,8 @@ PyObject *ts_tensor_subscript(PyObject *self, PyObject *key)
 }
 
 /* t[key] = x and del t[key] */
-int ts_tensor_ass_subscript(PyObject *self, PyObject *key, PyObject *value)
+int ts_tensor_ass_subscript(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(key), PyObject *value)
 {
-	(void)self;
-	(void)key;
 	PyErr_SetString(PyExc_TypeError, value ? "a Tensor's elements are assigned by "
 						 "t[...].copy_from(x) or t.numpy()[...] = x" :
 						 "a Tensor's elements can't be deleted");
@@ -219,10 +217,8 @@ PyObject *ts_tensor_iter(PyObject *self)
 	return iterator;
 }
 
-int ts_tensor_contains(PyObject *self, PyObject *value)
+int ts_tensor_contains(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value))
 {
-	(void)self;
-	(void)value;
 	PyErr_SetString(PyExc_TypeError, "a Tensor compares no elements: see x in t.numpy()");
 	return -1;
 }

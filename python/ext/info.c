@@ -124,12 +124,10 @@ static PyObject *limits_of(struct tshare_ctx *ctx)
 	return record(limits_type, values, sizeof(values) / sizeof(values[0]));
 }
 
-PyObject *ts_limits(PyObject *module, PyObject *unused)
+PyObject *ts_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
 	struct tshare_ctx *ctx = ts_session();
 
-	(void)module;
-	(void)unused;
 	return ctx ? limits_of(ctx) : NULL;
 }
 
@@ -150,10 +148,8 @@ static PyObject *examine(const char *name)
 }
 
 /* [("kmod", its Limits, or a text that says why it isn't usable), ...] */
-PyObject *ts_backends(PyObject *module, PyObject *unused)
+PyObject *ts_backends(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-	(void)module;
-	(void)unused;
 	return Py_BuildValue("[(sN)(sN)]", "kmod", examine("kmod"), "shm", examine("shm"));
 }
 
@@ -181,7 +177,7 @@ static int gather(const struct tshare_region_info *info, void *data)
 	return 0;
 }
 
-PyObject *ts_list(PyObject *module, PyObject *unused)
+PyObject *ts_list(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
 	PyThreadState *state;
 	struct tshare_ctx *ctx = ts_session();
@@ -190,8 +186,6 @@ PyObject *ts_list(PyObject *module, PyObject *unused)
 	size_t i;
 	int err;
 
-	(void)module;
-	(void)unused;
 	if (!ctx)
 		return NULL;
 	state = PyEval_SaveThread();

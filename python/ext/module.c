@@ -2,7 +2,7 @@
 /* The module tshare._tshare: functions, and what there is at import. */
 #include "ext.h"
 
-static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
 {
 	PyThreadState *state;
@@ -17,7 +17,6 @@ static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize
 	int32_t ndim;
 	int err;
 
-	(void)module;
 	if (ts_parse("create", args, nargs, kwnames, names, 3, 3 + TS_OPTION_COUNT, given) < 0)
 		return NULL;
 	if (!given[1]) {
@@ -46,29 +45,27 @@ static PyObject *module_create(PyObject *module, PyObject *const *args, Py_ssize
 	return self;
 }
 
-static PyObject *module_open(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+static PyObject *module_open(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
 	struct tshare_region *region;
 	PyObject *name;
 	bool readonly;
 
-	(void)module;
 	if (ts_parse_open("open", "name", args, nargs, kwnames, &name, &readonly) < 0)
 		return NULL;
 	region = ts_open_region(name, readonly);
 	return region ? ts_tensor_sole(region) : NULL;
 }
 
-static PyObject *module_from_fd(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
-				PyObject *kwnames)
+static PyObject *module_from_fd(PyObject *Py_UNUSED(module), PyObject *const *args,
+				Py_ssize_t nargs, PyObject *kwnames)
 {
 	struct tshare_region *region;
 	PyObject *file;
 	bool readonly;
 	int fd;
 
-	(void)module;
 	if (ts_parse_open("from_fd", "fd", args, nargs, kwnames, &file, &readonly) < 0)
 		return NULL;
 	fd = PyObject_AsFileDescriptor(file);
@@ -76,7 +73,7 @@ static PyObject *module_from_fd(PyObject *module, PyObject *const *args, Py_ssiz
 	return region ? ts_tensor_sole(region) : NULL;
 }
 
-static PyObject *module_unlink(PyObject *module, PyObject *arg)
+static PyObject *module_unlink(PyObject *Py_UNUSED(module), PyObject *arg)
 {
 	PyThreadState *state;
 	PyObject *keep;
@@ -84,7 +81,6 @@ static PyObject *module_unlink(PyObject *module, PyObject *arg)
 	struct tshare_ctx *ctx;
 	int err;
 
-	(void)module;
 	if (!name)
 		return NULL;
 	ctx = ts_session();
@@ -101,12 +97,10 @@ static PyObject *module_unlink(PyObject *module, PyObject *arg)
 	Py_RETURN_NONE;
 }
 
-static PyObject *module_backend(PyObject *module, PyObject *unused)
+static PyObject *module_backend(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
 	struct tshare_ctx *ctx = ts_session();
 
-	(void)module;
-	(void)unused;
 	return ctx ? PyUnicode_FromString(tshare_ctx_backend(ctx)) : NULL;
 }
 

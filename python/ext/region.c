@@ -94,21 +94,20 @@ struct tshare_region *ts_import_region(int fd, bool readonly)
 	return region;
 }
 
-static PyObject *region_open(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+static PyObject *region_open(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
 	struct tshare_region *region;
 	PyObject *name;
 	bool readonly;
 
-	(void)type;
 	if (ts_parse_open("open", "name", args, nargs, kwnames, &name, &readonly) < 0)
 		return NULL;
 	region = ts_open_region(name, readonly);
 	return region ? ts_region_wrap(region) : NULL;
 }
 
-static PyObject *region_from_fd(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+static PyObject *region_from_fd(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
 				PyObject *kwnames)
 {
 	struct tshare_region *region;
@@ -116,7 +115,6 @@ static PyObject *region_from_fd(PyObject *type, PyObject *const *args, Py_ssize_
 	bool readonly;
 	int fd;
 
-	(void)type;
 	if (ts_parse_open("from_fd", "fd", args, nargs, kwnames, &file, &readonly) < 0)
 		return NULL;
 	fd = PyObject_AsFileDescriptor(file);
@@ -126,11 +124,10 @@ static PyObject *region_from_fd(PyObject *type, PyObject *const *args, Py_ssize_
 
 /* Attributes and other methods */
 
-static PyObject *get_name(PyObject *self, void *closure)
+static PyObject *get_name(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	(void)closure;
 	if (!handle)
 		return NULL;
 	if (!*tshare_region_name(handle))
@@ -138,66 +135,59 @@ static PyObject *get_name(PyObject *self, void *closure)
 	return ts_text(tshare_region_name(handle));
 }
 
-static PyObject *get_size(PyObject *self, void *closure)
+static PyObject *get_size(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	(void)closure;
 	return handle ? PyLong_FromUnsignedLongLong(tshare_region_size(handle)) : NULL;
 }
 
-static PyObject *get_id(PyObject *self, void *closure)
+static PyObject *get_id(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	(void)closure;
 	return handle ? PyLong_FromUnsignedLongLong(tshare_region_id(handle)) : NULL;
 }
 
-static PyObject *get_readonly(PyObject *self, void *closure)
+static PyObject *get_readonly(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	(void)closure;
 	return handle ? PyBool_FromLong(tshare_region_readonly(handle)) : NULL;
 }
 
-static PyObject *get_backend(PyObject *self, void *closure)
+static PyObject *get_backend(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	(void)closure;
 	return handle ? PyUnicode_FromString(tshare_region_backend(handle)) : NULL;
 }
 
-static PyObject *get_closed(PyObject *self, void *closure)
+static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
 {
-	(void)closure;
 	return PyBool_FromLong(!((struct ts_region *)self)->handle);
 }
 
-static PyObject *region_fileno(PyObject *self, PyObject *unused)
+static PyObject *region_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	(void)unused;
 	return handle ? PyLong_FromLong(tshare_region_fd(handle)) : NULL;
 }
 
-static PyObject *region_info(PyObject *self, PyObject *unused)
+static PyObject *region_info(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 	struct tshare_region_info info;
 	int err;
 
-	(void)unused;
 	if (!handle)
 		return NULL;
 	err = tshare_region_get_info(handle, &info);
 	return err < 0 ? ts_raise(err, NULL) : ts_info_new(&info);
 }
 
-static PyObject *region_unlink(PyObject *self, PyObject *unused)
+static PyObject *region_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyThreadState *state;
 	struct tshare_region *handle = ts_region_handle(self);
@@ -205,7 +195,6 @@ static PyObject *region_unlink(PyObject *self, PyObject *unused)
 	PyObject *name;
 	int err;
 
-	(void)unused;
 	if (!handle)
 		return NULL;
 	ctx = ts_session();
@@ -232,13 +221,12 @@ static PyObject *region_unlink(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-static PyObject *region_close(PyObject *self, PyObject *unused)
+static PyObject *region_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyThreadState *state;
 	struct ts_region *region = (struct ts_region *)self;
 	struct tshare_region *handle = region->handle;
 
-	(void)unused;
 	region->handle = NULL;
 	state = PyEval_SaveThread();
 	tshare_region_unref(handle);
@@ -246,18 +234,16 @@ static PyObject *region_close(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-static PyObject *region_enter(PyObject *self, PyObject *unused)
+static PyObject *region_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	if (!ts_region_handle(self))
 		return NULL;
 	Py_INCREF(self);
 	return self;
 }
 
-static PyObject *region_exit(PyObject *self, PyObject *args)
+static PyObject *region_exit(PyObject *self, PyObject *Py_UNUSED(args))
 {
-	(void)args;
 	return region_close(self, NULL);
 }
 

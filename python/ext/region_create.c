@@ -258,7 +258,7 @@ static PyObject *flat_items(PyObject *mapping)
 	return items;
 }
 
-PyObject *ts_region_create(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
+PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
 			   PyObject *kwnames)
 {
 	static const char *const names[] = { "name", "tensors", "size", TS_OPTION_NAMES };
@@ -266,7 +266,6 @@ PyObject *ts_region_create(PyObject *type, PyObject *const *args, Py_ssize_t nar
 	PyObject *given[3 + TS_OPTION_COUNT], *items = NULL, *self;
 	int64_t size = 0;
 
-	(void)type;
 	if (ts_parse("create", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0)
 		return NULL;
 	if (!ts_none(given[2]) && ts_int_arg(given[2], "size", 1, INT64_MAX, &size) < 0)

@@ -127,20 +127,17 @@ static PyObject *view(PyObject *self, const char *name)
 	return result;
 }
 
-PyObject *ts_region_keys(PyObject *self, PyObject *unused)
+PyObject *ts_region_keys(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return view(self, "KeysView");
 }
 
-PyObject *ts_region_values(PyObject *self, PyObject *unused)
+PyObject *ts_region_values(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return view(self, "ValuesView");
 }
 
-PyObject *ts_region_items(PyObject *self, PyObject *unused)
+PyObject *ts_region_items(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return view(self, "ItemsView");
 }

@@ -126,18 +126,16 @@ const Py_ssize_t *ts_tensor_byte_strides(PyObject *self)
 
 /* Attributes */
 
-static PyObject *get_shape(PyObject *self, void *closure)
+static PyObject *get_shape(PyObject *self, void *Py_UNUSED(closure))
 {
-	(void)closure;
 	return ts_tensor_handle(self) ? ts_tensor_shape(self) : NULL;
 }
 
-static PyObject *get_strides(PyObject *self, void *closure)
+static PyObject *get_strides(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 	const Py_ssize_t *strides;
 
-	(void)closure;
 	if (!handle)
 		return NULL;
 	if (!ts_itemsize(tshare_tensor_dtype(handle)))
@@ -146,56 +144,50 @@ static PyObject *get_strides(PyObject *self, void *closure)
 	return strides ? ts_int_tuple(strides, tshare_tensor_ndim(handle)) : NULL;
 }
 
-static PyObject *get_dtype(PyObject *self, void *closure)
+static PyObject *get_dtype(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	(void)closure;
 	return handle ? ts_dtype_name(tshare_tensor_dtype(handle)) : NULL;
 }
 
-static PyObject *get_ndim(PyObject *self, void *closure)
+static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	(void)closure;
 	return handle ? PyLong_FromLong(tshare_tensor_ndim(handle)) : NULL;
 }
 
-static PyObject *get_itemsize(PyObject *self, void *closure)
+static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 	struct tshare_dtype dtype;
 
-	(void)closure;
 	if (!handle)
 		return NULL;
 	dtype = tshare_tensor_dtype(handle);
 	return PyLong_FromLong(((uint32_t)dtype.bits * dtype.lanes + 7) / 8);
 }
 
-static PyObject *get_nbytes(PyObject *self, void *closure)
+static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	(void)closure;
 	return handle ? PyLong_FromUnsignedLongLong(tshare_tensor_nbytes(handle)) : NULL;
 }
 
-static PyObject *get_readonly(PyObject *self, void *closure)
+static PyObject *get_readonly(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	(void)closure;
 	return handle ? PyBool_FromLong(tshare_tensor_readonly(handle)) : NULL;
 }
 
-static PyObject *get_name(PyObject *self, void *closure)
+static PyObject *get_name(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 	const char *name;
 
-	(void)closure;
 	if (!handle)
 		return NULL;
 	name = tshare_tensor_name(handle);
@@ -206,23 +198,20 @@ static PyObject *get_name(PyObject *self, void *closure)
 	return ts_text(name);
 }
 
-static PyObject *get_device(PyObject *self, void *closure)
+static PyObject *get_device(PyObject *self, void *Py_UNUSED(closure))
 {
-	(void)closure;
 	return ts_tensor_handle(self) ? PyUnicode_FromString("cpu") : NULL;
 }
 
-static PyObject *get_region(PyObject *self, void *closure)
+static PyObject *get_region(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	(void)closure;
 	return handle ? ts_region_wrap(tshare_region_ref(tshare_tensor_region(handle))) : NULL;
 }
 
-static PyObject *get_closed(PyObject *self, void *closure)
+static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
 {
-	(void)closure;
 	return PyBool_FromLong(((struct ts_tensor *)self)->closed);
 }
 
@@ -264,11 +253,10 @@ void ts_tensor_release(struct ts_tensor *tensor)
 	PyEval_RestoreThread(state);
 }
 
-static PyObject *tensor_close(PyObject *self, PyObject *unused)
+static PyObject *tensor_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 
-	(void)unused;
 	if (tensor->exports && !tensor->closed) {
 		PyErr_SetString(PyExc_BufferError, "cannot close a tensor that has live views");
 		return NULL;
@@ -278,19 +266,17 @@ static PyObject *tensor_close(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-static PyObject *tensor_fileno(PyObject *self, PyObject *unused)
+static PyObject *tensor_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	(void)unused;
 	return handle ? PyLong_FromLong(tshare_region_fd(tshare_tensor_region(handle))) : NULL;
 }
 
-static PyObject *tensor_unlink(PyObject *self, PyObject *unused)
+static PyObject *tensor_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyObject *region, *result;
 
-	(void)unused;
 	region = get_region(self, NULL);
 	if (!region)
 		return NULL;
@@ -299,9 +285,8 @@ static PyObject *tensor_unlink(PyObject *self, PyObject *unused)
 	return result;
 }
 
-static PyObject *tensor_enter(PyObject *self, PyObject *unused)
+static PyObject *tensor_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	if (!ts_tensor_handle(self))
 		return NULL;
 	Py_INCREF(self);
@@ -309,11 +294,10 @@ static PyObject *tensor_enter(PyObject *self, PyObject *unused)
 }
 
 /* An error here would hide the block's own. */
-static PyObject *tensor_exit(PyObject *self, PyObject *args)
+static PyObject *tensor_exit(PyObject *self, PyObject *Py_UNUSED(args))
 {
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 
-	(void)args;
 	tensor->closed = true;
 	ts_tensor_release(tensor);
 	Py_RETURN_NONE;
@@ -322,13 +306,12 @@ static PyObject *tensor_exit(PyObject *self, PyObject *args)
 /* What a process on the other side needs besides the region. */
 
 /* (name, (code, bits, lanes), shape, strides in elements, byte offset, readonly) */
-PyObject *ts_tensor_spec(PyObject *self, void *closure)
+PyObject *ts_tensor_spec(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 	struct tshare_dtype dtype;
 	PyObject *name;
 
-	(void)closure;
 	if (!handle)
 		return NULL;
 	name = ts_text(tshare_tensor_name(handle));
@@ -343,7 +326,7 @@ PyObject *ts_tensor_spec(PyObject *self, void *closure)
 }
 
 /* (region, spec): spec is checked like any other, since it comes from a peer. */
-PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
+PyObject *ts_tensor_rebuild(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	int64_t dims[TSHARE_NDIM_LIMIT], steps[TSHARE_NDIM_LIMIT];
 	PyObject *object, *name, *shape, *strides, *keep, *self = NULL;
@@ -354,7 +337,6 @@ PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args)
 	unsigned long long offset;
 	int32_t count;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "O!(O(iii)OOKp)", ts_region_type, &object, &name, &code, &bits,
 			      &lanes, &shape, &strides, &offset, &readonly))
 		return NULL;
@@ -394,23 +376,20 @@ static PyObject *convert(PyObject *self, const char *module_name)
 	return array;
 }
 
-static PyObject *tensor_jax_array(PyObject *self, PyObject *unused)
+static PyObject *tensor_jax_array(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return convert(self, "tshare._jax");
 }
 
-static PyObject *tensor_torch(PyObject *self, PyObject *unused)
+static PyObject *tensor_torch(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return convert(self, "tshare._torch");
 }
 
-static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
+static PyObject *tensor_numpy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyObject *names = Py_BuildValue("(s)", "copy"), *array = NULL;
 
-	(void)unused;
 	if (names)
 		array = ts_tensor_array(self, (PyObject *[]){ Py_False }, 0, names);
 	Py_XDECREF(names);

@@ -38,22 +38,19 @@ static PyObject *call_pickling(const char *function, PyObject *obj)
 	return result;
 }
 
-PyObject *ts_tensor_reduce(PyObject *self, PyObject *protocol)
+PyObject *ts_tensor_reduce(PyObject *self, PyObject *Py_UNUSED(protocol))
 {
-	(void)protocol;
 	return call_pickling("reduce_tensor", self);
 }
 
-PyObject *ts_region_reduce(PyObject *self, PyObject *protocol)
+PyObject *ts_region_reduce(PyObject *self, PyObject *Py_UNUSED(protocol))
 {
-	(void)protocol;
 	return call_pickling("reduce_region", self);
 }
 
 /* The copy module would go by the pickle otherwise, and call another view a copy. */
-PyObject *ts_refuse_copy(PyObject *self, PyObject *unused)
+PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	PyErr_Format(PyExc_TypeError,
 		     "%R can't be copied by copy: tshare.asarray(t, copy=True) copies a tensor, "
 		     "and tshare.Region.create(None, region) a region",
@@ -92,7 +89,7 @@ static bool lies_elsewhere(PyObject *array)
  * Called for each object of a pickle that is no plain value, so most of them are
  * not of these types and must cost next to nothing.
  */
-PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
+PyObject *ts_reducer_override(PyObject *Py_UNUSED(module), PyObject *obj)
 {
 	static struct {
 		const char *module, *type, *reduce;
@@ -105,7 +102,6 @@ PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
 	};
 	size_t i;
 
-	(void)module;
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (!kinds[i].found)
 			kinds[i].found = ts_imported_type(kinds[i].module, kinds[i].type);
@@ -122,13 +118,12 @@ PyObject *ts_reducer_override(PyObject *module, PyObject *obj)
 }
 
 /* (address, size): a Tensor of those bytes, or None if they don't lie in a region. */
-PyObject *ts_bytes_at(PyObject *module, PyObject *args)
+PyObject *ts_bytes_at(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct tshare_tensor *handle;
 	unsigned long long address;
 	long long size;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "KL", &address, &size))
 		return NULL;
 	handle = bytes_at((const void *)(uintptr_t)address, size);

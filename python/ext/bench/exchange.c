@@ -47,7 +47,7 @@ static const struct exchange_api *parse(PyObject *args, PyObject **tensor, Py_ss
 	return api;
 }
 
-static PyObject *exchange(PyObject *module, PyObject *args)
+static PyObject *exchange(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	DLManagedTensorVersioned *managed;
 	const struct exchange_api *api;
@@ -55,7 +55,6 @@ static PyObject *exchange(PyObject *module, PyObject *args)
 	PyObject *tensor;
 	double start;
 
-	(void)module;
 	api = parse(args, &tensor, &count);
 	if (!api)
 		return NULL;
@@ -68,7 +67,7 @@ static PyObject *exchange(PyObject *module, PyObject *args)
 	return PyFloat_FromDouble(now() - start);
 }
 
-static PyObject *describe(PyObject *module, PyObject *args)
+static PyObject *describe(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	const struct exchange_api *api;
 	Py_ssize_t count, i;
@@ -76,7 +75,6 @@ static PyObject *describe(PyObject *module, PyObject *args)
 	DLTensor out;
 	double start;
 
-	(void)module;
 	api = parse(args, &tensor, &count);
 	if (!api)
 		return NULL;
