@@ -128,7 +128,7 @@ static int describe_tensor(void *py_object, DLTensor *out)
 	return 0;
 }
 
-/* The tensor in shared memory that @managed is, whoever exported it; NULL if it is none. */
+/* The tensor in shared memory that @managed describes, whichever library exported it, or NULL. */
 static struct tshare_tensor *find_tensor(const DLManagedTensorVersioned *managed)
 {
 	const DLTensor *dl = &managed->dl_tensor;
@@ -138,15 +138,19 @@ static struct tshare_tensor *find_tensor(const DLManagedTensorVersioned *managed
 		.shape = dl->shape,
 		.strides = dl->strides,
 	};
+	const char *data = dl->data;
 	struct tshare_tensor *handle;
 
 	if (managed->version.major != DLPACK_MAJOR_VERSION)
 		return NULL;
 	if (managed->deleter == delete_export)
 		return tshare_tensor_ref(managed->manager_ctx);
+	/* Without data there is no element, whatever the offset. */
+	if (data)
+		data += dl->byte_offset;
 	if (dl->device.device_type != kDLCPU ||
 	    managed->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ||
-	    tshare_tensor_wrap((const char *)dl->data + dl->byte_offset, &spec,
+	    tshare_tensor_wrap(data, &spec,
 			       managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? TSHARE_READONLY : 0,
 			       &handle) < 0)
 		return NULL;

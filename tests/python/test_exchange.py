@@ -70,6 +70,17 @@ def imported(managed):
     return tensor
 
 
+def three_int16(data, byte_offset):
+    """What another library hands out; without strides, which means C order."""
+    managed = Versioned(major=1, minor=9)
+    dl = managed.dl_tensor
+    dl.data, dl.byte_offset = data, byte_offset
+    dl.device.device_type = 1
+    dl.ndim, dl.shape = 1, (ctypes.c_int64 * 1)(3)
+    dl.dtype.bits, dl.dtype.lanes = 16, 1
+    return managed
+
+
 @pytest.fixture
 def tensor():
     return tshare.create(None, (2, 3), "int16")
@@ -109,15 +120,9 @@ def test_own_export_comes_back_as_the_same_memory(tensor):
 
 def test_tensor_in_shared_memory_is_taken_whoever_exported_it(tensor):
     deleted = []
-    shape = (ctypes.c_int64 * 1)(3)
-    managed = Versioned(major=1, minor=9, flags=READ_ONLY)
+    managed = three_int16(address(tensor), 6)
+    managed.flags = READ_ONLY
     managed.deleter = VersionedDeleter(deleted.append)
-    managed.dl_tensor.data = address(tensor)
-    managed.dl_tensor.byte_offset = 6
-    managed.dl_tensor.device.device_type = 1
-    managed.dl_tensor.ndim = 1
-    managed.dl_tensor.dtype.bits, managed.dl_tensor.dtype.lanes = 16, 1
-    managed.dl_tensor.shape = shape
     back = imported(ctypes.pointer(managed))
     assert address(back) == address(tensor) + 6
     assert (back.shape, back.dtype, back.readonly) == ((3,), "int16", True)
@@ -126,6 +131,12 @@ def test_tensor_in_shared_memory_is_taken_whoever_exported_it(tensor):
 
 def test_foreign_tensor_is_refused_and_stays_the_caller_s():
     managed = Versioned(major=1, minor=3)
+    with pytest.raises(BufferError, match="from_dlpack"):
+        api.to_object(managed, ctypes.c_void_p())
+
+
+def test_byte_offset_without_data_is_no_address(tensor):
+    managed = three_int16(None, address(tensor))
     with pytest.raises(BufferError, match="from_dlpack"):
         api.to_object(managed, ctypes.c_void_p())
 
