@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tests of what only the backend on POSIX shared memory has: files, which any
+ * process that may write to them can damage. Each program runs in a directory of
+ * its own, where it knows each file.
+ */
+#ifndef TSHARE_TESTS_SHM_H
+#define TSHARE_TESTS_SHM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util.h"
+
+/*
+ * The format, written down a second time: a change of it that isn't meant makes
+ * these tests fail.
+ */
+struct header {
+	char magic[8];
+	uint32_t version;
+	uint32_t flags;
+	uint64_t id;
+	uint64_t size;
+	uint64_t data_offset;
+	uint32_t mode;
+	uint32_t desc_count;
+	uint32_t desc_size;
+	uint32_t reserved;
+	char name[128];
+	uint64_t unused;
+	uint64_t counter[8];
+};
+
+struct descriptor {
+	uint64_t byte_offset;
+	uint8_t dtype[4];
+	uint32_t ndim;
+	uint32_t flags;
+	uint32_t reserved[3];
+	int64_t shape[32];
+	int64_t strides[32];
+	char name[128];
+};
+
+#define HEADER(member) offsetof(struct header, member)
+#define DESC(member)   (sizeof(struct header) + offsetof(struct descriptor, member))
+
+/* TSHARE_SHM_DIR. */
+extern char directory[sizeof("/dev/shm/tshare-test-XXXXXX")];
+
+/* The directory of a region; valid until the next call. */
+const char *home_of(const char *name);
+
+/* The file of a region; valid until the next call. */
+const char *path_of(const char *name);
+
+bool has_home(const char *name);
+bool has_file(const char *name);
+
+/* A named region of a page with one tensor, 4 x 8 uint8, whose maker lives. */
+struct tshare_region *new_victim(const char *name);
+
+/* Overwrites bytes of a region's file. */
+void write_at(const char *name, off_t offset, const void *bytes, size_t size);
+
+/* What tshare_region_open() of the name returns. */
+int open_error(const char *name);
+
+/* For tshare_list(). */
+int ignore(const struct tshare_region_info *info, void *data);
+
+/* The exit status of a child that mount_silent_fuse() failed in. */
+enum { NO_FUSE = 77 };
+
+/*
+ * Mounts a FUSE whose server never answers, in a mount namespace of the process's
+ * own; -1 where that is not possible, or what the server would read from.
+ */
+int mount_silent_fuse(const char *path);
+
+/* What main() returns: makes the directory, runs the tests, removes it. */
+int shm_main(void);
+
+#endif /* TSHARE_TESTS_SHM_H */

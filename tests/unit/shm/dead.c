@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+/* What processes leave that end without removing their names, and who removes it. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../shm.h"
+
+static int create_and_be_killed(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!tshare_ctx_new(&own) && !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static void leave_dead(char *name)
+{
+	CHECK(in_child(create_and_be_killed, name) == -1);
+	CHECK(has_file(name));
+}
+
+TEST(list_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-listed";
+
+	leave_dead(name);
+	CHECK(!tshare_list(ctx, ignore, NULL));
+	CHECK(!has_file(name));
+}
+
+TEST(the_first_create_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-swept", persists[] = "persists";
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *living, *region;
+
+	options.flags = TSHARE_PERSIST;
+	living = new_region("lives");
+	leave_dead(name);
+	CHECK(!tshare_region_create(ctx, persists, 1, NULL, 0, &options, &region));
+	tshare_region_unref(region);
+	CHECK(has_file(name));
+	close_context();
+	open_context();
+	CHECK(has_file(name));
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &region));
+	tshare_region_unref(region);
+	CHECK(!has_file(name));
+	CHECK(has_file(persists));
+	CHECK(has_file("lives"));
+	CHECK(!tshare_unlink(ctx, persists));
+	tshare_region_unref(living);
+}
+
+TEST(a_later_create_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-later";
+	int i;
+
+	tshare_region_unref(new_region("first"));
+	leave_dead(name);
+	/* The next sweep is a second after the one before, or later where that took long. */
+	for (i = 0; i < 100 && has_home(name); i++) {
+		usleep(100000);
+		tshare_region_unref(new_region(NULL));
+	}
+	CHECK(!has_home(name));
+}
+
+static int create_and_exit(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+		return 1;
+	exit(0);
+}
+
+TEST(exit_removes_names)
+{
+	char name[] = "exited";
+
+	CHECK(!in_child(create_and_exit, name));
+	CHECK(!has_home(name));
+}
+
+static int just_exit(void *unused)
+{
+	(void)unused;
+	exit(0);
+}
+
+TEST(a_childs_exit_leaves_its_parents_names)
+{
+	struct tshare_region *region = new_victim("parents");
+
+	CHECK(!in_child(just_exit, NULL));
+	CHECK(!open_error("parents"));
+	tshare_region_unref(region);
+}
+
+TEST(the_dead_of_other_versions_are_left_alone)
+{
+	struct tshare_region *region;
+	char name[] = "dead-other";
+	uint32_t version = 3;
+
+	leave_dead(name);
+	write_at(name, HEADER(version), &version, sizeof(version));
+	CHECK(open_error(name) == -EPROTO);
+	CHECK(!tshare_list(ctx, ignore, NULL));
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(has_file(name));
+	CHECK(!tshare_unlink(ctx, name));
+}
+
+TEST(open_removes_what_the_dead_have_left)
+{
+	char name[] = "dead-opened";
+
+	leave_dead(name);
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(!has_file(name));
+}
+
+TEST(unlink_does_not_find_what_the_dead_have_left)
+{
+	char name[] = "dead-unlinked";
+
+	leave_dead(name);
+	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(!has_file(name));
+}
+
+static int become_and_create(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(&own) || !become(USER_ONE))
+		return 2;
+	return tshare_region_create(own, name, 1, NULL, 0, NULL, &region) == -EEXIST &&
+			       strstr(tshare_last_error(), "only its user can remove it") ?
+		       0 :
+		       1;
+}
+
+static int leave_readable(void *name)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	options.mode = 0666;
+	if (!tshare_ctx_new(&own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+TEST(create_tells_of_a_dead_name_that_only_another_user_can_remove)
+{
+	char name[] = "dead-other";
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	CHECK(in_child(leave_readable, name) == -1);
+	CHECK(!in_child(become_and_create, name));
+	CHECK(!chmod(directory, 0700));
+	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+}
+
+TEST(a_readers_lock_keeps_no_dead_name)
+{
+	struct flock whole_file = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	char name[] = "dead-locked";
+	int fd;
+
+	CHECK(in_child(leave_readable, name) == -1);
+	fd = open(path_of(name), O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	CHECK(!fcntl(fd, F_OFD_SETLK, &whole_file));
+	tshare_region_unref(new_region(name));
+	CHECK(!open_error(name));
+	close(fd);
+	CHECK(!tshare_unlink(ctx, name));
+}
+
+/* Makes a name that is free or dead's, and dies with it; 0 unless it was another's meanwhile. */
+static int make_and_die(void *name)
+{
+	struct tshare_region *region, *found;
+	struct tshare_ctx *own;
+	int err;
+
+	if (tshare_ctx_new(&own))
+		return 1;
+	err = tshare_region_create(own, name, 1, NULL, 0, NULL, &region);
+	if (err)
+		_exit(err != -EEXIST);
+	usleep(200);
+	if (tshare_region_open(ctx, name, 0, &found))
+		_exit(2);
+	_exit(tshare_region_id(found) != tshare_region_id(region));
+}
+
+static int make_and_die_often(void *name)
+{
+	int i;
+
+	alarm(60);
+	for (i = 0; i < 100; i++)
+		if (in_child(make_and_die, name))
+			return 1;
+	return 0;
+}
+
+TEST(nobody_removes_the_living_for_the_dead)
+{
+	char name[] = "race";
+	pid_t pids[4];
+	int i, status, failed = 0;
+
+	for (i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(make_and_die_often(name));
+	}
+	for (i = 0; i < 4; i++)
+		failed += waitpid(pids[i], &status, 0) != pids[i] || status;
+	CHECK(!failed);
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(!has_home(name));
+}
+
+/* Removes what the dead have left, until it is killed. */
+static int sweep_for_ever(void)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	alarm(60);
+	while (!tshare_ctx_new(&own)) {
+		if (tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region))
+			return 1;
+		tshare_region_unref(region);
+		tshare_ctx_unref(own);
+	}
+	return 1;
+}
+
+TEST(nobody_removes_a_persistent_region_for_its_draft)
+{
+	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	char name[] = "was-a-draft";
+	struct tshare_region *region;
+	int i, lost = 0;
+	pid_t pids[2];
+
+	for (i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(sweep_for_ever());
+	}
+	options.flags = TSHARE_PERSIST;
+	for (i = 0; i < 5000; i++) {
+		CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
+		tshare_region_unref(region);
+		lost += !!tshare_unlink(ctx, name);
+	}
+	for (i = 0; i < 2; i++)
+		CHECK(!kill(pids[i], SIGKILL) && waitpid(pids[i], NULL, 0) == pids[i]);
+	CHECK(!lost);
+}
+
+TEST(a_draft_of_the_dead_is_removed)
+{
+	char draft[sizeof(directory) + 32];
+	struct tshare_region *region;
+	char name[] = "dead-draft";
+	struct stat st;
+
+	leave_dead(name);
+	snprintf(draft, sizeof(draft), "%s/.tshare.0123456789abcdef", directory);
+	CHECK(!rename(home_of(name), draft));
+	close_context();
+	open_context();
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &region));
+	tshare_region_unref(region);
+	CHECK(lstat(draft, &st) && errno == ENOENT);
+}
+
+TEST(the_context_removes_its_files)
+{
+	struct tshare_region *region = new_victim("closed");
+
+	CHECK(has_file("closed"));
+	tshare_region_unref(region);
+	close_context();
+	CHECK(!has_home("closed"));
+}
+
+TEST(the_context_removes_files_that_others_have_damaged)
+{
+	struct tshare_region *region = new_victim("damaged");
+
+	write_at("damaged", HEADER(magic), "T", 1);
+	tshare_region_unref(region);
+	close_context();
+	CHECK(!has_file("damaged"));
+}
+
+int main(void)
+{
+	return shm_main();
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+/* Which file descriptors are taken for regions: those whose memory nobody can take away. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../shm.h"
+
+/* A descriptor with a region's bytes in a memfd that has those seals. */
+static int copy_of(struct tshare_region *region, int seals)
+{
+	int fd = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct stat st;
+
+	CHECK(!fstat(tshare_region_fd(region), &st));
+	CHECK(sendfile(fd, tshare_region_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
+	CHECK(!fcntl(fd, F_ADD_SEALS, seals));
+	return fd;
+}
+
+static int import_error(int fd)
+{
+	struct tshare_region *imported;
+	int err;
+
+	err = tshare_region_import(ctx, fd, 0, &imported);
+	if (!err)
+		tshare_region_unref(imported);
+	return err;
+}
+
+TEST(import_refuses_a_memfd_that_can_be_truncated)
+{
+	struct tshare_region *region = new_region(NULL);
+	int fd = copy_of(region, F_SEAL_GROW), sealed = copy_of(region, F_SEAL_SHRINK);
+
+	CHECK(import_error(fd) == -EPROTO);
+	CHECK(error_says("truncate"));
+	CHECK(!import_error(sealed));
+	close(sealed);
+	close(fd);
+	tshare_region_unref(region);
+}
+
+TEST(import_refuses_files_of_other_file_systems)
+{
+	struct tshare_region *region = new_region(NULL);
+	char path[] = "/var/tmp/tshare-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct stat st, there;
+
+	CHECK(fd >= 0 && !unlink(path));
+	CHECK(!fstat(tshare_region_fd(region), &st) && !fstat(fd, &there));
+	CHECK(sendfile(fd, tshare_region_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
+	CHECK(import_error(fd) == -EINVAL);
+	close(fd);
+	tshare_region_unref(region);
+}
+
+/* Fails in a child that a signal ends if that takes long. */
+static int import_in_time(void *fd)
+{
+	alarm(20);
+	return import_error(*(int *)fd) != -EINVAL;
+}
+
+TEST(import_does_not_read_devices)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || lseek(fd, 0, SEEK_END) < 0)
+		SKIP("needs /dev/kmsg, where reading waits for the kernel to say more");
+	CHECK(!in_child(import_in_time, &fd));
+	close(fd);
+}
+
+static int import_from_silent_fuse(void *path)
+{
+	int fd;
+
+	if (mount_silent_fuse(path) < 0)
+		return NO_FUSE;
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 || import_in_time(&fd);
+}
+
+TEST(import_does_not_wait_for_a_fuse_server)
+{
+	int status;
+
+	CHECK(!mkdir(home_of("silent"), 0755));
+	status = in_child(import_from_silent_fuse, (void *)home_of("silent"));
+	CHECK(!rmdir(home_of("silent")));
+	if (status == NO_FUSE)
+		SKIP("needs FUSE, and to be allowed to mount it");
+	CHECK(!status);
+}
+
+/* Opens a file of the process's own anew, with a lease that it won't give up before it must. */
+static int lease(int fd)
+{
+	char path[32];
+	int leased;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	leased = open(path, O_RDWR | O_CLOEXEC);
+	close(fd);
+	CHECK(signal(SIGIO, SIG_IGN) != SIG_ERR);
+	CHECK(leased >= 0 && !fcntl(leased, F_SETLEASE, F_WRLCK));
+	return leased;
+}
+
+static int publish_in_time(void *fd)
+{
+	struct tshare_region *region;
+
+	alarm(20);
+	return tshare_region_import(ctx, *(int *)fd, 0, &region) ||
+	       tshare_region_publish(region, NULL) != -EACCES;
+}
+
+static int import_readonly_in_time(void *fd)
+{
+	struct tshare_region *region;
+
+	alarm(20);
+	return tshare_region_import(ctx, *(int *)fd, TSHARE_READONLY, &region) ||
+	       !tshare_region_readonly(region);
+}
+
+TEST(nobody_waits_for_a_lease)
+{
+	struct tshare_region *region = new_region(NULL);
+	int fd = lease(copy_of(region, F_SEAL_SHRINK));
+
+	CHECK(!in_child(publish_in_time, &fd));
+	close(fd);
+	fd = lease(copy_of(region, F_SEAL_SHRINK));
+	CHECK(!in_child(import_readonly_in_time, &fd));
+	close(fd);
+	CHECK(signal(SIGIO, SIG_DFL) != SIG_ERR);
+	tshare_region_unref(region);
+}
+
+/* Sends a region of its own whose name the parent can look for, and again when that is gone. */
+static int send_own_region(void *data)
+{
+	struct steps *steps = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	int fd;
+
+	if (!become(USER_ONE) || tshare_ctx_new(&own) ||
+	    tshare_region_create(own, "sent", 1, NULL, 0, NULL, &region))
+		return 1;
+	fd = tshare_region_fd(region);
+	return !(send_fd(steps->ends[1], fd) && await_byte(steps->ends[1]) &&
+		 !tshare_unlink(own, "sent") && send_fd(steps->ends[1], fd));
+}
+
+TEST(import_refuses_another_users_file_without_a_name)
+{
+	struct steps steps;
+	int fd, status;
+	pid_t pid;
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	CHECK(steps_open(&steps));
+	pid = fork();
+	if (!pid)
+		_exit(send_own_region(&steps));
+	fd = receive_fd(steps.ends[0]);
+	CHECK(!import_error(fd));
+	close(fd);
+	CHECK(send_byte(steps.ends[0]));
+	fd = receive_fd(steps.ends[0]);
+	CHECK(import_error(fd) == -EPROTO);
+	close(fd);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	steps_close(&steps);
+	CHECK(!chmod(directory, 0700));
+}
+
+TEST(import_takes_the_callers_own_file_without_a_name)
+{
+	struct tshare_region *region = new_region("own");
+
+	CHECK(!tshare_unlink(ctx, "own"));
+	CHECK(!import_error(tshare_region_fd(region)));
+	tshare_region_unref(region);
+}
+
+static struct {
+	int shared, small, large;
+	atomic_bool enough;
+} swapping;
+
+static void *swap_descriptors(void *unused)
+{
+	while (!atomic_load(&swapping.enough)) {
+		dup2(swapping.small, swapping.shared);
+		dup2(swapping.large, swapping.shared);
+	}
+	return unused;
+}
+
+TEST(import_takes_what_it_has_checked)
+{
+	struct tshare_region *small = new_region(NULL), *large, *imported;
+	int i, mixed = 0;
+	pthread_t thread;
+	struct stat st;
+
+	CHECK(!tshare_region_create(ctx, NULL, 1 << 16, NULL, 0, NULL, &large));
+	swapping.small = tshare_region_fd(small);
+	swapping.large = tshare_region_fd(large);
+	swapping.shared = dup(swapping.small);
+	CHECK(!pthread_create(&thread, NULL, swap_descriptors, NULL));
+	for (i = 0; i < 20000; i++) {
+		CHECK(!tshare_region_import(ctx, swapping.shared, 0, &imported));
+		CHECK(!fstat(tshare_region_fd(imported), &st));
+		mixed += (uint64_t)st.st_size != tshare_region_size(imported) + 4096;
+		tshare_region_unref(imported);
+	}
+	atomic_store(&swapping.enough, true);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!mixed);
+	close(swapping.shared);
+	tshare_region_unref(large);
+	tshare_region_unref(small);
+}
+
+int main(void)
+{
+	return shm_main();
+}

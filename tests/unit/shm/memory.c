@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+/* The files' memory: allocated at once, limited, counted, given back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../shm.h"
+
+TEST(a_file_has_the_regions_mode_whatever_the_umask)
+{
+	mode_t before = umask(0777);
+	struct tshare_region *region = new_region_mode("mode", 0644);
+	struct stat st;
+
+	umask(before);
+	CHECK(!stat(path_of("mode"), &st));
+	CHECK((st.st_mode & 07777) == 0644);
+	tshare_region_unref(region);
+}
+
+TEST(unnamed_regions_cannot_be_resized)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	CHECK(ftruncate(tshare_region_fd(region), 0) < 0 && errno == EPERM);
+	CHECK(ftruncate(tshare_region_fd(region), 1 << 20) < 0 && errno == EPERM);
+	tshare_region_unref(region);
+}
+
+TEST(memory_is_allocated_at_once)
+{
+	struct tshare_region *region;
+	struct stat st;
+
+	CHECK(!tshare_region_create(ctx, "full", 1 << 20, NULL, 0, NULL, &region));
+	CHECK(!fstat(tshare_region_fd(region), &st));
+	CHECK(st.st_blocks * 512 >= 1 << 20);
+	tshare_region_unref(region);
+}
+
+static void do_nothing(int unused)
+{
+	(void)unused;
+}
+
+/* Not setitimer(), whose timers are alarm()'s own, or expire only between system calls. */
+static int create_under_a_timer(void *unused)
+{
+	const struct itimerspec often = { { 0, 1000000 }, { 0, 1000000 } };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+	struct tshare_region *region;
+	timer_t timer;
+
+	(void)unused;
+	alarm(30);
+	signal(SIGUSR1, do_nothing);
+	return timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+	       timer_settime(timer, 0, &often, NULL) ||
+	       tshare_region_create(ctx, NULL, 256 << 20, NULL, 0, NULL, &region);
+}
+
+TEST(create_ends_under_a_periodic_signal)
+{
+	CHECK(!in_child(create_under_a_timer, NULL));
+}
+
+static int create_beyond_the_file_size(void *name)
+{
+	const struct rlimit limit = { 1 << 20, 1 << 20 };
+	struct tshare_region *region;
+	int i;
+
+	if (setrlimit(RLIMIT_FSIZE, &limit))
+		return 1;
+	for (i = 0; i < 2; i++)
+		if (tshare_region_create(ctx, i ? name : NULL, 1 << 20, NULL, 0, NULL, &region) !=
+			    -EFBIG ||
+		    !error_says("RLIMIT_FSIZE"))
+			return 2;
+	return tshare_region_create(ctx, NULL, 4096, NULL, 0, NULL, &region);
+}
+
+TEST(files_beyond_the_limit_are_an_error_and_no_signal)
+{
+	char name[] = "too-big";
+
+	CHECK(!in_child(create_beyond_the_file_size, name));
+}
+
+TEST(regions_beyond_the_limits_have_no_memory)
+{
+	struct tshare_limits limits;
+	struct tshare_region *region;
+
+	CHECK(!tshare_ctx_limits(ctx, &limits));
+	CHECK(tshare_region_create(ctx, "huge", limits.bytes_limit + 4096, NULL, 0, NULL,
+				   &region) == -ENOMEM);
+	CHECK(tshare_region_create(ctx, NULL, 1ULL << 44, NULL, 0, NULL, &region) == -ENOMEM);
+	CHECK(!has_file("huge"));
+}
+
+TEST(a_sweep_leaves_the_error_alone)
+{
+	struct tshare_region *region;
+	int fd = open(home_of("file"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	close(fd);
+	CHECK(tshare_region_create(ctx, NULL, 1ULL << 44, NULL, 0, NULL, &region) == -ENOMEM);
+	CHECK(error_says("size"));
+	CHECK(!unlink(home_of("file")));
+}
+
+TEST(the_bytes_used_are_those_of_regions)
+{
+	struct tshare_region *region = new_region("counted");
+	struct tshare_limits before, after;
+	char path[sizeof(directory) + 16];
+	int fd;
+
+	CHECK(!tshare_ctx_limits(ctx, &before));
+	CHECK(before.bytes_used == 8192);
+	snprintf(path, sizeof(path), "%s/others", directory);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && !posix_fallocate(fd, 0, 1 << 20));
+	close(fd);
+	CHECK(!tshare_ctx_limits(ctx, &after));
+	CHECK(after.bytes_used == before.bytes_used);
+	CHECK(!unlink(path));
+	tshare_region_unref(region);
+}
+
+TEST(memory_of_names_that_others_unlinked_is_given_back)
+{
+	char name[32];
+	struct stat st;
+	int i, fd, found = 0;
+
+	for (i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "swept-%d", i);
+		tshare_region_unref(new_region(name));
+		CHECK(!unlink(path_of(name)));
+		CHECK(!rmdir(home_of(name)));
+	}
+	/* Only the last one's lock may still be held. */
+	for (fd = 0; fd < 1024; fd++)
+		found += !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink &&
+			 st.st_size == 8192;
+	CHECK(found <= 1);
+}
+
+TEST(an_unlinked_name_costs_no_descriptor_whatever_links_its_file_has)
+{
+	struct tshare_region *region = new_region("linked");
+	char path[sizeof(directory) + 32];
+	struct stat file, st;
+	int fd, found = 0;
+
+	snprintf(path, sizeof(path), "%s/kept", directory);
+	CHECK(!link(path_of("linked"), path));
+	CHECK(!stat(path, &file));
+	CHECK(!tshare_unlink(ctx, "linked"));
+	tshare_region_unref(region);
+	for (fd = 0; fd < 1024; fd++)
+		found += !fstat(fd, &st) && st.st_dev == file.st_dev && st.st_ino == file.st_ino;
+	CHECK(!unlink(path));
+	CHECK(!found);
+}
+
+int main(void)
+{
+	return shm_main();
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/* What may lie where a name belongs: links, foreign files, mounts, nothing at all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../shm.h"
+
+TEST(links_are_not_followed)
+{
+	struct tshare_region *region = new_victim("target"), *other;
+
+	CHECK(!symlink("tshare.target", home_of("link")));
+	CHECK(open_error("link") == -EPROTO);
+	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
+	CHECK(!tshare_unlink(ctx, "link"));
+	CHECK(!has_home("link"));
+	CHECK(!mkdir(home_of("link"), 0755));
+	CHECK(!symlink("../tshare.target/region", path_of("link")));
+	CHECK(open_error("link") == -EPROTO);
+	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
+	CHECK(!tshare_unlink(ctx, "link"));
+	CHECK(has_file("target"));
+	tshare_region_unref(region);
+}
+
+static bool spend_descriptors(void)
+{
+	struct rlimit limit = {};
+	int next = dup(0);
+
+	limit.rlim_cur = limit.rlim_max = next;
+	return next >= 0 && !close(next) && !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
+{
+	struct tshare_region *region;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(!spend_descriptors() ||
+		      tshare_region_create(ctx, "free", 1, NULL, 0, NULL, &region) != -EMFILE);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!status);
+}
+
+/* As older sandboxes do with system calls that they don't know. */
+static bool deny_openat2(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) &&
+	       syscall(SYS_openat2, -1, NULL, NULL, 0) < 0 && errno == EPERM;
+}
+
+TEST(names_are_opened_where_openat2_is_filtered)
+{
+	struct tshare_region *region = new_victim("filtered"), *other;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(!deny_openat2() || tshare_region_open(ctx, "filtered", 0, &other) ||
+		      open_error("absent") != -ENOENT);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!status);
+	tshare_region_unref(region);
+}
+
+TEST(what_is_no_file_is_refused)
+{
+	CHECK(!mkfifo(home_of("pipe"), 0600));
+	CHECK(open_error("pipe") == -EPROTO);
+	CHECK(!unlink(home_of("pipe")));
+	CHECK(!mkdir(home_of("folder"), 0700));
+	CHECK(!mkfifo(path_of("folder"), 0600));
+	CHECK(open_error("folder") == -EPROTO);
+	CHECK(!unlink(path_of("folder")));
+	CHECK(!mkdir(path_of("folder"), 0700));
+	CHECK(open_error("folder") == -EPROTO);
+	CHECK(!rmdir(path_of("folder")));
+	CHECK(!rmdir(home_of("folder")));
+}
+
+TEST(foreign_files_are_left_alone)
+{
+	struct tshare_region *region;
+	int fd = open(home_of("foreign"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	CHECK(write(fd, "not a region", 12) == 12);
+	close(fd);
+	CHECK(tshare_region_create(ctx, "foreign", 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(has_home("foreign"));
+	CHECK(!unlink(home_of("foreign")));
+	CHECK(!mkdir(home_of("foreign"), 0700));
+	fd = open(path_of("foreign"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(write(fd, "not a region", 12) == 12);
+	close(fd);
+	CHECK(tshare_region_create(ctx, "foreign", 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(has_file("foreign"));
+	CHECK(!tshare_unlink(ctx, "foreign"));
+}
+
+static int use_names_beside_silent_fuse(void *name)
+{
+	struct tshare_region *region;
+
+	if (mount_silent_fuse(home_of(name)) < 0)
+		return NO_FUSE;
+	alarm(20);
+	close_context();
+	open_context();
+	if (tshare_region_create(ctx, "beside", 1, NULL, 0, NULL, &region) || open_error("beside"))
+		return 1;
+	return tshare_list(ctx, ignore, NULL) || open_error(name) != -EPROTO ||
+	       !tshare_unlink(ctx, name) || tshare_unlink(ctx, "beside");
+}
+
+TEST(nobody_waits_for_what_is_mounted_on_a_home)
+{
+	char name[] = "silent";
+	int status;
+
+	CHECK(!mkdir(home_of(name), 0755));
+	status = in_child(use_names_beside_silent_fuse, name);
+	CHECK(!rmdir(home_of(name)));
+	if (status == NO_FUSE)
+		SKIP("needs FUSE, and to be allowed to mount it");
+	CHECK(!status);
+}
+
+TEST(a_home_with_something_else_is_taken)
+{
+	char path[512];
+	struct tshare_region *region;
+	int fd;
+
+	CHECK(!mkdir(home_of("else"), 0755));
+	snprintf(path, sizeof(path), "%s/else", home_of("else"));
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK(tshare_region_create(ctx, "else", 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(open_error("else") == -ENOENT);
+	CHECK(!unlink(path));
+	CHECK(!rmdir(home_of("else")));
+}
+
+TEST(an_empty_home_is_no_region)
+{
+	CHECK(!mkdir(home_of("empty"), 0755));
+	CHECK(open_error("empty") == -ENOENT);
+	tshare_region_unref(new_region("empty"));
+	CHECK(has_file("empty"));
+	CHECK(!tshare_unlink(ctx, "empty"));
+	CHECK(!has_home("empty"));
+}
+
+/* In the directory itself, which has no /proc. */
+static int create_without_proc(void *unused)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	(void)unused;
+	if (chroot(directory) || chdir("/") || setenv("TSHARE_SHM_DIR", "/", 1) ||
+	    tshare_ctx_new(&own))
+		return 1;
+	if (tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region))
+		return 2;
+	if (tshare_region_create(own, "no-proc", 1, NULL, 0, NULL, &region) != -ENODEV)
+		return 3;
+	return !error_says("/proc: is not mounted");
+}
+
+TEST(names_without_proc_are_an_error_that_says_so)
+{
+	if (geteuid())
+		SKIP("needs root, to change the root");
+	CHECK(!in_child(create_without_proc, NULL));
+	CHECK(!has_home("no-proc"));
+}
+
+TEST(a_relative_directory_is_refused)
+{
+	struct tshare_ctx *other;
+
+	CHECK(!setenv("TSHARE_SHM_DIR", "relative", 1));
+	CHECK(tshare_ctx_new_backend("shm", &other) == -EINVAL);
+	CHECK(!setenv("TSHARE_SHM_DIR", directory, 1));
+	CHECK(error_says("TSHARE_SHM_DIR"));
+}
+
+TEST(without_the_directory_there_is_no_backend)
+{
+	struct tshare_ctx *other;
+
+	CHECK(!setenv("TSHARE_SHM_DIR", "/nonexistent", 1));
+	CHECK(tshare_ctx_new_backend("shm", &other) == -ENODEV);
+	CHECK(!setenv("TSHARE_SHM_DIR", directory, 1));
+}
+
+int main(void)
+{
+	return shm_main();
+}
