@@ -33,11 +33,13 @@ setup(
             sources=[
                 *sorted(glob("python/ext/*.c")),
                 *sorted(glob("lib/*.c")),
+                *sorted(glob("lib/shm/*.c")),
                 "kmod/desc.c",
             ],
             depends=[
                 *glob("python/ext/*.h"),
                 *glob("lib/*.h"),
+                *glob("lib/shm/*.h"),
                 *glob("include/**/*.h", recursive=True),
                 "kmod/desc.h",
             ],

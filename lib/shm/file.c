@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+/* The file of a region: its header and descriptors, and what a reader may believe of them. */
+#define _GNU_SOURCE 1
+#include "shm/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "error.h"
+#include "layout.h"
+#include "ofd-lock.h"
+#include "shm/session.h"
+
+#define SHM_MAGIC   "tshare\r\n"
+#define SHM_VERSION 2
+
+#define DESCS_OFFSET offsetof(struct shm_head, descs)
+#define HEAD_SIZE    (DESCS_OFFSET + SHM_HEAD_DESCS * sizeof(struct tshare_desc))
+
+_Static_assert(DESCS_OFFSET % _Alignof(struct tshare_desc) == 0, "descriptors are aligned");
+
+int shm_damaged(const char *what)
+{
+	return tshare_fail(-EPROTO, "shared memory is damaged: %s", what);
+}
+
+bool shm_file_is_locked(int fd, enum shm_lock lock)
+{
+	bool locked;
+
+	ofd_lock_test(fd, F_RDLCK, lock, &locked);
+	return locked;
+}
+
+/* Reading */
+
+int shm_file_read_head(int fd, struct shm_head *head, size_t *length)
+{
+	ssize_t got;
+
+	got = pread(fd, head, HEAD_SIZE, 0);
+	if (got < 0)
+		return -EINVAL;
+	if ((size_t)got < DESCS_OFFSET ||
+	    memcmp(head->header.magic, SHM_MAGIC, sizeof(head->header.magic)))
+		return -EINVAL;
+	*length = got;
+	return 0;
+}
+
+int shm_header_check(const struct shm_header *header, int fd)
+{
+	uint64_t mask = sysconf(_SC_PAGESIZE) - 1;
+	off_t file_size = lseek(fd, 0, SEEK_END);
+	uint64_t end;
+
+	if (header->version != SHM_VERSION)
+		return shm_damaged("unknown version");
+	if (header->flags & ~SHM_PERSIST || header->reserved)
+		return shm_damaged("unknown flags");
+	if (header->mode & ~0777U)
+		return shm_damaged("mode");
+	if (header->desc_count > TSHARE_DESC_MAX || header->desc_size != sizeof(struct tshare_desc))
+		return shm_damaged("number or size of descriptors");
+	if (!header->size || header->size & mask)
+		return shm_damaged("size");
+	if (header->data_offset & mask ||
+	    header->data_offset < DESCS_OFFSET + (uint64_t)header->desc_count * header->desc_size)
+		return shm_damaged("place of the data");
+	if (__builtin_add_overflow(header->data_offset, header->size, &end) || file_size < 0 ||
+	    end > (uint64_t)file_size)
+		return shm_damaged("the file is too short");
+	if (tshare_name_check(header->name, NULL))
+		return shm_damaged("name");
+	return 0;
+}
+
+static int read_descs(int fd, const struct shm_head *head, size_t length, struct tshare_desc *descs)
+{
+	size_t size = head->header.desc_count * sizeof(*descs), done;
+	ssize_t got;
+
+	done = length - DESCS_OFFSET;
+	if (done > size)
+		done = size;
+	memcpy(descs, head->descs, done);
+	while (done < size) {
+		got = pread(fd, (char *)descs + done, size - done, DESCS_OFFSET + done);
+		if (got <= 0)
+			return shm_damaged("the file is too short");
+		done += got;
+	}
+	return 0;
+}
+
+int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
+		   struct backend_region *region)
+{
+	const struct shm_header *header = &head->header;
+	struct tshare_desc *descs = NULL;
+	int err = 0;
+
+	if (header->desc_count) {
+		descs = malloc(header->desc_count * sizeof(*descs));
+		if (!descs)
+			return tshare_fail(-ENOMEM, "region: out of memory");
+		err = read_descs(fd, head, length, descs);
+	}
+	if (!err && tshare_layout_check(descs, header->desc_count, header->size, "tensors"))
+		err = tshare_fail_within(-EPROTO, "shared memory is damaged: ");
+	if (err) {
+		free(descs);
+		return err;
+	}
+	region->fd = fd;
+	region->id = header->id;
+	region->size = header->size;
+	region->map_offset = header->data_offset;
+	region->descs = descs;
+	region->desc_count = header->desc_count;
+	memcpy(region->name, header->name, sizeof(region->name));
+	return 0;
+}
+
+/* The lock is tested before the header is read: see shm_name_link_for_good(). */
+int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive)
+{
+	bool locked = shm_file_is_locked(fd, SHM_LIFE);
+	int err;
+
+	err = shm_file_read_head(fd, head, length);
+	/* What another version means by its flags isn't known: its regions are left alone. */
+	if (!err)
+		*alive = locked || head->header.version != SHM_VERSION ||
+			 head->header.flags & SHM_PERSIST;
+	return err;
+}
+
+bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access)
+{
+	struct stat st;
+
+	if ((header->mode & access) == access)
+		return true;
+	return fstat(fd, &st) || st.st_uid != geteuid() || !st.st_uid;
+}
+
+/* The file's mode holds; it is shown as the region's unless they differ in what counts. */
+static uint32_t shown_mode(const struct shm_header *header, mode_t file_mode)
+{
+	if (((header->mode & 0666) | SHM_OWNER_ACCESS) == (file_mode & 0666))
+		return header->mode;
+	return file_mode & 0777;
+}
+
+int shm_file_describe(int fd, struct tshare_region_info *info)
+{
+	struct shm_head head;
+	struct stat st;
+	size_t length;
+	bool alive;
+	int err;
+
+	err = shm_file_read_life(fd, &head, &length, &alive);
+	if (!err)
+		err = shm_header_check(&head.header, fd);
+	if (err)
+		return err;
+	if (fstat(fd, &st))
+		return -errno;
+	*info = (struct tshare_region_info){
+		.id = head.header.id,
+		.size = head.header.size,
+		.uid = st.st_uid,
+		.gid = st.st_gid,
+		.mode = shown_mode(&head.header, st.st_mode),
+		.node = TSHARE_ANY_NODE,
+		.flags = head.header.flags & SHM_PERSIST ? TSHARE_PERSIST : 0,
+		.tensor_count = head.header.desc_count,
+	};
+	if (st.st_nlink && alive)
+		memcpy(info->name, head.header.name, sizeof(info->name));
+	return 0;
+}
+
+/* Writing */
+
+int shm_header_make(const struct shm_session *session, const struct backend_request *request,
+		    struct shm_header *header)
+{
+	uint64_t alignment = session->page_size;
+	uint64_t used = DESCS_OFFSET + request->desc_count * sizeof(*request->descs);
+
+	if (request->size >= session->huge_page_size)
+		alignment = session->huge_page_size;
+	*header = (struct shm_header){
+		.magic = SHM_MAGIC,
+		.version = SHM_VERSION,
+		.size = request->size,
+		.data_offset = (used + alignment - 1) & ~(alignment - 1),
+		.mode = request->mode,
+		.desc_count = request->desc_count,
+		.desc_size = sizeof(*request->descs),
+	};
+	memcpy(header->name, request->name, sizeof(header->name));
+	/* Any number that no other region has; of 53 bits, so that all JSON readers keep it. */
+	if (getrandom(&header->id, sizeof(header->id), 0) != sizeof(header->id))
+		return tshare_fail(-errno, "region: getrandom: %s", strerror(errno));
+	header->id = header->id >> 11 | 1;
+	return 0;
+}
+
+static int write_all(int fd, const void *buffer, size_t size, off_t offset)
+{
+	ssize_t done;
+
+	while (size) {
+		done = pwrite(fd, buffer, size, offset);
+		if (done < 0 && errno != EINTR)
+			return -errno;
+		if (done < 0)
+			continue;
+		buffer = (const char *)buffer + done;
+		offset += done;
+		size -= done;
+	}
+	return 0;
+}
+
+int shm_file_write(int fd, const struct shm_header *header, const struct tshare_desc *descs)
+{
+	int err;
+
+	err = write_all(fd, header, sizeof(*header), 0);
+	if (err)
+		return err;
+	return write_all(fd, descs, header->desc_count * sizeof(*descs), DESCS_OFFSET);
+}
+
+int shm_file_write_flags(int fd, uint32_t flags)
+{
+	return write_all(fd, &flags, sizeof(flags), offsetof(struct shm_header, flags));
+}
+
+/* Opening again */
+
+/* Without /proc a file that is open can be neither named nor opened anew. */
+int shm_fail_proc(int err, const char *what)
+{
+	if (err == -ENOENT && access("/proc/self/fd", F_OK))
+		return tshare_fail(-ENODEV, "/proc: is not mounted, which named regions need");
+	return tshare_fail(err, "%s: %s", what, strerror(-err));
+}
+
+int shm_file_reopen(int fd, int access)
+{
+	char path[32];
+	int new;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	new = open(path, access | O_CLOEXEC | O_NONBLOCK);
+	return new < 0 ? shm_fail_proc(-errno, path) : new;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The format of a region's file: a header, the counter, descriptors, and from a
+ * page boundary on the data.
+ */
+#ifndef TSHARE_SHM_FILE_H
+#define TSHARE_SHM_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "backend.h"
+#include "desc.h"
+
+struct shm_session;
+
+/* struct shm_header.flags */
+#define SHM_PERSIST (1U << 0)
+
+/*
+ * The file's mode lets its owner read and write in any case, so that the owner
+ * can lock it and remove it; what the region's mode says of the owner is in the
+ * header, and kept by this library. (The owner could change a file's mode
+ * anyway.)
+ */
+#define SHM_OWNER_ACCESS 0600
+
+/* Bytes of the file that are locked: by the maker of its name, and by publishers. */
+enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1 };
+
+/* What a file begins with. */
+struct shm_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t flags;
+	uint64_t id; /* random */
+	uint64_t size;
+	uint64_t data_offset;
+	uint32_t mode;
+	uint32_t desc_count;
+	uint32_t desc_size;
+	uint32_t reserved;
+	char name[TSHARE_NAME_LEN];
+};
+
+/* One pread() reads all of a region that holds one tensor, as most do, but its data. */
+#define SHM_HEAD_DESCS 1
+
+/*
+ * The counter changes all the time, and says nothing of the region: it is never
+ * looked at here. It has a cache line of its own.
+ */
+struct shm_head {
+	struct shm_header header;
+	_Alignas(TSHARE_COUNTER_BYTES) char counter[TSHARE_COUNTER_BYTES];
+	struct tshare_desc descs[SHM_HEAD_DESCS];
+};
+
+#define SHM_COUNTER_OFFSET offsetof(struct shm_head, counter)
+
+/* Fails with -EPROTO. */
+int shm_damaged(const char *what);
+
+/*
+ * Whether another open file description holds the lock for writing; a reader's lock
+ * doesn't count. True if in doubt.
+ */
+bool shm_file_is_locked(int fd, enum shm_lock lock);
+
+/*
+ * Reads the start of a file, or fails with -EINVAL: of a pipe, socket or directory,
+ * which can't be read so, and of anything without the magic.
+ */
+int shm_file_read_head(int fd, struct shm_head *head, size_t *length);
+
+/* The same, and stores whether the name still has its maker or persists. */
+int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive);
+
+/*
+ * Checks a header that was read from @fd, or fails with -EPROTO. It is a private
+ * copy: nobody changes it between this check and its use.
+ */
+int shm_header_check(const struct shm_header *header, int fd);
+
+/*
+ * Makes a region of an open file whose header was checked. The file becomes the
+ * region's on success only.
+ */
+int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
+		   struct backend_region *region);
+
+/* Whether the region's mode gives its owner @access, which the file's can't deny. */
+bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access);
+
+/* Describes the region of a file; -EINVAL or -EPROTO if it is none. */
+int shm_file_describe(int fd, struct tshare_region_info *info);
+
+/* The header of a region that is to be made. */
+int shm_header_make(const struct shm_session *session, const struct backend_request *request,
+		    struct shm_header *header);
+
+/* Write to a new file: 0 or -errno, without a text. */
+int shm_file_write(int fd, const struct shm_header *header, const struct tshare_desc *descs);
+int shm_file_write_flags(int fd, uint32_t flags);
+
+/* Another open file description of the same file, without waiting for its owner's lease. */
+int shm_file_reopen(int fd, int access);
+
+/* Fails with @err, or with what is missing if that is /proc. */
+int shm_fail_proc(int err, const char *what);
+
+#endif /* TSHARE_SHM_FILE_H */

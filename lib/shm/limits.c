@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+/* What room there is for regions, and the refusal where there is none. */
+#define _GNU_SOURCE 1
+#include "shm/limits.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "error.h"
+#include "memory.h"
+#include "shm/file.h"
+#include "shm/home.h"
+#include "shm/session.h"
+
+/*
+ * Of the memory that is available, one part in so many isn't offered: it changes by
+ * the moment, and a region of the size that was offered should not be refused.
+ */
+#define LIMITS_MARGIN 64
+
+static uint64_t saturating_product(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t file_bytes(int dir, const char *file)
+{
+	int home = shm_home_open(dir, file);
+	struct stat st;
+	bool found;
+
+	if (home < 0)
+		return 0;
+	found = !fstatat(home, SHM_REGION_FILE, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
+	close(home);
+	return found ? st.st_blocks * UINT64_C(512) : 0;
+}
+
+/* Bytes of all regions' files, also of the dead. Memfds have no place to be found at. */
+static uint64_t bytes_used(int dir)
+{
+	DIR *stream = shm_directory_stream(dir);
+	uint64_t total = 0;
+	const char *file;
+
+	if (!stream)
+		return 0;
+	while ((file = shm_directory_next(stream, false)))
+		total += file_bytes(dir, file);
+	closedir(stream);
+	return total;
+}
+
+int shm_limits(void *opened, struct tshare_limits *limits)
+{
+	const struct shm_session *session = opened;
+	uint64_t available, unused;
+	struct statvfs vfs;
+	const char *limit;
+
+	if (fstatvfs(session->dir, &vfs))
+		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+	*limits = (struct tshare_limits){
+		.page_size = session->page_size,
+		.huge_page_size = session->huge_page_size,
+		.bytes_used = bytes_used(session->dir),
+	};
+	available = tshare_memory_available(&limit);
+	available -= available / LIMITS_MARGIN;
+	if (!vfs.f_blocks) { /* a tmpfs without limit */
+		limits->bytes_limit = UINT64_MAX;
+		limits->region_bytes_max = available;
+		return 0;
+	}
+	limits->bytes_limit = saturating_product(vfs.f_blocks, vfs.f_frsize);
+	unused = saturating_product(vfs.f_bavail, vfs.f_frsize);
+	unused -= unused < session->page_size ? unused : session->page_size; /* the header */
+	limits->region_bytes_max = unused < available ? unused : available;
+	return 0;
+}
+
+/* Bytes that the directory has free, and in all; false if nothing limits it. */
+static bool directory_room(uint64_t *unused, uint64_t *total)
+{
+	struct statvfs vfs;
+
+	if (statvfs(shm_directory(), &vfs) || !vfs.f_blocks)
+		return false;
+	*unused = saturating_product(vfs.f_bavail, vfs.f_frsize);
+	*total = saturating_product(vfs.f_blocks, vfs.f_frsize);
+	return true;
+}
+
+int shm_fail_no_room(const struct backend_request *request)
+{
+	const char *whose;
+	uint64_t available = tshare_memory_available(&whose), unused, total;
+
+	if (*request->name && directory_room(&unused, &total) && unused < available)
+		return tshare_fail(-ENOMEM,
+				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
+				   " MiB free of %" PRIu64 "; enlarge it, or unlink what is in it",
+				   request->size, shm_directory(), unused >> 20, total >> 20);
+	if (request->size > available)
+		return tshare_fail(-ENOMEM,
+				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
+				   " MiB of memory and swap available",
+				   request->size, whose, available >> 20);
+	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", request->size);
+}
+
+int shm_check_room(const struct backend_request *request, const struct shm_header *header)
+{
+	uint64_t unused, total;
+	struct rlimit limit;
+	const char *whose;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    (header->data_offset > limit.rlim_cur ||
+	     header->size > limit.rlim_cur - header->data_offset))
+		return tshare_fail(-EFBIG,
+				   "size: %" PRIu64 " bytes exceed RLIMIT_FSIZE (ulimit -f)",
+				   request->size);
+	if (request->size > tshare_memory_available(&whose) ||
+	    (*request->name && directory_room(&unused, &total) && request->size > unused))
+		return shm_fail_no_room(request);
+	return 0;
+}
