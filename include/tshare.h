@@ -679,6 +679,39 @@ int tshare_tensor_to_dlpack(struct tshare_tensor *tensor,
 int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManagedTensor **managed);
 
 /**
+ * tshare_spec_from_dlpack() - check another library's tensor and describe it
+ * @managed: the tensor; stays the caller's, on failure too
+ * @spec: where to store its type, shape and strides, without a name and with
+ *        byte_offset TSHARE_OFFSET_AUTO; the arrays are @managed's own, and
+ *        strides is NULL where @managed has none
+ * @data: where to store the address of element [0, 0, ...], to which @managed's
+ *        byte_offset is added; NULL where @managed has no data
+ * @flags: where to store TSHARE_READONLY if the tensor may not be written, or 0
+ *
+ * Checks all that tshare_tensor_from_dlpack() does, so that neither a shape nor
+ * an address of the result can overflow: tshare_spec_check() accepts it. Flags of
+ * DLPack that say nothing about the layout, such as IS_COPIED, are ignored.
+ *
+ * Return: 0; -EPROTO for another major version of DLPack, of which nothing but
+ * the deleter is known; -EOPNOTSUPP for memory that the CPU can't reach, and
+ * for packed types that are padded to bytes; -ERANGE, -EINVAL as
+ * tshare_spec_check().
+ */
+int tshare_spec_from_dlpack(const struct DLManagedTensorVersioned *managed,
+			    struct tshare_spec *spec, const void **data, uint32_t *flags);
+
+/**
+ * tshare_spec_from_dlpack_legacy() - the same for the form before 1.0
+ * @managed: the tensor; stays the caller's, on failure too
+ * @spec: as for tshare_spec_from_dlpack()
+ * @data: as for tshare_spec_from_dlpack()
+ *
+ * Return: as tshare_spec_from_dlpack(), but never -EPROTO.
+ */
+int tshare_spec_from_dlpack_legacy(const struct DLManagedTensor *managed, struct tshare_spec *spec,
+				   const void **data);
+
+/**
  * tshare_tensor_from_dlpack() - take another library's tensor into a region
  * @ctx: the context
  * @name: the new region's name, or NULL for none
@@ -687,9 +720,7 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
  * @tensor: where to store the copy; or, with neither name nor options, the
  *          tensor itself where it lies in a region of this process already
  *
- * Return: as tshare_tensor_copy(); -EPROTO for another major version of
- * DLPack, of which nothing but the deleter is known; -EOPNOTSUPP for memory
- * that the CPU can't reach, and for packed types that are padded to bytes.
+ * Return: as tshare_tensor_copy(), and as tshare_spec_from_dlpack().
  */
 int tshare_tensor_from_dlpack(struct tshare_ctx *ctx, const char *name,
 			      const struct DLManagedTensorVersioned *managed,

@@ -95,17 +95,18 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
 
 /* Import */
 
-static int from_dltensor(struct tshare_ctx *ctx, const char *name, const DLTensor *dl,
-			 uint32_t flags, const struct tshare_options *options,
-			 struct tshare_tensor **tensor)
+/* The flags and the version, which only one form has, are the callers' to check. */
+static int describe(const DLTensor *dl, struct tshare_spec *spec, const void **data)
 {
-	struct tshare_spec spec = {
+	const struct tshare_spec described = {
 		.dtype = { dl->dtype.code, dl->dtype.bits, dl->dtype.lanes },
 		.ndim = dl->ndim,
 		.shape = dl->shape,
 		.strides = dl->strides,
+		.byte_offset = TSHARE_OFFSET_AUTO,
 	};
-	uintptr_t data = (uintptr_t)dl->data;
+	uintptr_t address = (uintptr_t)dl->data;
+	int err;
 
 	switch (dl->device.device_type) {
 	case kDLCPU:
@@ -113,18 +114,58 @@ static int from_dltensor(struct tshare_ctx *ctx, const char *name, const DLTenso
 	case kDLCUDAManaged:
 		break;
 	default:
-		return tshare_fail(-EOPNOTSUPP, "managed: device (%d, %d) is not the CPU",
+		return tshare_fail(-EOPNOTSUPP,
+				   "managed: is on device (%d, %d), not in the CPU's memory",
 				   dl->device.device_type, dl->device.device_id);
 	}
 	/* Without data there is no element, whatever the offset. */
-	if (data && __builtin_add_overflow(data, dl->byte_offset, &data))
+	if (address && __builtin_add_overflow(address, dl->byte_offset, &address))
 		return tshare_fail(-ERANGE, "managed: byte_offset: beyond the address space");
+	err = tshare_spec_check(&described, (const void *)address, NULL, 0);
+	if (err)
+		return err;
+	*spec = described;
+	*data = (const void *)address;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_spec_from_dlpack(const struct DLManagedTensorVersioned *managed,
+			    struct tshare_spec *spec, const void **data, uint32_t *flags)
+{
+	int err;
+
+	if (managed->version.major != DLPACK_MAJOR_VERSION)
+		return tshare_fail(-EPROTO, "managed: DLPack version %u is not supported, only %d",
+				   managed->version.major, DLPACK_MAJOR_VERSION);
+	if (managed->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
+		return tshare_fail(-EOPNOTSUPP,
+				   "managed: elements padded to whole bytes are not supported");
+	err = describe(&managed->dl_tensor, spec, data);
+	if (err)
+		return err;
+	*flags = managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? TSHARE_READONLY : 0;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_spec_from_dlpack_legacy(const struct DLManagedTensor *managed, struct tshare_spec *spec,
+				   const void **data)
+{
+	return describe(&managed->dl_tensor, spec, data);
+}
+
+/* Only a caller who asks for nothing of a new region can be given one that is there. */
+static int wrap_or_copy(struct tshare_ctx *ctx, const char *name, const void *data,
+			const struct tshare_spec *spec, uint32_t flags,
+			const struct tshare_options *options, struct tshare_tensor **tensor)
+{
 	if (!name && !options) {
-		if (!tshare_tensor_wrap((void *)data, &spec, flags, tensor))
+		if (!tshare_tensor_wrap(data, spec, flags, tensor))
 			return 0;
 		tshare_error_clear();
 	}
-	return tshare_tensor_copy(ctx, name, (void *)data, &spec, options, tensor);
+	return tshare_tensor_copy(ctx, name, data, spec, options, tensor);
 }
 
 TSHARE_EXPORT
@@ -132,14 +173,15 @@ int tshare_tensor_from_dlpack(struct tshare_ctx *ctx, const char *name,
 			      const struct DLManagedTensorVersioned *managed,
 			      const struct tshare_options *options, struct tshare_tensor **tensor)
 {
-	if (managed->version.major != DLPACK_MAJOR_VERSION)
-		return tshare_fail(-EPROTO, "managed: DLPack version %u, not %d",
-				   managed->version.major, DLPACK_MAJOR_VERSION);
-	if (managed->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
-		return tshare_fail(-EOPNOTSUPP, "managed: its elements are padded to bytes");
-	return from_dltensor(ctx, name, &managed->dl_tensor,
-			     managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? TSHARE_READONLY : 0,
-			     options, tensor);
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+	int err;
+
+	err = tshare_spec_from_dlpack(managed, &spec, &data, &flags);
+	if (err)
+		return err;
+	return wrap_or_copy(ctx, name, data, &spec, flags, options, tensor);
 }
 
 TSHARE_EXPORT
@@ -148,5 +190,12 @@ int tshare_tensor_from_dlpack_legacy(struct tshare_ctx *ctx, const char *name,
 				     const struct tshare_options *options,
 				     struct tshare_tensor **tensor)
 {
-	return from_dltensor(ctx, name, &managed->dl_tensor, 0, options, tensor);
+	struct tshare_spec spec;
+	const void *data;
+	int err;
+
+	err = tshare_spec_from_dlpack_legacy(managed, &spec, &data);
+	if (err)
+		return err;
+	return wrap_or_copy(ctx, name, data, &spec, 0, options, tensor);
 }

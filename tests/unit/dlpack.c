@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Exports as DLPack, on whichever backend. */
+/* DLPack on whichever backend: exports, and descriptions of other libraries' tensors. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <tshare-dlpack.h>
@@ -182,6 +183,230 @@ TEST(the_legacy_form_describes_the_tensor)
 	CHECK(managed->dl_tensor.shape[1] == 3 && managed->dl_tensor.strides[0] == 3);
 	CHECK(managed->dl_tensor.dtype.code == kDLUInt && managed->dl_tensor.dtype.bits == 16);
 	managed->deleter(managed);
+}
+
+/* Descriptions of other libraries' tensors */
+
+static void delete_never(DLManagedTensorVersioned *managed)
+{
+	(void)managed;
+	abort();
+}
+
+/* Two by three of twelve floats, every second one, from the first on. */
+static DLManagedTensorVersioned foreign(float *data)
+{
+	static int64_t shape[] = { 2, 3 }, strides[] = { 6, 2 };
+
+	return (DLManagedTensorVersioned){
+		.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION + 7 },
+		.deleter = delete_never,
+		.dl_tensor = {
+			.data = data,
+			.device = { kDLCPU, 3 },
+			.ndim = 2,
+			.dtype = { kDLFloat, 32, 1 },
+			.shape = shape,
+			.strides = strides,
+		},
+	};
+}
+
+/* Its error; and that nothing is stored then. */
+static int spec_error(const DLManagedTensorVersioned *managed)
+{
+	struct tshare_spec spec = { .ndim = 99 };
+	const void *data = &spec;
+	uint32_t flags = 99;
+	int err = tshare_spec_from_dlpack(managed, &spec, &data, &flags);
+
+	CHECK(spec.ndim == 99 && data == &spec && flags == 99);
+	return err;
+}
+
+TEST(spec_has_the_arrays_of_the_dlpack_tensor)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+
+	CHECK(!tshare_spec_from_dlpack(&managed, &spec, &data, &flags));
+	CHECK(data == numbers);
+	CHECK(!spec.name && spec.byte_offset == TSHARE_OFFSET_AUTO);
+	CHECK(spec.dtype.code == kDLFloat && spec.dtype.bits == 32 && spec.dtype.lanes == 1);
+	CHECK(spec.ndim == 2);
+	CHECK(spec.shape == managed.dl_tensor.shape && spec.strides == managed.dl_tensor.strides);
+	CHECK(!flags);
+}
+
+TEST(spec_of_a_tensor_without_strides_has_none)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+
+	managed.dl_tensor.strides = NULL;
+	CHECK(!tshare_spec_from_dlpack(&managed, &spec, &data, &flags));
+	CHECK(!spec.strides);
+}
+
+TEST(spec_reports_readonly_and_ignores_that_it_is_a_copy)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+
+	managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED;
+	CHECK(!tshare_spec_from_dlpack(&managed, &spec, &data, &flags));
+	CHECK(flags == TSHARE_READONLY);
+}
+
+TEST(spec_has_the_offset_in_the_address)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+
+	managed.dl_tensor.byte_offset = sizeof(float);
+	CHECK(!tshare_spec_from_dlpack(&managed, &spec, &data, &flags));
+	CHECK(data == numbers + 1);
+	CHECK(spec.byte_offset == TSHARE_OFFSET_AUTO);
+}
+
+TEST(spec_ignores_the_offset_when_data_is_null)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(NULL);
+	int64_t shape[] = { 2, 0 };
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+
+	managed.dl_tensor.byte_offset = (uintptr_t)numbers;
+	CHECK(spec_error(&managed) == -EINVAL);
+	CHECK(error_says("data"));
+	managed.dl_tensor.shape = shape;
+	CHECK(!tshare_spec_from_dlpack(&managed, &spec, &data, &flags));
+	CHECK(!data);
+}
+
+TEST(spec_takes_memory_that_the_cpu_shares_with_a_gpu)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+
+	managed.dl_tensor.device.device_type = kDLCUDAHost;
+	CHECK(!tshare_spec_from_dlpack(&managed, &spec, &data, &flags));
+	managed.dl_tensor.device.device_type = kDLCUDAManaged;
+	CHECK(!tshare_spec_from_dlpack(&managed, &spec, &data, &flags));
+}
+
+TEST(spec_refuses_memory_of_a_gpu)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+
+	managed.dl_tensor.device.device_type = kDLCUDA;
+	CHECK(spec_error(&managed) == -EOPNOTSUPP);
+	CHECK(error_says("managed: is on device (2, 3)"));
+}
+
+/* Nothing else of such a structure may be read: here there is nothing else. */
+TEST(spec_refuses_another_major_version)
+{
+	DLManagedTensorVersioned managed = { .version = { DLPACK_MAJOR_VERSION + 1, 0 } };
+
+	CHECK(spec_error(&managed) == -EPROTO);
+	CHECK(error_says("managed: DLPack version 2"));
+}
+
+TEST(spec_refuses_padded_elements)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+
+	managed.flags = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+	CHECK(spec_error(&managed) == -EOPNOTSUPP);
+	CHECK(error_says("padded"));
+}
+
+TEST(spec_refuses_an_offset_that_overflows)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+
+	managed.dl_tensor.byte_offset = UINT64_MAX;
+	CHECK(spec_error(&managed) == -ERANGE);
+	CHECK(error_says("byte_offset"));
+}
+
+TEST(spec_refuses_dimensions_without_a_shape)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+
+	managed.dl_tensor.shape = NULL;
+	CHECK(spec_error(&managed) == -EINVAL);
+	CHECK(error_says("shape"));
+}
+
+TEST(spec_refuses_too_many_dimensions)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+
+	managed.dl_tensor.ndim = TSHARE_NDIM_LIMIT + 1;
+	CHECK(spec_error(&managed) == -EINVAL);
+	managed.dl_tensor.ndim = -1;
+	CHECK(spec_error(&managed) == -EINVAL);
+	CHECK(error_says("ndim"));
+}
+
+TEST(spec_refuses_elements_without_bits)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+
+	managed.dl_tensor.dtype.lanes = 0;
+	CHECK(spec_error(&managed) == -EINVAL);
+	CHECK(error_says("dtype"));
+}
+
+TEST(spec_refuses_strides_that_overflow)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+	int64_t strides[] = { INT64_MAX, INT64_MAX / 2 };
+
+	managed.dl_tensor.strides = strides;
+	CHECK(spec_error(&managed) == -EINVAL);
+	CHECK(error_says("counted"));
+}
+
+TEST(spec_of_the_legacy_form_is_checked_alike)
+{
+	float numbers[12];
+	DLManagedTensorVersioned managed = foreign(numbers);
+	DLManagedTensor legacy = { .dl_tensor = managed.dl_tensor };
+	struct tshare_spec spec;
+	const void *data;
+
+	legacy.dl_tensor.byte_offset = sizeof(float);
+	CHECK(!tshare_spec_from_dlpack_legacy(&legacy, &spec, &data));
+	CHECK(data == numbers + 1 && spec.shape == legacy.dl_tensor.shape);
+	legacy.dl_tensor.device.device_type = kDLCUDA;
+	CHECK(tshare_spec_from_dlpack_legacy(&legacy, &spec, &data) == -EOPNOTSUPP);
 }
 
 int main(void)
