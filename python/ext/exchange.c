@@ -131,28 +131,15 @@ static int describe_tensor(void *py_object, DLTensor *out)
 /* The tensor in shared memory that @managed describes, whichever library exported it, or NULL. */
 static struct tshare_tensor *find_tensor(const DLManagedTensorVersioned *managed)
 {
-	const DLTensor *dl = &managed->dl_tensor;
-	const struct tshare_spec spec = {
-		.dtype = { dl->dtype.code, dl->dtype.bits, dl->dtype.lanes },
-		.ndim = dl->ndim,
-		.shape = dl->shape,
-		.strides = dl->strides,
-	};
-	const char *data = dl->data;
 	struct tshare_tensor *handle;
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
 
-	if (managed->version.major != DLPACK_MAJOR_VERSION)
-		return NULL;
-	if (managed->deleter == delete_export)
+	if (managed->version.major == DLPACK_MAJOR_VERSION && managed->deleter == delete_export)
 		return tshare_tensor_ref(managed->manager_ctx);
-	/* Without data there is no element, whatever the offset. */
-	if (data)
-		data += dl->byte_offset;
-	if (dl->device.device_type != kDLCPU ||
-	    managed->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ||
-	    tshare_tensor_wrap(data, &spec,
-			       managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? TSHARE_READONLY : 0,
-			       &handle) < 0)
+	if (tshare_spec_from_dlpack(managed, &spec, &data, &flags) < 0 ||
+	    tshare_tensor_wrap(data, &spec, flags, &handle) < 0)
 		return NULL;
 	return handle;
 }

@@ -41,15 +41,6 @@ bool ts_source_is_unsuited(void)
 	       PyErr_ExceptionMatches(PyExc_AttributeError);
 }
 
-int ts_source_check_ndim(long ndim)
-{
-	if (ndim >= 0 && ndim <= TSHARE_NDIM_LIMIT)
-		return 0;
-	PyErr_Format(PyExc_BufferError, "x: has %ld dimensions, more than %d", ndim,
-		     TSHARE_NDIM_LIMIT);
-	return -1;
-}
-
 int ts_source_check_extent(const struct ts_source *source, const void *memory, size_t size)
 {
 	if (!tshare_spec_check(&source->spec, source->data, memory, size))

@@ -23,11 +23,15 @@ int ts_source_from_numpy(PyObject *x, struct ts_source *source);
 void ts_source_start(struct ts_source *source);
 /* Whether the error that is set allows for another way to try. */
 bool ts_source_is_unsuited(void);
-/* Each returns 0, or -1 with an error set. */
-int ts_source_check_ndim(long ndim);
-/* Elements must be in the @size bytes at @memory, or in the address space if that is NULL. */
+/*
+ * Elements must be in the @size bytes at @memory, or in the address space if that is
+ * NULL: 0, or -1 with an error set.
+ */
 int ts_source_check_extent(const struct ts_source *source, const void *memory, size_t size);
-/* Turns strides in bytes, which all protocols but DLPack have, into elements. */
+/*
+ * Turns strides in bytes, which all protocols but DLPack have, into elements: 0, or -1
+ * with an error set.
+ */
 int ts_source_take_byte_strides(struct ts_source *source);
 void ts_source_set_c_strides(struct ts_source *source);
 /*

@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+static int check_ndim(int ndim)
+{
+	if (ndim >= 0 && ndim <= TSHARE_NDIM_LIMIT)
+		return 0;
+	PyErr_Format(PyExc_BufferError, "x: has %d dimensions, more than %d", ndim,
+		     TSHARE_NDIM_LIMIT);
+	return -1;
+}
+
 /*
  * Of a format of one character. Its size is the item's: "l" has four bytes or
  * eight, not always as its prefix says. Nothing else may differ, since ctypes
@@ -57,7 +66,7 @@ int ts_source_from_buffer(PyObject *x, struct ts_source *source)
 	ts_source_start(source);
 	if (PyObject_GetBuffer(x, view, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0)
 		return -1;
-	if (ts_source_check_ndim(view->ndim) < 0)
+	if (check_ndim(view->ndim) < 0)
 		goto err;
 	if (format_dtype(view->format, view->itemsize, &source->spec.dtype) < 0) {
 		PyErr_Format(PyExc_BufferError, "x: its buffer's format, '%s', is none of tensors",

@@ -9,66 +9,72 @@ static bool is_host(long type)
 	return type == kDLCPU || type == kDLCUDAHost || type == kDLCUDAManaged;
 }
 
-static int take_dltensor(struct ts_source *source, const DLTensor *tensor)
+/* What the library calls "managed" is "x" here. Returns -1. */
+static int fail_dlpack(void)
 {
-	int32_t i;
+	static const char managed[] = "managed: ";
+	const char *text = tshare_last_error();
 
-	if (!is_host(tensor->device.device_type)) {
-		PyErr_Format(PyExc_BufferError, "x: is on device (%d, %d), not in the CPU's memory",
-			     (int)tensor->device.device_type, (int)tensor->device.device_id);
-		return -1;
-	}
-	if (ts_source_check_ndim(tensor->ndim) < 0)
-		return -1;
-	if (tensor->ndim && !tensor->shape) {
-		PyErr_SetString(PyExc_BufferError, "x: has dimensions, but no shape");
-		return -1;
-	}
-	if (!tensor->dtype.bits || !tensor->dtype.lanes) {
-		PyErr_SetString(PyExc_BufferError, "x: its elements have no bits");
-		return -1;
-	}
-	source->spec.dtype = (struct tshare_dtype){ tensor->dtype.code, tensor->dtype.bits,
-						    tensor->dtype.lanes };
-	source->spec.ndim = tensor->ndim;
-	if (tensor->data)
-		source->data = (const char *)tensor->data + tensor->byte_offset;
-	for (i = 0; i < tensor->ndim; i++)
-		source->shape[i] = tensor->shape[i];
-	if (tensor->ndim && tensor->strides)
-		memcpy(source->strides, tensor->strides, tensor->ndim * sizeof(int64_t));
+	if (!strncmp(text, managed, strlen(managed)))
+		text += strlen(managed);
+	PyErr_Format(PyExc_BufferError, "x: %s", text);
+	return -1;
+}
+
+/* @spec was checked. Its arrays are the producer's, who might change them later. */
+static void take_spec(struct ts_source *source, const struct tshare_spec *spec, const void *data)
+{
+	size_t size = spec->ndim * sizeof(int64_t);
+
+	source->data = data;
+	source->spec.dtype = spec->dtype;
+	source->spec.ndim = spec->ndim;
+	if (size)
+		memcpy(source->shape, spec->shape, size);
+	if (size && spec->strides)
+		memcpy(source->strides, spec->strides, size);
 	else
 		ts_source_set_c_strides(source);
-	return ts_source_check_extent(source, NULL, 0);
+}
+
+static int take_versioned(struct ts_source *source, enum ts_source_use use)
+{
+	struct tshare_spec spec;
+	const void *data;
+	uint32_t flags;
+
+	if (tshare_spec_from_dlpack(source->versioned, &spec, &data, &flags) < 0)
+		return fail_dlpack();
+	if (use == TS_IN_PLACE && source->versioned->flags & DLPACK_FLAG_BITMASK_IS_COPIED) {
+		PyErr_SetString(PyExc_BufferError, "x: gives a copy, and not its own memory");
+		return -1;
+	}
+	source->readonly = flags & TSHARE_READONLY;
+	take_spec(source, &spec, data);
+	return 0;
+}
+
+static int take_legacy(struct ts_source *source)
+{
+	struct tshare_spec spec;
+	const void *data;
+
+	if (tshare_spec_from_dlpack_legacy(source->legacy, &spec, &data) < 0)
+		return fail_dlpack();
+	take_spec(source, &spec, data);
+	return 0;
 }
 
 /* Moves what the capsule holds to the source, which calls its deleter, on failure too. */
 static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObject *capsule)
 {
-	DLManagedTensorVersioned *versioned;
-
 	if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-		versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-		if (PyCapsule_SetName(capsule, "used_dltensor_versioned") < 0)
-			return -1;
-		source->versioned = versioned;
-		/* Of another major version, all that is known is how to delete it. */
-		if (versioned->version.major != DLPACK_MAJOR_VERSION) {
-			PyErr_Format(PyExc_BufferError, "x: its DLPack version is %u, not %d",
-				     versioned->version.major, DLPACK_MAJOR_VERSION);
+		source->versioned = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+		if (PyCapsule_SetName(capsule, "used_dltensor_versioned") < 0) {
+			source->versioned = NULL;
 			return -1;
 		}
-		if (versioned->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) {
-			PyErr_SetString(PyExc_BufferError, "x: its elements are padded to bytes");
-			return -1;
-		}
-		if (use == TS_IN_PLACE && versioned->flags & DLPACK_FLAG_BITMASK_IS_COPIED) {
-			PyErr_SetString(PyExc_BufferError,
-					"x: gives a copy, and not its own memory");
-			return -1;
-		}
-		source->readonly = versioned->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
-		return take_dltensor(source, &versioned->dl_tensor);
+		return take_versioned(source, use);
 	}
 	if (PyCapsule_IsValid(capsule, "dltensor")) {
 		source->legacy = PyCapsule_GetPointer(capsule, "dltensor");
@@ -76,7 +82,7 @@ static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObje
 			source->legacy = NULL;
 			return -1;
 		}
-		return take_dltensor(source, &source->legacy->dl_tensor);
+		return take_legacy(source);
 	}
 	PyErr_SetString(PyExc_BufferError, "x: __dlpack__() gave no unused DLPack capsule");
 	return -1;
