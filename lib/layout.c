@@ -8,12 +8,7 @@
 #include "error.h"
 #include "export.h"
 #include "layout.h"
-
-/* Bytes that a tensor takes before and from its element [0, 0, ...]. */
-struct extent {
-	uint64_t below;
-	uint64_t above;
-};
+#include "strides.h"
 
 static int too_large(void)
 {
@@ -50,18 +45,19 @@ static int describe_shape(const struct tshare_spec *spec, struct tshare_desc *de
 	return 0;
 }
 
-/* Dimensions of zero count as one, so that the strides of an empty tensor are the usual ones. */
 static int describe_strides(const struct tshare_spec *spec, struct tshare_desc *desc)
 {
-	int64_t stride = 1;
+	const int64_t *strides = spec->strides;
+	int64_t filled[TSHARE_NDIM_LIMIT];
 	int32_t i;
 
-	for (i = spec->ndim; i-- > 0;) {
-		desc->strides[i] = spec->strides ? spec->strides[i] : stride;
-		if (!spec->strides && desc->shape[i] &&
-		    __builtin_mul_overflow(stride, desc->shape[i], &stride))
+	if (!strides) {
+		if (!strides_fill(spec->ndim, spec->shape, filled))
 			return too_large();
+		strides = filled;
 	}
+	for (i = 0; i < spec->ndim; i++)
+		desc->strides[i] = strides[i];
 	return 0;
 }
 
@@ -78,45 +74,15 @@ static int describe_name(const struct tshare_spec *spec, struct tshare_desc *des
 	return 0;
 }
 
-/* Extents in elements first, relative to element [0, 0, ...], then in whole bytes. */
-static int measure(const struct tshare_desc *desc, struct extent *extent)
-{
-	uint64_t element_bits = (uint64_t)desc->dtype_bits * desc->dtype_lanes;
-	uint64_t before = 0, behind = 1, span, stride;
-	uint32_t i;
-
-	*extent = (struct extent){ 0, 0 };
-	for (i = 0; i < desc->ndim; i++)
-		if (!desc->shape[i])
-			return 0;
-	for (i = 0; i < desc->ndim; i++) {
-		stride = desc->strides[i];
-		if (desc->strides[i] < 0)
-			stride = -stride;
-		if (__builtin_mul_overflow(desc->shape[i] - 1, stride, &span) ||
-		    (desc->strides[i] < 0 ? __builtin_add_overflow(before, span, &before) :
-					    __builtin_add_overflow(behind, span, &behind)))
-			return too_large();
-	}
-	if (__builtin_mul_overflow(before, element_bits, &before) ||
-	    __builtin_mul_overflow(behind, element_bits, &behind))
-		return too_large();
-	extent->below = before / 8 + !!(before % 8);
-	extent->above = behind / 8 + !!(behind % 8);
-	return 0;
-}
-
 /* Puts the tensor at or behind @cursor if its place is free to choose, and moves @cursor there. */
 static int place(const struct tshare_spec *spec, struct tshare_desc *desc, uint64_t *cursor)
 {
 	const uint64_t mask = TSHARE_TENSOR_ALIGNMENT - 1;
 	struct extent extent;
 	uint64_t start;
-	int err;
 
-	err = measure(desc, &extent);
-	if (err)
-		return err;
+	if (!strides_extent(desc, &extent))
+		return too_large();
 	if (spec->byte_offset != TSHARE_OFFSET_AUTO) {
 		start = spec->byte_offset;
 	} else if (__builtin_add_overflow(*cursor, extent.below, &start) ||
@@ -209,8 +175,8 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
 		err = describe_strides(spec, &desc);
 	if (!err)
 		err = count_elements(&desc);
-	if (!err)
-		err = measure(&desc, &extent);
+	if (!err && !strides_extent(&desc, &extent))
+		err = too_large();
 	if (err || !extent.above)
 		return err;
 	if (!data)

@@ -13,6 +13,7 @@
 #include "names.h"
 #include "refcount.h"
 #include "region.h"
+#include "strides.h"
 
 struct tshare_tensor {
 	atomic_uint refs;
@@ -222,27 +223,10 @@ bool tshare_tensor_readonly(const struct tshare_tensor *tensor)
 	return tensor->readonly;
 }
 
-static bool is_contiguous(int32_t ndim, const int64_t *shape, const int64_t *strides)
-{
-	int64_t expected = 1;
-	bool contiguous = true;
-	int32_t i;
-
-	for (i = ndim; i-- > 0;) {
-		if (!shape[i])
-			return true;
-		/* Where there is one index only, its stride is never used. */
-		if (shape[i] > 1 && strides[i] != expected)
-			contiguous = false;
-		expected *= shape[i];
-	}
-	return contiguous;
-}
-
 TSHARE_EXPORT
 bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor)
 {
-	return is_contiguous(tensor->desc->ndim, tensor->shape, tensor->strides);
+	return strides_are_contiguous(tensor->desc->ndim, tensor->shape, tensor->strides);
 }
 
 /* Views */
@@ -300,16 +284,10 @@ static size_t element_bits(const struct tshare_desc *desc)
 static const int64_t *or_contiguous(const int64_t *strides, const struct tshare_tensor *tensor,
 				    int64_t *buffer)
 {
-	int64_t step = 1;
-	int32_t i;
-
 	if (strides)
 		return strides;
-	for (i = tensor->desc->ndim; i-- > 0;) {
-		buffer[i] = step;
-		/* Where it would overflow there are no elements. */
-		step = (uint64_t)step * tensor->shape[i];
-	}
+	/* Where it would overflow there are no elements. */
+	strides_fill(tensor->desc->ndim, tensor->shape, buffer);
 	return buffer;
 }
 
@@ -332,8 +310,8 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 				     element_bits(desc) / 8);
 	else if (!tshare_tensor_nbytes(tensor))
 		return 0;
-	else if (is_contiguous(desc->ndim, tensor->shape, to_strides) &&
-		 is_contiguous(desc->ndim, tensor->shape, from_strides))
+	else if (strides_are_contiguous(desc->ndim, tensor->shape, to_strides) &&
+		 strides_are_contiguous(desc->ndim, tensor->shape, from_strides))
 		memcpy(to, from, tshare_tensor_nbytes(tensor));
 	else
 		return fail_packed();
@@ -355,8 +333,9 @@ static int check_source(const struct tshare_spec *spec, const void *data)
 	err = tshare_spec_check(spec, data, NULL, 0);
 	if (err)
 		return err;
-	/* Its elements can be counted, as is_contiguous() does. */
-	if (bits % 8 && spec->strides && !is_contiguous(spec->ndim, spec->shape, spec->strides))
+	/* Its elements can be counted, as strides_are_contiguous() does. */
+	if (bits % 8 && spec->strides &&
+	    !strides_are_contiguous(spec->ndim, spec->shape, spec->strides))
 		return fail_packed();
 	return 0;
 }

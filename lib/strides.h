@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's arithmetic of shapes and strides: the strides of C order, whether
+ * strides are those, and how far a tensor extends. Strides count elements.
+ */
+#ifndef TSHARE_STRIDES_H
+#define TSHARE_STRIDES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tshare_desc;
+
+/*
+ * Fills @strides with those of a C-contiguous tensor. Dimensions of zero count as one,
+ * so that the strides of an empty tensor are the usual ones. False if the number of
+ * elements overflows.
+ */
+bool strides_fill(int32_t ndim, const int64_t *shape, int64_t *strides);
+
+/* Whether a tensor whose elements can be counted is C-contiguous. Empty ones always are. */
+bool strides_are_contiguous(int32_t ndim, const int64_t *shape, const int64_t *strides);
+
+/* Bytes that a tensor takes before and from its element [0, 0, ...]. */
+struct extent {
+	uint64_t below;
+	uint64_t above;
+};
+
+/* The extent of a tensor with checked shape; false if it overflows. */
+bool strides_extent(const struct tshare_desc *desc, struct extent *extent);
+
+#endif /* TSHARE_STRIDES_H */
