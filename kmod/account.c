@@ -59,14 +59,14 @@ static DEFINE_MUTEX(pinned_lock); /* protects pinned_charges, their lists, pinne
 static LIST_HEAD(pinned_charges);
 static unsigned long pinned_looks;
 
-static unsigned long limit_pages(ulong mib, unsigned long otherwise)
+static unsigned long limit_to_pages(ulong mib, unsigned long otherwise)
 {
 	return mib && mib < ULONG_MAX >> (20 - PAGE_SHIFT) ? mib << (20 - PAGE_SHIFT) : otherwise;
 }
 
 unsigned long tshare_pages_limit(void)
 {
-	return limit_pages(max_mib, totalram_pages() / 2);
+	return limit_to_pages(max_mib, totalram_pages() / 2);
 }
 
 unsigned long tshare_pages_used(void)
@@ -74,7 +74,7 @@ unsigned long tshare_pages_used(void)
 	return READ_ONCE(pages_used);
 }
 
-static unsigned long left(unsigned long limit, unsigned long used)
+static unsigned long limit_left(unsigned long limit, unsigned long used)
 {
 	return used < limit ? limit - used : 0;
 }
@@ -90,11 +90,13 @@ static struct tshare_account *account_find(kuid_t uid)
 }
 
 /* What a user in @ns may still have by the module's own limits, in pages. */
-static unsigned long pages_left(const struct tshare_ns *ns, const struct tshare_account *account)
+static unsigned long account_pages_left(const struct tshare_ns *ns,
+					const struct tshare_account *account)
 {
-	return min3(left(tshare_pages_limit(), pages_used),
-		    left(limit_pages(ns_max_mib, ULONG_MAX), ns->usage->nr_pages),
-		    left(limit_pages(user_max_mib, ULONG_MAX), account ? account->nr_pages : 0));
+	return min3(limit_left(tshare_pages_limit(), pages_used),
+		    limit_left(limit_to_pages(ns_max_mib, ULONG_MAX), ns->usage->nr_pages),
+		    limit_left(limit_to_pages(user_max_mib, ULONG_MAX),
+			       account ? account->nr_pages : 0));
 }
 
 /*
@@ -102,14 +104,15 @@ static unsigned long pages_left(const struct tshare_ns *ns, const struct tshare_
  * locked for the same user counts. The reverse is not so: what is added to a
  * user_struct has to be taken away again, and 6.1 doesn't let modules keep one.
  */
-static unsigned long memlock_left(const struct tshare_account *account)
+static unsigned long account_memlock_left(const struct tshare_account *account)
 {
 	unsigned long used = atomic_long_read(&current_user()->locked_vm);
 
-	return left(rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT, used + (account ? account->nr_pages : 0));
+	return limit_left(rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT,
+			  used + (account ? account->nr_pages : 0));
 }
 
-static void uncharge_pages(struct tshare_charge *charge, unsigned long nr_pages)
+static void charge_remove_pages(struct tshare_charge *charge, unsigned long nr_pages)
 {
 	struct tshare_account *account = charge->account;
 
@@ -148,7 +151,7 @@ static void pinned_release(void)
 		unsigned long freed = tshare_pinned_free(&charge->pinned);
 
 		if (freed)
-			uncharge_pages(charge, freed);
+			charge_remove_pages(charge, freed);
 		if (list_empty(&charge->pinned))
 			list_move(&charge->node, &done);
 	}
@@ -186,8 +189,8 @@ unsigned long tshare_pages_left(struct tshare_ns *ns)
 	pinned_release();
 	mutex_lock(&tshare_lock);
 	account = account_find(current_uid());
-	nr = pages_left(ns, account);
-	memlock = memlock_left(account);
+	nr = account_pages_left(ns, account);
+	memlock = account_memlock_left(account);
 	mutex_unlock(&tshare_lock);
 	if (memlock >= nr || ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
 		return nr;
@@ -195,17 +198,17 @@ unsigned long tshare_pages_left(struct tshare_ns *ns)
 }
 
 /* Charges the caller; -EPERM if it must have CAP_IPC_LOCK for that. */
-static int charge_pages(struct tshare_charge *charge, unsigned long nr_pages,
-			struct tshare_account **fresh, bool exempt)
+static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages,
+			    struct tshare_account **fresh, bool exempt)
 {
 	struct tshare_account *account;
 	int err = 0;
 
 	mutex_lock(&tshare_lock);
 	account = account_find(current_uid());
-	if (nr_pages > pages_left(charge->ns, account)) {
+	if (nr_pages > account_pages_left(charge->ns, account)) {
 		err = -EDQUOT;
-	} else if (!exempt && nr_pages > memlock_left(account)) {
+	} else if (!exempt && nr_pages > account_memlock_left(account)) {
 		err = -EPERM;
 	} else {
 		if (!account) {
@@ -225,7 +228,7 @@ static int charge_pages(struct tshare_charge *charge, unsigned long nr_pages,
 }
 
 /**
- * tshare_charge() - count a region to be against all limits
+ * tshare_charge_create() - count a region to be against all limits
  * @ns: its namespace
  * @nr_pages: its pages
  *
@@ -234,7 +237,7 @@ static int charge_pages(struct tshare_charge *charge, unsigned long nr_pages,
  *
  * Return: the charge, or an ERR_PTR: -EDQUOT if a limit would be passed, -ENOMEM.
  */
-struct tshare_charge *tshare_charge(struct tshare_ns *ns, unsigned long nr_pages)
+struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long nr_pages)
 {
 	struct tshare_account *fresh;
 	struct tshare_charge *charge;
@@ -249,13 +252,13 @@ struct tshare_charge *tshare_charge(struct tshare_ns *ns, unsigned long nr_pages
 	charge->ns = ns;
 	INIT_LIST_HEAD(&charge->pinned);
 
-	err = charge_pages(charge, nr_pages, &fresh, false);
+	err = charge_add_pages(charge, nr_pages, &fresh, false);
 	if (err) {
 		pinned_release();
-		err = charge_pages(charge, nr_pages, &fresh, false);
+		err = charge_add_pages(charge, nr_pages, &fresh, false);
 	}
 	if (err == -EPERM && capable(CAP_IPC_LOCK))
-		err = charge_pages(charge, nr_pages, &fresh, true);
+		err = charge_add_pages(charge, nr_pages, &fresh, true);
 	if (err) {
 		err = -EDQUOT;
 		goto err_free;
@@ -271,24 +274,24 @@ err_free:
 }
 
 /**
- * tshare_uncharge() - end the charge of a region that has no memory
- * @charge: from tshare_charge()
+ * tshare_charge_destroy() - end the charge of a region that has no memory
+ * @charge: from tshare_charge_create()
  */
-void tshare_uncharge(struct tshare_charge *charge)
+void tshare_charge_destroy(struct tshare_charge *charge)
 {
-	uncharge_pages(charge, charge->nr_pages);
+	charge_remove_pages(charge, charge->nr_pages);
 	tshare_ns_put(charge->ns);
 	kfree(charge);
 }
 
 /**
  * tshare_charge_release() - free a region's memory, and end its charge with it
- * @charge: from tshare_charge()
+ * @charge: from tshare_charge_create()
  * @pfn: the region's first page frame number
  * @nr_pages: its pages
  *
- * A folio that somebody else has a reference to, a pipe or a device, can't be
- * freed yet. The module keeps its own reference, and the charge, until it can:
+ * A folio to which a pipe, a device or the like has a reference can't be freed
+ * yet. The module keeps its own reference, and the charge, until it can:
  * otherwise a page in a pipe would be a way past every limit.
  */
 void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages)
@@ -296,10 +299,10 @@ void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsi
 	unsigned long pinned = nr_pages - tshare_run_release(pfn, nr_pages, &charge->pinned);
 
 	if (!pinned) {
-		tshare_uncharge(charge);
+		tshare_charge_destroy(charge);
 		return;
 	}
-	uncharge_pages(charge, charge->nr_pages - pinned);
+	charge_remove_pages(charge, charge->nr_pages - pinned);
 	mutex_lock(&pinned_lock);
 	list_add_tail(&charge->node, &pinned_charges);
 	mutex_unlock(&pinned_lock);
@@ -307,7 +310,7 @@ void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsi
 }
 
 /**
- * tshare_account_exit() - leave pinned memory to those who have pinned it
+ * tshare_account_exit() - drop the module's references to pinned memory
  *
  * For the end of the module, when there are no regions any more: what is left
  * is freed by its last user, and nothing counts it.
@@ -319,6 +322,6 @@ void tshare_account_exit(void)
 	cancel_delayed_work_sync(&pinned_work);
 	list_for_each_entry_safe(charge, next, &pinned_charges, node) {
 		tshare_pinned_abandon(&charge->pinned);
-		tshare_uncharge(charge);
+		tshare_charge_destroy(charge);
 	}
 }

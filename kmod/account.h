@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who may have how much: RLIMIT_MEMLOCK, and limits of the module's own for
- * itself, each namespace and each user. A charge ends when its memory is free,
- * which may be long after its region: see tshare_charge_release().
+ * Limits on pages: RLIMIT_MEMLOCK, and the module's own for the module, each
+ * namespace and each user. A charge ends when its memory is free, which may be
+ * long after its region: see tshare_charge_release().
  */
 #ifndef TSHARE_ACCOUNT_H
 #define TSHARE_ACCOUNT_H
@@ -29,8 +29,8 @@ struct tshare_charge {
 	struct list_head node;
 };
 
-struct tshare_charge *tshare_charge(struct tshare_ns *ns, unsigned long nr_pages);
-void tshare_uncharge(struct tshare_charge *charge);
+struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long nr_pages);
+void tshare_charge_destroy(struct tshare_charge *charge);
 void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages);
 void tshare_account_exit(void);
 

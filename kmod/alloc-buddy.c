@@ -8,7 +8,8 @@
 #include "compat.h"
 
 /* On the caller's nodes, in the order that its memory policy asks for. */
-static struct page *alloc_block(const struct tshare_request *req, gfp_t gfp, unsigned int order)
+static struct page *buddy_alloc_block(const struct tshare_request *req, gfp_t gfp,
+				      unsigned int order)
 {
 	if (req->node == NUMA_NO_NODE)
 		return alloc_pages(gfp, order);
@@ -37,16 +38,17 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	if (chunk)
 		gfp |= __GFP_COMP;
 
-	page = alloc_block(req, gfp, order);
+	page = buddy_alloc_block(req, gfp, order);
 	if (!page) {
 		if (mem_cgroup_disabled())
 			return -ENOMEM;
 		/*
-		 * The block that a memory cgroup had no room for is free again.
-		 * The next rung can't charge anybody and must not give it out.
-		 * Without a block here, nobody can tell, and that rung goes on.
+		 * A block that the memory cgroup had no room for is free again.
+		 * The next rung, which can't charge the cgroup, must not return
+		 * it. If there is no block at all, the cause is unknown, and
+		 * the next rung is tried.
 		 */
-		page = alloc_block(req, gfp & ~(__GFP_ACCOUNT | __GFP_DIRECT_RECLAIM), order);
+		page = buddy_alloc_block(req, gfp & ~(__GFP_ACCOUNT | __GFP_DIRECT_RECLAIM), order);
 		if (!page)
 			return -ENOMEM;
 		__free_pages(page, order);

@@ -33,11 +33,10 @@
 #define TAKE_PAGES (TSHARE_CONTIG_WHOLE ? PHYS_PFN(SZ_256M) : STEP_PAGES)
 
 /*
- * Stretches of a zone that looked as if they could be had, but couldn't, before
- * a search leaves the zone. The first half are tried wherever they are, the
- * second half is spread over the rest of the zone: what looks movable from end
- * to end and isn't, such as memory of a device, must not keep a search from
- * what lies behind it.
+ * Tries that may fail in a zone before a search leaves it. The first half are
+ * made wherever a stretch looks movable, the second half are spread over the
+ * rest of the zone: memory that looks movable from end to end and isn't, such as
+ * a device's, must not keep a search from what lies behind it.
  */
 #define TRIES 64
 
@@ -99,7 +98,7 @@ struct contig_search {
  * drains; a lenient search takes it for the latter. The reference that is held
  * here keeps the folio from being freed or split meanwhile.
  */
-static unsigned long movable_pages(struct page *page, bool lenient)
+static unsigned long contig_movable_pages(struct page *page, bool lenient)
 {
 	struct page *head = compound_head(page);
 	struct folio *folio = (struct folio *)head;
@@ -127,12 +126,12 @@ out:
 }
 
 /*
- * How many of the @max pages from @pfn on might be had, up to the first that
- * can't. A guess, without the zone's lock; alloc_contig_range() tells for sure.
+ * How many of the @max pages from @pfn on look free or movable, up to the first
+ * that doesn't. A guess, without the zone's lock; alloc_contig_range() decides.
  * Adds those that are free now to @free.
  */
-static unsigned long usable_pages(struct zone *zone, unsigned long pfn, unsigned long max,
-				  bool lenient, unsigned long *free)
+static unsigned long contig_usable_pages(struct zone *zone, unsigned long pfn, unsigned long max,
+					 bool lenient, unsigned long *free)
 {
 	unsigned long i = 0, nr;
 
@@ -143,7 +142,7 @@ static unsigned long usable_pages(struct zone *zone, unsigned long pfn, unsigned
 
 		if (!page || page_zone(page) != zone || PageReserved(page) || PageHWPoison(page))
 			break;
-		/* No memory of a CMA area can be had, but it looks free. */
+		/* Memory of a CMA area looks free, but is never available. */
 		if (!i && !lenient && tshare_block_is_cma(pfn))
 			break;
 		if (PageBuddy(page)) {
@@ -158,7 +157,7 @@ static unsigned long usable_pages(struct zone *zone, unsigned long pfn, unsigned
 			nr = 1;
 			++*free;
 		} else {
-			nr = movable_pages(page, lenient);
+			nr = contig_movable_pages(page, lenient);
 			if (!nr)
 				break;
 		}
@@ -168,21 +167,21 @@ static unsigned long usable_pages(struct zone *zone, unsigned long pfn, unsigned
 }
 
 /* What failed with no page to blame: the last step with one, or the first half. */
-static unsigned long blame(struct zone *zone, unsigned long start, unsigned long nr)
+static unsigned long contig_blame(struct zone *zone, unsigned long start, unsigned long nr)
 {
 	unsigned long bad = start + nr / 2, free, i;
 
 	for (i = 0; i < nr && !fatal_signal_pending(current); i += STEP_PAGES) {
 		unsigned long max = min(nr - i, STEP_PAGES);
 
-		if (usable_pages(zone, start + i, max, false, &free) < max)
+		if (contig_usable_pages(zone, start + i, max, false, &free) < max)
 			bad = start + i;
 		cond_resched();
 	}
 	return bad;
 }
 
-static void free_single_pages(unsigned long pfn, unsigned long nr)
+static void contig_free_pages(unsigned long pfn, unsigned long nr)
 {
 	while (nr--) {
 		put_page(pfn_to_page(pfn++));
@@ -191,7 +190,7 @@ static void free_single_pages(unsigned long pfn, unsigned long nr)
 }
 
 /* Makes chunks of a run of single pages, or frees it. */
-static int make_chunks(unsigned long pfn, unsigned long nr)
+static int contig_make_chunks(unsigned long pfn, unsigned long nr)
 {
 	unsigned long i;
 	int tries;
@@ -202,7 +201,7 @@ static int make_chunks(unsigned long pfn, unsigned long nr)
 		for (tries = 0; tshare_contig_make_chunk(pfn + i); tries++) {
 			if (tries == 1000) {
 				tshare_run_free(pfn, i);
-				free_single_pages(pfn + i, nr - i);
+				contig_free_pages(pfn + i, nr - i);
 				return -EBUSY;
 			}
 			cpu_relax();
@@ -213,13 +212,13 @@ static int make_chunks(unsigned long pfn, unsigned long nr)
 }
 
 /* Takes a part of a run, as folios and single pages. */
-static int take_part(unsigned long pfn, unsigned long nr)
+static int contig_take_part(unsigned long pfn, unsigned long nr)
 {
 	int err;
 
 	if (TSHARE_CONTIG_WHOLE) {
 		err = tshare_contig_take_pages(pfn, nr);
-		return err ?: make_chunks(pfn, nr);
+		return err ?: contig_make_chunks(pfn, nr);
 	}
 	if (TSHARE_CHUNK_ORDER && nr == TAKE_PAGES)
 		return tshare_contig_take_chunk(pfn);
@@ -230,7 +229,8 @@ static int take_part(unsigned long pfn, unsigned long nr)
  * Takes the run at @pfn. On failure stores in @bad the step behind which to go
  * on, and keeps nothing.
  */
-static int take_run(struct zone *zone, unsigned long pfn, unsigned long nr, unsigned long *bad)
+static int contig_take_run(struct zone *zone, unsigned long pfn, unsigned long nr,
+			   unsigned long *bad)
 {
 	unsigned long taken = 0;
 	int err;
@@ -238,9 +238,9 @@ static int take_run(struct zone *zone, unsigned long pfn, unsigned long nr, unsi
 	while (taken < nr) {
 		unsigned long part = min_t(unsigned long, nr - taken, TAKE_PAGES);
 
-		err = fatal_signal_pending(current) ? -EINTR : take_part(pfn + taken, part);
+		err = fatal_signal_pending(current) ? -EINTR : contig_take_part(pfn + taken, part);
 		if (err) {
-			*bad = blame(zone, pfn + taken, part);
+			*bad = contig_blame(zone, pfn + taken, part);
 			tshare_run_free(pfn, taken);
 			return err;
 		}
@@ -275,7 +275,7 @@ static int contig_node_lock(struct contig_node *node)
  * are in use don't matter: they are moved to pages that the allocator gives
  * within the same limits.
  */
-static bool zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free)
+static bool contig_zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free)
 {
 	unsigned long has = zone_page_state(zone, NR_FREE_PAGES);
 	unsigned long cma = zone_page_state(zone, NR_FREE_CMA_PAGES);
@@ -284,10 +284,10 @@ static bool zone_can_spare(struct zone *zone, enum zone_type class, unsigned lon
 }
 
 /*
- * Has the allocator reclaim what it would for anybody who wants @nr pages, by
- * being one who does.
+ * Has the page allocator reclaim memory, as it does for any caller that wants
+ * @nr pages, by allocating as many and freeing them.
  */
-static void make_room(struct zone *zone, unsigned long nr)
+static void contig_make_room(struct zone *zone, unsigned long nr)
 {
 	gfp_t gfp = GFP_USER | __GFP_THISNODE | __GFP_NORETRY | __GFP_NOWARN;
 	struct page *page, *next;
@@ -312,19 +312,19 @@ static void make_room(struct zone *zone, unsigned long nr)
 }
 
 /* Takes the run at @pfn, which has @free free pages, if that is all right by its zone. */
-static int try_run(struct contig_search *search, struct zone *zone, unsigned long pfn,
-		   unsigned long free, unsigned long *bad)
+static int contig_try_run(struct contig_search *search, struct zone *zone, unsigned long pfn,
+			  unsigned long free, unsigned long *bad)
 {
 	struct contig_node *node = &contig_nodes[zone_to_nid(zone)];
 	unsigned long nr = search->req->nr_pages;
 	int err;
 
 	*bad = pfn;
-	if (!zone_can_spare(zone, search->class, free) && !search->made_room) {
+	if (!contig_zone_can_spare(zone, search->class, free) && !search->made_room) {
 		search->made_room = true;
-		make_room(zone, free + zone->lowmem_reserve[search->class]);
+		contig_make_room(zone, free + zone->lowmem_reserve[search->class]);
 	}
-	if (!zone_can_spare(zone, search->class, free))
+	if (!contig_zone_can_spare(zone, search->class, free))
 		return -ENOMEM;
 
 	err = contig_node_lock(node);
@@ -336,7 +336,7 @@ static int try_run(struct contig_search *search, struct zone *zone, unsigned lon
 		if (pfn < fence_end && fence_start < pfn + nr)
 			err = -EBUSY;
 		else
-			err = take_run(zone, pfn, nr, bad);
+			err = contig_take_run(zone, pfn, nr, bad);
 		up_read(&fence);
 	}
 	if (err)
@@ -345,7 +345,7 @@ static int try_run(struct contig_search *search, struct zone *zone, unsigned lon
 	return fatal_signal_pending(current) && err ? -EINTR : err;
 }
 
-static int search_zone(struct contig_search *search, struct zone *zone, unsigned long *pfn)
+static int contig_search_zone(struct contig_search *search, struct zone *zone, unsigned long *pfn)
 {
 	unsigned long nr = search->req->nr_pages, end = zone_end_pfn(zone);
 	unsigned long start, pos, bad, free = 0;
@@ -363,7 +363,7 @@ static int search_zone(struct contig_search *search, struct zone *zone, unsigned
 		cond_resched();
 		if (fatal_signal_pending(current) || down_read_killable(&fence))
 			return -EINTR;
-		usable = usable_pages(zone, pos, max, search->lenient, &free);
+		usable = contig_usable_pages(zone, pos, max, search->lenient, &free);
 		up_read(&fence);
 		if (usable < max) {
 			start = pos + STEP_PAGES;
@@ -371,7 +371,7 @@ static int search_zone(struct contig_search *search, struct zone *zone, unsigned
 			pos += max;
 			if (pos < start + nr)
 				continue;
-			err = try_run(search, zone, start, free, &bad);
+			err = contig_try_run(search, zone, start, free, &bad);
 			*pfn = start;
 			if (!err || err == -EINTR)
 				return err;
@@ -390,7 +390,7 @@ static int search_zone(struct contig_search *search, struct zone *zone, unsigned
  * a policy to interleave names nodes that are to be preferred. As in the page
  * allocator, a policy to bind is not for what is wanted of a lower zone.
  */
-static int first_node_for(const struct tshare_request *req, nodemask_t *allowed)
+static int contig_first_node(const struct tshare_request *req, nodemask_t *allowed)
 {
 	int nid = numa_mem_id();
 
@@ -418,7 +418,7 @@ static int first_node_for(const struct tshare_request *req, nodemask_t *allowed)
 }
 
 /* Zones in the order in which the page allocator would fall back to them. */
-static int search_zones(struct contig_search *search, int nid, unsigned long *pfn)
+static int contig_search_zones(struct contig_search *search, int nid, unsigned long *pfn)
 {
 	struct zoneref *ref = node_zonelist(nid, GFP_USER)->_zonerefs;
 	int err = -ENOMEM;
@@ -427,11 +427,11 @@ static int search_zones(struct contig_search *search, int nid, unsigned long *pf
 	for (; ref->zone && err == -ENOMEM; ref++)
 		if (zonelist_zone_idx(ref) <= search->class &&
 		    node_isset(zonelist_node_idx(ref), search->allowed))
-			err = search_zone(search, ref->zone, pfn);
+			err = contig_search_zone(search, ref->zone, pfn);
 	return err;
 }
 
-static int zero_pages(unsigned long pfn, unsigned long nr)
+static int contig_zero_pages(unsigned long pfn, unsigned long nr)
 {
 	unsigned long i;
 
@@ -453,24 +453,24 @@ static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
 		.req = req,
 		.class = gfp_zone(GFP_USER | (req->dma32 ? GFP_DMA32 : 0)),
 	};
-	int nid = first_node_for(req, &search.allowed);
+	int nid = contig_first_node(req, &search.allowed);
 	int err;
 
-	err = search_zones(&search, nid, pfn);
+	err = contig_search_zones(&search, nid, pfn);
 	if (err == -ENOMEM) {
 		search.lenient = true;
-		err = search_zones(&search, nid, pfn);
+		err = contig_search_zones(&search, nid, pfn);
 	}
 	if (err)
 		return err;
 
-	err = zero_pages(*pfn, req->nr_pages);
+	err = contig_zero_pages(*pfn, req->nr_pages);
 	if (err)
 		tshare_run_free(*pfn, req->nr_pages);
 	return err;
 }
 
-static int memory_notify_fn(struct notifier_block *nb, unsigned long action, void *data)
+static int contig_memory_notify(struct notifier_block *nb, unsigned long action, void *data)
 {
 	struct memory_notify *memory = data;
 
@@ -485,9 +485,9 @@ static int memory_notify_fn(struct notifier_block *nb, unsigned long action, voi
 	return NOTIFY_OK;
 }
 
-static struct notifier_block memory_notifier = { .notifier_call = memory_notify_fn };
+static struct notifier_block memory_notifier = { .notifier_call = contig_memory_notify };
 
-/* Get ready to search; nobody does before. */
+/* Called before the device is registered, and so before any search. */
 int __init tshare_contig_init(void)
 {
 	int i;

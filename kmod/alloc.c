@@ -18,7 +18,7 @@ static const struct tshare_rung *const rungs[] = {
 };
 
 /* Pages of the run that are in folios of TSHARE_CHUNK_ORDER; the rest are single. */
-static unsigned long chunked_pages(unsigned long nr_pages)
+static unsigned long run_chunked_pages(unsigned long nr_pages)
 {
 	return round_down(nr_pages, TSHARE_CHUNK_PAGES);
 }
@@ -27,13 +27,13 @@ static unsigned long chunked_pages(unsigned long nr_pages)
  * Core mm maps a folio with one entry only at a virtual address that is
  * congruent with its offset in the file, which it reads from the folio.
  */
-static void number_folios(unsigned long pfn, unsigned long nr_pages)
+static void run_number_folios(unsigned long pfn, unsigned long nr_pages)
 {
 	unsigned long i = 0;
 
 	while (i < nr_pages) {
 		page_folio(pfn_to_page(pfn + i))->index = i;
-		i += i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		i += i < run_chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
 		cond_resched();
 	}
 }
@@ -57,12 +57,12 @@ int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
 			break;
 	}
 	if (!err)
-		number_folios(*pfn, req->nr_pages);
+		run_number_folios(*pfn, req->nr_pages);
 	return err;
 }
 
 /**
- * tshare_run_free() - give back a run that nobody else has seen
+ * tshare_run_free() - free a run that only the module has a reference to
  * @pfn: its first page frame number
  * @nr_pages: its pages
  */
@@ -73,24 +73,24 @@ void tshare_run_free(unsigned long pfn, unsigned long nr_pages)
 	while (i < nr_pages) {
 		struct page *page = pfn_to_page(pfn + i);
 
-		i += i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		i += i < run_chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
 		put_page(page);
 		cond_resched();
 	}
 }
 
 /**
- * tshare_run_release() - give back what nobody else uses of a run
+ * tshare_run_release() - free the folios of a run that have no other user
  * @pfn: its first page frame number
  * @nr_pages: its pages
- * @pinned: where to add the folios that somebody else has references to; the
- *          module's own stay with them
+ * @pinned: where to add the folios that have other references; the module keeps
+ *          its own to these
  *
  * The run is mapped nowhere. So a folio whose only reference is the module's
  * can get another one only for a moment, from a process that met it by its
  * frame number.
  *
- * Return: pages given back.
+ * Return: pages freed.
  */
 unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
 				 struct list_head *pinned)
@@ -100,7 +100,7 @@ unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
 	for (i = 0; i < nr_pages; i += nr) {
 		struct page *page = pfn_to_page(pfn + i);
 
-		nr = i < chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		nr = i < run_chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
 		if (page_count(page) == 1) {
 			put_page(page);
 			freed += nr;
@@ -113,10 +113,10 @@ unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
 }
 
 /**
- * tshare_pinned_free() - give back those folios that are no longer pinned
+ * tshare_pinned_free() - free those folios that are no longer pinned
  * @pinned: from tshare_run_release()
  *
- * Return: pages given back.
+ * Return: pages freed.
  */
 unsigned long tshare_pinned_free(struct list_head *pinned)
 {
@@ -135,7 +135,7 @@ unsigned long tshare_pinned_free(struct list_head *pinned)
 }
 
 /**
- * tshare_pinned_abandon() - leave folios to those who have pinned them
+ * tshare_pinned_abandon() - drop the module's references to pinned folios
  * @pinned: from tshare_run_release()
  */
 void tshare_pinned_abandon(struct list_head *pinned)

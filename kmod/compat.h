@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between kernels, and the only file that knows versions.
+ * The differences between kernels: the only file with version conditions.
  *
- * Where a header tells (Kbuild looks), it is believed rather than a version
- * number, since distributions backport.
+ * Where a header shows what a kernel has (Kbuild looks), the version number is
+ * ignored, because distributions backport.
  */
 #ifndef TSHARE_COMPAT_H
 #define TSHARE_COMPAT_H
@@ -118,9 +118,9 @@ static inline int tshare_contig_take_chunk(unsigned long pfn)
 
 /*
  * Makes the single pages of the chunk at @pfn one folio with one reference.
- * Fails with -EBUSY if somebody else has a reference to one of them: a process
- * that looked a page up just before it was moved out of the way may still have
- * one for a moment.
+ * Fails with -EBUSY if one of them has another reference: a process that looked
+ * a page up just before it was moved out of the way may still have one for a
+ * moment.
  */
 static inline int tshare_contig_make_chunk(unsigned long pfn)
 {
@@ -130,7 +130,7 @@ static inline int tshare_contig_make_chunk(unsigned long pfn)
 
 	/*
 	 * The single pages have a reference each; a folio's is its head's. The
-	 * tails' go before they are tails, so that nobody takes one meanwhile.
+	 * tails' go before they are tails, so that none is taken meanwhile.
 	 */
 	for (i = 1; i < TSHARE_CHUNK_PAGES; i++) {
 		if (page_ref_freeze(head + i, 1))

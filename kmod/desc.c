@@ -2,9 +2,9 @@
 /*
  * Validation of names and tensor descriptors.
  *
- * Compiled into the module and into the library: whoever accepts a descriptor,
- * from an ioctl or from a peer's shared memory, accepts it here. Nothing in
- * this file allocates, sleeps or trusts its input.
+ * Compiled into the module and into the library: all descriptors are checked
+ * here, whether they come from an ioctl or from a peer's shared memory. Nothing
+ * in this file allocates, sleeps or trusts its input.
  */
 #ifdef __KERNEL__
 #include <linux/errno.h>
@@ -18,17 +18,17 @@
 
 #include "desc.h"
 
-static int reject(const char **why, const char *text, int err)
+static int desc_reject(const char **why, const char *text, int err)
 {
 	if (why)
 		*why = text;
 	return err;
 }
 
-static int check_end(const char name[TSHARE_NAME_LEN], const char **why)
+static int name_check_end(const char name[TSHARE_NAME_LEN], const char **why)
 {
 	if (!memchr(name, '\0', TSHARE_NAME_LEN))
-		return reject(why, "name: longer than 127 bytes", -ENAMETOOLONG);
+		return desc_reject(why, "name: longer than 127 bytes", -ENAMETOOLONG);
 	return 0;
 }
 
@@ -44,14 +44,14 @@ static int check_end(const char name[TSHARE_NAME_LEN], const char **why)
  */
 int tshare_name_check(const char name[TSHARE_NAME_LEN], const char **why)
 {
-	int err = check_end(name, why);
+	int err = name_check_end(name, why);
 
 	if (err)
 		return err;
 	if (strchr(name, '/'))
-		return reject(why, "name: has a '/'", -EINVAL);
+		return desc_reject(why, "name: has a '/'", -EINVAL);
 	if (!strcmp(name, ".") || !strcmp(name, ".."))
-		return reject(why, "name: is \".\" or \"..\"", -EINVAL);
+		return desc_reject(why, "name: is \".\" or \"..\"", -EINVAL);
 	return 0;
 }
 
@@ -59,7 +59,7 @@ int tshare_name_check(const char name[TSHARE_NAME_LEN], const char **why)
  * Widens [*first, *last], the lowest and highest element relative to element
  * [0, 0, ...], by one dimension of @n > 0 elements. False on overflow.
  */
-static bool extend(__s64 *first, __s64 *last, __s64 n, __s64 stride)
+static bool desc_extend(__s64 *first, __s64 *last, __s64 n, __s64 stride)
 {
 	__s64 span;
 
@@ -69,10 +69,10 @@ static bool extend(__s64 *first, __s64 *last, __s64 n, __s64 stride)
 }
 
 /*
- * Strides of zero let any number of elements lie in a region. Whoever copies
- * them counts them, also those of an empty tensor's other dimensions.
+ * Strides of zero let any number of elements lie in a region. A copy of the
+ * tensor counts them, also those of an empty tensor's other dimensions.
  */
-static bool countable(const struct tshare_desc *desc, __u64 element_bits)
+static bool desc_countable(const struct tshare_desc *desc, __u64 element_bits)
 {
 	__s64 total = element_bits;
 	__u32 i;
@@ -102,36 +102,36 @@ int tshare_desc_check(const struct tshare_desc *desc, __u64 region_size, const c
 	__u32 i;
 
 	/* No file is called after it, as one is after a region: any bytes will do. */
-	err = check_end(desc->name, why);
+	err = name_check_end(desc->name, why);
 	if (err)
 		return err;
 	if (!element_bits)
-		return reject(why, "dtype: has no bits or no lanes", -EINVAL);
+		return desc_reject(why, "dtype: has no bits or no lanes", -EINVAL);
 	if (desc->ndim > TSHARE_NDIM_MAX)
-		return reject(why, "ndim: more than 32 dimensions", -EINVAL);
+		return desc_reject(why, "ndim: more than 32 dimensions", -EINVAL);
 	if (desc->flags)
-		return reject(why, "flags: unknown", -EINVAL);
+		return desc_reject(why, "flags: unknown", -EINVAL);
 	for (i = 0; i < sizeof(desc->reserved) / sizeof(desc->reserved[0]); i++)
 		if (desc->reserved[i])
-			return reject(why, "reserved: not zero", -EINVAL);
+			return desc_reject(why, "reserved: not zero", -EINVAL);
 	for (i = 0; i < desc->ndim; i++) {
 		if (desc->shape[i] < 0)
-			return reject(why, "shape: has a negative dimension", -EINVAL);
+			return desc_reject(why, "shape: has a negative dimension", -EINVAL);
 		empty |= !desc->shape[i];
 	}
 	for (; i < TSHARE_NDIM_MAX; i++)
 		if (desc->shape[i] || desc->strides[i])
-			return reject(why, "shape, strides: not zero beyond ndim", -EINVAL);
+			return desc_reject(why, "shape, strides: not zero beyond ndim", -EINVAL);
 
-	if (!countable(desc, element_bits))
-		return reject(why, "shape: more elements than can be counted", -ERANGE);
+	if (!desc_countable(desc, element_bits))
+		return desc_reject(why, "shape: more elements than can be counted", -ERANGE);
 	if (desc->byte_offset > region_size)
-		return reject(why, "byte_offset: beyond the region", -ERANGE);
+		return desc_reject(why, "byte_offset: beyond the region", -ERANGE);
 	if (empty)
 		return 0;
 	for (i = 0; i < desc->ndim; i++)
-		if (!extend(&first, &last, desc->shape[i], desc->strides[i]))
-			return reject(why, "shape, strides: overflow", -ERANGE);
+		if (!desc_extend(&first, &last, desc->shape[i], desc->strides[i]))
+			return desc_reject(why, "shape, strides: overflow", -ERANGE);
 
 	/* In bits, so that packed sub-byte elements are held to the last one. */
 	if (__builtin_mul_overflow(desc->byte_offset, 8, &start_bits) ||
@@ -141,10 +141,10 @@ int tshare_desc_check(const struct tshare_desc *desc, __u64 region_size, const c
 	    __builtin_add_overflow(last, 1, &last) ||
 	    __builtin_mul_overflow(last, element_bits, &high) ||
 	    __builtin_add_overflow(high, start_bits, &high))
-		return reject(why, "shape, strides: overflow", -ERANGE);
+		return desc_reject(why, "shape, strides: overflow", -ERANGE);
 	if (low < 0)
-		return reject(why, "strides: reach before the region", -ERANGE);
+		return desc_reject(why, "strides: reach before the region", -ERANGE);
 	if (high > end)
-		return reject(why, "shape, strides: reach beyond the region", -ERANGE);
+		return desc_reject(why, "shape, strides: reach beyond the region", -ERANGE);
 	return 0;
 }

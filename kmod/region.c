@@ -35,7 +35,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	if (!region)
 		return ERR_PTR(-ENOMEM);
 	region->charge =
-		tshare_charge(ns, want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
+		tshare_charge_create(ns, want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
 	if (IS_ERR(region->charge)) {
 		err = PTR_ERR(region->charge);
 		goto err_free;
@@ -66,7 +66,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	return region;
 
 err_uncharge:
-	tshare_uncharge(region->charge);
+	tshare_charge_destroy(region->charge);
 err_free:
 	kfree(region);
 	return ERR_PTR(err);
