@@ -5,8 +5,8 @@
  * A futex in shared memory is known by its file's inode, which a region's own
  * pages don't have: futex() on them is EFAULT. So the page is shared memory of
  * the kernel's own making, a file without a name. The region keeps its path: an
- * open file would keep the credentials, and so the user namespace, of the caller
- * who asked first.
+ * open file would keep the credentials, and so the user namespace, of the first
+ * caller.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>
@@ -19,20 +19,22 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "counter.h"
 #include "region.h"
 
 /*
- * Nobody may open the file but through the region, with the access that the
- * region gives, nor change its size: who maps it would die of that. Its owner
- * is a user that nobody can be, since an owner could change the mode back, or,
- * without CAP_LEASE, hold up all openers with a lease.
+ * The file can be opened only through the region, with the access that the
+ * region gives. Its size is sealed: a process that maps a page that has been
+ * truncated is killed by SIGBUS. Its owner is no valid user, because an owner
+ * could change the mode back, or block all openers with a lease, which takes
+ * CAP_LEASE of anybody else.
  */
 static struct file *counter_file_new(void)
 {
 	struct file *file = tshare_shmem_file_setup("tshare-counter", PAGE_SIZE);
 	struct inode *inode;
 
-	/* What some kernels say when there is no memory for an inode. */
+	/* Some kernels return this when there is no memory for an inode. */
 	if (file == ERR_PTR(-ENOSPC))
 		return ERR_PTR(-ENOMEM);
 	if (IS_ERR(file))
@@ -45,8 +47,8 @@ static struct file *counter_file_new(void)
 	return file;
 }
 
-/* The path of a file that nobody has open, for path_free(). */
-static struct path *path_new(void)
+/* The path of a new file, which is not open; released by counter_path_free(). */
+static struct path *counter_path_new(void)
 {
 	struct path *path = kmalloc(sizeof(*path), GFP_KERNEL_ACCOUNT);
 	struct file *file;
@@ -64,14 +66,14 @@ static struct path *path_new(void)
 	return path;
 }
 
-static void path_free(struct path *path)
+static void counter_path_free(struct path *path)
 {
 	path_put(path);
 	kfree(path);
 }
 
 /* The counter's path, made by the first caller. */
-static struct path *counter_path(struct tshare_region *region)
+static struct path *counter_path_get(struct tshare_region *region)
 {
 	struct path *path, *first;
 
@@ -79,13 +81,13 @@ static struct path *counter_path(struct tshare_region *region)
 	path = smp_load_acquire(&region->counter);
 	if (path)
 		return path;
-	path = path_new();
+	path = counter_path_new();
 	if (IS_ERR(path))
 		return path;
 	first = cmpxchg(&region->counter, NULL, path);
 	if (!first)
 		return path;
-	path_free(path);
+	counter_path_free(path);
 	return first;
 }
 
@@ -99,7 +101,7 @@ static struct path *counter_path(struct tshare_region *region)
  */
 struct file *tshare_counter_open(struct tshare_region *region, bool writable)
 {
-	struct path *path = counter_path(region);
+	struct path *path = counter_path_get(region);
 
 	if (IS_ERR(path))
 		return ERR_CAST(path);
@@ -107,13 +109,13 @@ struct file *tshare_counter_open(struct tshare_region *region, bool writable)
 }
 
 /**
- * tshare_counter_put() - let go of the counter of a region that goes
- * @region: the region
+ * tshare_counter_put() - drop a region's reference to its counter
+ * @region: the region, which is being released
  *
- * Who has the counter open or mapped keeps it.
+ * The counter lives on while a process has it open or mapped.
  */
 void tshare_counter_put(struct tshare_region *region)
 {
 	if (region->counter)
-		path_free(region->counter);
+		counter_path_free(region->counter);
 }

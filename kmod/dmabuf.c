@@ -20,6 +20,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "dmabuf.h"
 #include "region.h"
 
 /* The length of a scatterlist entry is 32 bits; this is whole chunks of it. */
@@ -28,11 +29,11 @@
 atomic_long_t tshare_export_count;
 
 /**
- * struct tshare_export - what stands behind one dma-buf
+ * struct tshare_dmabuf - what stands behind one dma-buf
  * @region: the region, a reference
  * @writable: whether the opener may write
  */
-struct tshare_export {
+struct tshare_dmabuf {
 	struct tshare_region *region;
 	bool writable;
 };
@@ -56,7 +57,7 @@ struct tshare_map {
  * takes, and across no boundary, neither where the region is nor, since an IOMMU
  * begins at an address that is aligned for all of it, within the region.
  */
-static u32 segment_length(struct device *dev, const struct tshare_region *region, u64 offset)
+static u32 region_segment_length(struct device *dev, const struct tshare_region *region, u64 offset)
 {
 	u64 max = max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK);
 	u64 mask = dma_get_seg_boundary(dev) | ~PAGE_MASK;
@@ -67,21 +68,22 @@ static u32 segment_length(struct device *dev, const struct tshare_region *region
 	return min3(last, mask - (phys & mask), mask - (offset & mask)) + 1;
 }
 
-static int fill_sgt(struct sg_table *sgt, struct device *dev, const struct tshare_region *region)
+static int region_fill_sgt(struct sg_table *sgt, struct device *dev,
+			   const struct tshare_region *region)
 {
 	u64 size = tshare_region_bytes(region), offset;
 	unsigned int nents = 0;
 	struct scatterlist *sg;
 	int err, i;
 
-	for (offset = 0; offset < size; offset += segment_length(dev, region, offset))
+	for (offset = 0; offset < size; offset += region_segment_length(dev, region, offset))
 		nents++;
 	err = sg_alloc_table(sgt, nents, GFP_KERNEL);
 	if (err)
 		return err;
 	offset = 0;
 	for_each_sgtable_sg(sgt, sg, i) {
-		u32 len = segment_length(dev, region, offset);
+		u32 len = region_segment_length(dev, region, offset);
 
 		sg_set_page(sg, pfn_to_page(region->pfn + PFN_DOWN(offset)), len, 0);
 		offset += len;
@@ -89,10 +91,10 @@ static int fill_sgt(struct sg_table *sgt, struct device *dev, const struct tshar
 	return 0;
 }
 
-static struct sg_table *tshare_map_dma_buf(struct dma_buf_attachment *attach,
-					   enum dma_data_direction dir)
+static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
+					  enum dma_data_direction dir)
 {
-	struct tshare_export *export = attach->dmabuf->priv;
+	struct tshare_dmabuf *export = attach->dmabuf->priv;
 	struct tshare_region *region = export->region;
 	struct tshare_map *map;
 	int err;
@@ -104,7 +106,7 @@ static struct sg_table *tshare_map_dma_buf(struct dma_buf_attachment *attach,
 		return ERR_PTR(-ENOMEM);
 	map->dev = attach->dev;
 	map->dir = dir;
-	err = fill_sgt(&map->sgt, attach->dev, region);
+	err = region_fill_sgt(&map->sgt, attach->dev, region);
 	if (err)
 		goto err_free;
 	err = dma_map_sgtable(attach->dev, &map->sgt, dir, 0);
@@ -123,10 +125,10 @@ err_free:
 	return ERR_PTR(err);
 }
 
-static void tshare_unmap_dma_buf(struct dma_buf_attachment *attach, struct sg_table *sgt,
-				 enum dma_data_direction dir)
+static void tshare_dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
+				enum dma_data_direction dir)
 {
-	struct tshare_export *export = attach->dmabuf->priv;
+	struct tshare_dmabuf *export = attach->dmabuf->priv;
 	struct tshare_map *map = container_of(sgt, struct tshare_map, sgt);
 
 	mutex_lock(&export->region->maps_lock);
@@ -141,9 +143,9 @@ static void tshare_unmap_dma_buf(struct dma_buf_attachment *attach, struct sg_ta
  * Device mappings are synced by their addresses: until it is given back the
  * table is the importer's, and CONFIG_DMABUF_DEBUG garbles the pages in it.
  */
-static void sync_maps(struct tshare_region *region,
-		      void (*sync)(struct device *dev, dma_addr_t addr, size_t size,
-				   enum dma_data_direction dir))
+static void region_sync_maps(struct tshare_region *region,
+			     void (*sync)(struct device *dev, dma_addr_t addr, size_t size,
+					  enum dma_data_direction dir))
 {
 	struct tshare_map *map;
 	struct scatterlist *sg;
@@ -156,15 +158,15 @@ static void sync_maps(struct tshare_region *region,
 	mutex_unlock(&region->maps_lock);
 }
 
-static int tshare_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
+static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	sync_maps(tshare_region_of(dmabuf), dma_sync_single_for_cpu);
+	region_sync_maps(tshare_dmabuf_region(dmabuf), dma_sync_single_for_cpu);
 	return 0;
 }
 
-static int tshare_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
+static int tshare_dmabuf_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	sync_maps(tshare_region_of(dmabuf), dma_sync_single_for_device);
+	region_sync_maps(tshare_dmabuf_region(dmabuf), dma_sync_single_for_device);
 	return 0;
 }
 
@@ -187,21 +189,21 @@ static const struct vm_operations_struct tshare_vm_ops = {
 	.fault = tshare_vm_fault,
 };
 
-static int tshare_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+static int tshare_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
-	struct tshare_export *export = dmabuf->priv;
+	struct tshare_dmabuf *export = dmabuf->priv;
 
-	/* A private copy would no longer be the region. VM_SHARED is off for readers. */
+	/* A private copy would not be shared. Read-only mappings lack VM_SHARED. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	/* An importer that set these before it forwarded mmap() maps device memory. */
 	if (vma->vm_flags & (VM_IO | VM_PFNMAP | VM_MIXEDMAP))
 		return -EINVAL;
-	/* Nor does a program run tensors. Those that map all executable don't mean it. */
+	/* READ_IMPLIES_EXEC adds VM_EXEC to all mappings: the caller did not ask for it. */
 	if (vma->vm_flags & VM_EXEC && !(current->personality & READ_IMPLIES_EXEC))
 		return -EPERM;
 	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
-	/* Who maps an importer's file, such as a GEM object, passed that file's check alone. */
+	/* A mapping of an importer's file, such as a GEM object, met that file's mode alone. */
 	if (!export->writable) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EACCES;
@@ -214,50 +216,51 @@ static int tshare_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	return 0;
 }
 
-static int tshare_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
+static int tshare_dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
-	iosys_map_set_vaddr(map, page_address(pfn_to_page(tshare_region_of(dmabuf)->pfn)));
+	iosys_map_set_vaddr(map, page_address(pfn_to_page(tshare_dmabuf_region(dmabuf)->pfn)));
 	return 0;
 }
 
-static void tshare_release(struct dma_buf *dmabuf)
+static void tshare_dmabuf_release(struct dma_buf *dmabuf)
 {
-	struct tshare_export *export = dmabuf->priv;
+	struct tshare_dmabuf *export = dmabuf->priv;
 
 	tshare_region_put(export->region);
 	kfree(export);
 	atomic_long_dec(&tshare_export_count);
 }
 
-#define COMMON_OPS                                                                            \
-	.map_dma_buf = tshare_map_dma_buf, .unmap_dma_buf = tshare_unmap_dma_buf,             \
-	.begin_cpu_access = tshare_begin_cpu_access, .end_cpu_access = tshare_end_cpu_access, \
-	.mmap = tshare_mmap, .release = tshare_release
+#define COMMON_OPS                                                                  \
+	.map_dma_buf = tshare_dmabuf_map, .unmap_dma_buf = tshare_dmabuf_unmap,     \
+	.begin_cpu_access = tshare_dmabuf_begin_cpu_access,                         \
+	.end_cpu_access = tshare_dmabuf_end_cpu_access, .mmap = tshare_dmabuf_mmap, \
+	.release = tshare_dmabuf_release
 
 static const struct dma_buf_ops tshare_dmabuf_ops = {
 	COMMON_OPS,
-	.vmap = tshare_vmap,
+	.vmap = tshare_dmabuf_vmap,
 };
 
 /*
  * Drivers that copy with the CPU ask for no direction when they vmap(), and
- * would write to a read-only mapping too, to their end.
+ * would write to a read-only mapping too, which is an oops.
  */
 static const struct dma_buf_ops tshare_dmabuf_readonly_ops = {
 	COMMON_OPS,
 };
 
 /**
- * tshare_export() - make a dma-buf over a region
+ * tshare_dmabuf_export() - make a dma-buf over a region
  * @region: the region; the dma-buf takes a reference of its own
  * @writable: whether it is for writing too
  *
  * Return: the dma-buf, or an ERR_PTR.
  */
-struct dma_buf *tshare_export(struct tshare_region *region, bool writable)
+struct dma_buf *tshare_dmabuf_export(struct tshare_region *region, bool writable)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
-	struct tshare_export *export;
+	struct tshare_dmabuf *export;
 	struct dma_buf *dmabuf;
 
 	export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
@@ -282,15 +285,15 @@ struct dma_buf *tshare_export(struct tshare_region *region, bool writable)
 }
 
 /**
- * tshare_region_of() - the region behind a dma-buf
+ * tshare_dmabuf_region() - the region behind a dma-buf
  * @dmabuf: any dma-buf
  *
  * Return: the region, for as long as the dma-buf is held; NULL if it is not
  * one of ours.
  */
-struct tshare_region *tshare_region_of(const struct dma_buf *dmabuf)
+struct tshare_region *tshare_dmabuf_region(const struct dma_buf *dmabuf)
 {
-	const struct tshare_export *export = dmabuf->priv;
+	const struct tshare_dmabuf *export = dmabuf->priv;
 
 	if (dmabuf->ops != &tshare_dmabuf_ops && dmabuf->ops != &tshare_dmabuf_readonly_ops)
 		return NULL;
@@ -298,12 +301,12 @@ struct tshare_region *tshare_region_of(const struct dma_buf *dmabuf)
 }
 
 /**
- * tshare_export_writable() - is this dma-buf for writing?
+ * tshare_dmabuf_writable() - is this dma-buf for writing?
  * @dmabuf: one of ours
  */
-bool tshare_export_writable(const struct dma_buf *dmabuf)
+bool tshare_dmabuf_writable(const struct dma_buf *dmabuf)
 {
-	const struct tshare_export *export = dmabuf->priv;
+	const struct tshare_dmabuf *export = dmabuf->priv;
 
 	return export->writable;
 }

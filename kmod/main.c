@@ -15,7 +15,9 @@
 
 #include "alloc.h"
 #include "compat.h"
+#include "counter.h"
 #include "desc.h"
+#include "dmabuf.h"
 #include "names.h"
 #include "region.h"
 
@@ -129,7 +131,7 @@ static int prepare_fd(struct tshare_region *region, bool writable, bool cloexec,
 {
 	int fd;
 
-	*dmabuf = tshare_export(region, writable);
+	*dmabuf = tshare_dmabuf_export(region, writable);
 	if (IS_ERR(*dmabuf))
 		return PTR_ERR(*dmabuf);
 	fd = get_unused_fd_flags(cloexec ? O_CLOEXEC : 0);
@@ -339,10 +341,10 @@ static long ioctl_info(struct tshare_file *tf, void __user *arg, size_t usize)
 	dmabuf = dma_buf_get(req.fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	region = tshare_region_of(dmabuf);
+	region = tshare_dmabuf_region(dmabuf);
 	err = region ? copy_descs_out(region, req.descs, req.desc_count, req.desc_size) : -EINVAL;
 	if (!err) {
-		fill_info(&req, region, tshare_export_writable(dmabuf));
+		fill_info(&req, region, tshare_dmabuf_writable(dmabuf));
 		err = copy_out(arg, usize, &req, sizeof(req));
 	}
 	dma_buf_put(dmabuf);
@@ -396,8 +398,8 @@ static struct file *open_counter(int fd)
 	dmabuf = dma_buf_get(fd);
 	if (IS_ERR(dmabuf))
 		return ERR_CAST(dmabuf);
-	region = tshare_region_of(dmabuf);
-	file = region ? tshare_counter_open(region, tshare_export_writable(dmabuf)) :
+	region = tshare_dmabuf_region(dmabuf);
+	file = region ? tshare_counter_open(region, tshare_dmabuf_writable(dmabuf)) :
 			ERR_PTR(-EINVAL);
 	dma_buf_put(dmabuf);
 	return file;

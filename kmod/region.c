@@ -7,6 +7,7 @@
 #include <linux/string.h>
 
 #include "alloc.h"
+#include "counter.h"
 #include "names.h"
 #include "region.h"
 
@@ -34,8 +35,8 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-	region->charge =
-		tshare_charge_create(ns, want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
+	region->charge = tshare_charge_create(
+		ns, want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
 	if (IS_ERR(region->charge)) {
 		err = PTR_ERR(region->charge);
 		goto err_free;

@@ -104,17 +104,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 					  struct tshare_desc *descs);
 void tshare_region_put(struct tshare_region *region);
 
-/* dmabuf.c */
-struct dma_buf *tshare_export(struct tshare_region *region, bool writable);
-struct tshare_region *tshare_region_of(const struct dma_buf *dmabuf);
-bool tshare_export_writable(const struct dma_buf *dmabuf);
-
-/* counter.c */
-struct file *tshare_counter_open(struct tshare_region *region, bool writable);
-void tshare_counter_put(struct tshare_region *region);
-
-/* Counters of what is alive, shown in sysfs. */
+/* The regions there are, shown in sysfs. */
 extern atomic_long_t tshare_region_count;
-extern atomic_long_t tshare_export_count;
 
 #endif /* TSHARE_REGION_H */
