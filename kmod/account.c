@@ -16,8 +16,7 @@
 
 #include "account.h"
 #include "alloc.h"
-#include "names.h"
-#include "region.h"
+#include "ns.h"
 
 static ulong max_mib;
 module_param(max_mib, ulong, 0644);

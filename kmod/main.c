@@ -13,12 +13,14 @@
 #include <linux/sysfs.h>
 #include <linux/uaccess.h>
 
+#include "account.h"
 #include "alloc.h"
 #include "compat.h"
 #include "counter.h"
 #include "desc.h"
 #include "dmabuf.h"
 #include "names.h"
+#include "ns.h"
 #include "region.h"
 
 /* Sizes of the structures' first versions, below which none is taken. */
@@ -203,7 +205,7 @@ static long ioctl_create(struct tshare_file *tf, void __user *arg, size_t usize)
 		err = fd;
 		goto err_put_region;
 	}
-	err = tshare_publish(tf, region);
+	err = tshare_region_register(tf, region);
 	if (err)
 		goto err_discard_fd;
 
@@ -217,7 +219,7 @@ static long ioctl_create(struct tshare_file *tf, void __user *arg, size_t usize)
 	return 0;
 
 err_unname:
-	tshare_unname_region(region);
+	tshare_region_unlink(region);
 err_discard_fd:
 	discard_fd(fd, dmabuf);
 err_put_region:
@@ -254,8 +256,8 @@ static long ioctl_open(struct tshare_file *tf, void __user *arg, size_t usize)
 		return err;
 
 	write = req.flags & TSHARE_OPEN_WRITE;
-	region = tshare_lookup(tf, req.name, req.id,
-			       TSHARE_MAY_READ | (write ? TSHARE_MAY_WRITE : 0));
+	region = tshare_region_lookup(tf, req.name, req.id,
+				      TSHARE_MAY_READ | (write ? TSHARE_MAY_WRITE : 0));
 	if (IS_ERR(region))
 		return PTR_ERR(region);
 	fd = prepare_fd(region, write, !(req.flags & TSHARE_OPEN_NO_CLOEXEC), &dmabuf);
@@ -299,7 +301,7 @@ static long ioctl_unlink(struct tshare_file *tf, void __user *arg, size_t usize)
 	err = check_name_or_id(req.name, req.id);
 	if (err)
 		return err;
-	return tshare_unname(tf, req.name, req.id);
+	return tshare_name_unlink(tf, req.name, req.id);
 }
 
 static void fill_info(struct tshare_info *info, struct tshare_region *region, bool writable)
@@ -321,7 +323,7 @@ static void fill_info(struct tshare_info *info, struct tshare_region *region, bo
 		info->phys_addr = PFN_PHYS(region->pfn);
 	}
 	info->desc_count = region->desc_count;
-	tshare_current_name(region, info->name);
+	tshare_region_get_name(region, info->name);
 }
 
 static long ioctl_info(struct tshare_file *tf, void __user *arg, size_t usize)
@@ -489,7 +491,7 @@ static int tshare_close(struct inode *inode, struct file *file)
 {
 	struct tshare_file *tf = file->private_data;
 
-	tshare_file_drop_names(tf);
+	tshare_file_unlink_names(tf);
 	tshare_ns_close(tf->ns);
 	kfree(tf);
 	return 0;

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A region: pages, owner, mode, lifetime. */
+/* A region: pages, owner, mode, id, lifetime. */
 #include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/xarray.h>
 
+#include "account.h"
 #include "alloc.h"
 #include "counter.h"
-#include "names.h"
+#include "ns.h"
 #include "region.h"
 
 atomic_long_t tshare_region_count;
 
+/* Registered regions by id; changed under tshare_lock, but for reservations. */
+static DEFINE_XARRAY(regions);
+static atomic64_t last_id;
+
 /**
- * tshare_region_alloc() - make a region of zeroed memory, not yet to be found
+ * tshare_region_alloc() - make a region of zeroed memory, not yet registered
  * @ns: its namespace
  * @req: what the caller asks for, checked; @req->size in whole pages
  * @descs: the tensors, checked; the region's on success
@@ -29,14 +35,14 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 		.node = req->node == TSHARE_NODE_ANY ? NUMA_NO_NODE : req->node,
 		.dma32 = req->flags & TSHARE_CREATE_DMA32,
 	};
+	unsigned long nr_charged = want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs));
 	struct tshare_region *region;
 	int err;
 
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-	region->charge = tshare_charge_create(
-		ns, want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs)));
+	region->charge = tshare_charge_create(ns, nr_charged);
 	if (IS_ERR(region->charge)) {
 		err = PTR_ERR(region->charge);
 		goto err_free;
@@ -44,6 +50,10 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	err = tshare_run_alloc(&want, &region->pfn);
 	if (err)
 		goto err_uncharge;
+	region->id = atomic64_inc_return(&last_id);
+	err = xa_reserve(&regions, region->id, GFP_KERNEL);
+	if (err)
+		goto err_free_run;
 
 	kref_init(&region->ref);
 	region->nr_pages = want.nr_pages;
@@ -66,6 +76,8 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	atomic_long_inc(&tshare_region_count);
 	return region;
 
+err_free_run:
+	tshare_run_free(region->pfn, want.nr_pages);
 err_uncharge:
 	tshare_charge_destroy(region->charge);
 err_free:
@@ -73,12 +85,61 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Called with tshare_lock held, so that nobody finds the region meanwhile; lets go of it. */
+/**
+ * tshare_region_add_id() - let a region be found by its id
+ * @region: the region; the caller holds tshare_lock
+ */
+void tshare_region_add_id(struct tshare_region *region)
+{
+	lockdep_assert_held(&tshare_lock);
+	/* The place is reserved: this needs no memory. */
+	xa_store(&regions, region->id, region, 0);
+}
+
+/**
+ * tshare_region_find() - the region with an id
+ * @id: the id
+ *
+ * Return: a reference, or NULL.
+ */
+struct tshare_region *tshare_region_find(u64 id)
+{
+	struct tshare_region *region;
+
+	mutex_lock(&tshare_lock);
+	region = xa_load(&regions, id);
+	if (region)
+		kref_get(&region->ref);
+	mutex_unlock(&tshare_lock);
+	return region;
+}
+
+/**
+ * tshare_region_next() - the region with the least id above another one
+ * @cursor: the id, which advances
+ *
+ * Return: a reference, or NULL.
+ */
+struct tshare_region *tshare_region_next(u64 *cursor)
+{
+	unsigned long id = *cursor;
+	struct tshare_region *region;
+
+	mutex_lock(&tshare_lock);
+	region = xa_find_after(&regions, &id, ULONG_MAX, XA_PRESENT);
+	if (region)
+		kref_get(&region->ref);
+	mutex_unlock(&tshare_lock);
+	*cursor = id;
+	return region;
+}
+
+/* Called with tshare_lock held, so that the region isn't found meanwhile; unlocks it. */
 static void region_release(struct kref *ref)
 {
 	struct tshare_region *region = container_of(ref, struct tshare_region, ref);
 
-	tshare_withdraw(region);
+	xa_erase(&regions, region->id);
 	mutex_unlock(&tshare_lock);
 
 	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
@@ -93,7 +154,7 @@ static void region_release(struct kref *ref)
 
 /**
  * tshare_region_put() - drop a reference
- * @region: the region; with the last one it goes
+ * @region: the region, which is freed with the last one
  */
 void tshare_region_put(struct tshare_region *region)
 {

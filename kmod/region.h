@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Objects of the module, who owns whom, and the one lock.
+ * The module's objects and the references between them.
  *
  *	open file --> tshare_file --> tshare_ns
  *	                  |
  *	                  v names (unless they persist)
  *	dma-buf ----> tshare_region --> tshare_ns
  *	                  |
- *	                  v counter, once somebody asked for it
+ *	                  v counter, from its first use on
  *	                file of shared memory
  *
- * Arrows are references. A name is a reference on its region, held by the file
- * it was made through, or by nobody (and then by the module's use count). Files
- * and persistent names are uses of their tshare_ns, which then keeps the IPC
- * namespace; regions don't.
+ * Arrows are references. A name is a reference to its region, which goes with the
+ * file that it was made through; a persistent name belongs to no file and counts
+ * as a use of the module. Files and persistent names are uses of their tshare_ns,
+ * which then keeps the IPC namespace; regions don't.
  *
- * tshare_lock protects the namespaces, the names, the ids and what the limits
- * count. It is taken with no other lock of the module held but account.c's
- * pinned_lock, and nothing under it touches user memory, allocates regions or
- * waits for anybody.
+ * Each file of the module knows those below it alone: names.c, region.c, ns.c.
  */
 #ifndef TSHARE_REGION_H
 #define TSHARE_REGION_H
 
-#include <linux/dma-buf.h>
+#include <linux/atomic.h>
 #include <linux/dma-resv.h>
-#include <linux/fs.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -33,17 +29,14 @@
 #include <linux/tshare.h>
 #include <linux/uidgid.h>
 
-#include "account.h"
-
 struct path;
+struct tshare_charge;
 struct tshare_ns;
-
-extern struct mutex tshare_lock;
 
 /**
  * struct tshare_region - contiguous memory and what is known of it
  * @ref: dma-bufs, the name, and callers at work
- * @id: unique; 0 until published
+ * @id: unique; the region is found by it once it is registered
  * @pfn: first page frame number
  * @nr_pages: pages
  * @uid: owner
@@ -57,10 +50,9 @@ extern struct mutex tshare_lock;
  * @resv: fences, shared by all its dma-bufs
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
- * @counter: the path of its counter; NULL until somebody asks for it, and the
- *           same from then on
+ * @counter: the path of its counter; NULL until its first use, then constant
  * @name: its name, "" if it never had one
- * @name_node: in @ns's names while the name is there; under tshare_lock
+ * @name_node: in @ns's names while it has the name; under tshare_lock
  * @name_owner: in the names of the file that it was made through, likewise
  */
 struct tshare_region {
@@ -85,16 +77,6 @@ struct tshare_region {
 	struct list_head name_owner;
 };
 
-/**
- * struct tshare_file - an open /dev/tshare
- * @ns: the namespace it was opened in, a use
- * @names: regions whose names go when it does; under tshare_lock
- */
-struct tshare_file {
-	struct tshare_ns *ns;
-	struct list_head names;
-};
-
 static inline u64 tshare_region_bytes(const struct tshare_region *region)
 {
 	return (u64)region->nr_pages << PAGE_SHIFT;
@@ -102,6 +84,9 @@ static inline u64 tshare_region_bytes(const struct tshare_region *region)
 
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
 					  struct tshare_desc *descs);
+void tshare_region_add_id(struct tshare_region *region);
+struct tshare_region *tshare_region_find(u64 id);
+struct tshare_region *tshare_region_next(u64 *cursor);
 void tshare_region_put(struct tshare_region *region);
 
 /* The regions there are, shown in sysfs. */

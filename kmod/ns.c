@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* IPC namespaces in which the device is used. */
+#include <linux/err.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/ipc_namespace.h>
+#include <linux/nsproxy.h>
+#include <linux/proc_fs.h>
+#include <linux/proc_ns.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "ns.h"
+
+DEFINE_MUTEX(tshare_lock); /* protects what ns.h lists */
+
+/* Namespaces that can be found: those in use, and the initial one. */
+static LIST_HEAD(namespaces);
+static LIST_HEAD(usages);
+
+/**
+ * tshare_ns_use() - begin another use
+ * @ns: the namespace, in use; the caller holds tshare_lock
+ *
+ * Ended by tshare_ns_close().
+ */
+void tshare_ns_use(struct tshare_ns *ns)
+{
+	lockdep_assert_held(&tshare_lock);
+	ns->users++;
+	ns->refs++;
+}
+
+/* A use of the namespace with that inode number, if it is known. */
+static struct tshare_ns *ns_find(unsigned int inum)
+{
+	struct tshare_ns *ns;
+
+	list_for_each_entry(ns, &namespaces, node) {
+		if (ns->inum == inum) {
+			tshare_ns_use(ns);
+			return ns;
+		}
+	}
+	return NULL;
+}
+
+static struct tshare_ns_usage *usage_find(const struct tshare_ns *ns)
+{
+	struct tshare_ns_usage *usage;
+
+	list_for_each_entry(usage, &usages, node)
+		if (usage->inum == ns->inum && usage->user_ns == ns->user_ns)
+			return usage;
+	return NULL;
+}
+
+static struct ns_common *ipc_ns_get(struct ns_common *ns)
+{
+	get_ipc_ns(container_of(ns, struct ipc_namespace, ns));
+	return ns;
+}
+
+/**
+ * struct ns_hold - a file for a kernel thread to get
+ * @work: the thread's work
+ * @ipc: of this namespace, which the waiting caller is in
+ * @file: the result, or an ERR_PTR
+ */
+struct ns_hold {
+	struct work_struct work;
+	struct ipc_namespace *ipc;
+	struct file *file;
+};
+
+static void ns_hold_work(struct work_struct *work)
+{
+	struct ns_hold *hold = container_of(work, struct ns_hold, work);
+	int fd = open_related_ns(&hold->ipc->ns, ipc_ns_get);
+
+	if (fd < 0) {
+		hold->file = ERR_PTR(fd);
+		return;
+	}
+	hold->file = fget(fd) ?: ERR_PTR(-EBADF);
+	close_fd(fd);
+}
+
+/*
+ * A file that keeps an IPC namespace alive, so that its number isn't given to
+ * another one: 6.1 doesn't let modules put the namespace itself.
+ *
+ * The file comes with a descriptor for a moment. A kernel thread asks for it,
+ * because no process can touch that thread's descriptors: open() of a misc device
+ * blocks all others, and to close what a caller put in the descriptor's place, or
+ * to walk a path through a caller's /proc, can take for ever.
+ */
+static struct file *ns_hold(struct ipc_namespace *ipc)
+{
+	struct ns_hold hold = { .ipc = ipc };
+
+	INIT_WORK_ONSTACK(&hold.work, ns_hold_work);
+	schedule_work(&hold.work);
+	flush_work(&hold.work);
+	destroy_work_on_stack(&hold.work);
+	return hold.file;
+}
+
+static void ns_free(struct tshare_ns *ns)
+{
+	if (ns->file)
+		fput(ns->file);
+	put_user_ns(ns->user_ns);
+	kfree(ns->usage);
+	kfree(ns);
+}
+
+/* A first use of @ipc, not yet in the list of namespaces. */
+static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
+{
+	struct tshare_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL);
+	struct tshare_ns_usage *usage = kzalloc(sizeof(*usage), GFP_KERNEL);
+	struct file *file = NULL;
+	int err = -ENOMEM;
+
+	if (!ns || !usage)
+		goto err_free;
+	if (ipc->ns.inum != PROC_IPC_INIT_INO) {
+		file = ns_hold(ipc);
+		if (IS_ERR(file)) {
+			err = PTR_ERR(file);
+			goto err_free;
+		}
+	}
+	*ns = (struct tshare_ns){
+		.refs = 1,
+		.users = 1,
+		.inum = ipc->ns.inum,
+		.file = file,
+		.user_ns = get_user_ns(ipc->user_ns),
+		.names = RB_ROOT,
+		.usage = usage,
+	};
+	*usage = (struct tshare_ns_usage){ .inum = ns->inum, .user_ns = ns->user_ns };
+	return ns;
+
+err_free:
+	kfree(usage);
+	kfree(ns);
+	return ERR_PTR(err);
+}
+
+/**
+ * tshare_ns_open() - use the caller's namespace
+ *
+ * Return: a use, to be ended by tshare_ns_close(), or an ERR_PTR: -ENOMEM, -ENFILE.
+ */
+struct tshare_ns *tshare_ns_open(void)
+{
+	struct ipc_namespace *ipc = current->nsproxy->ipc_ns;
+	struct tshare_ns_usage *usage = NULL;
+	struct tshare_ns *ns, *fresh;
+
+	mutex_lock(&tshare_lock);
+	ns = ns_find(ipc->ns.inum);
+	mutex_unlock(&tshare_lock);
+	if (ns)
+		return ns;
+
+	fresh = ns_alloc(ipc);
+	if (IS_ERR(fresh))
+		return fresh;
+	mutex_lock(&tshare_lock);
+	ns = ns_find(fresh->inum);
+	if (!ns) {
+		usage = usage_find(fresh);
+		if (usage)
+			swap(usage, fresh->usage);
+		else
+			list_add(&fresh->usage->node, &usages);
+		fresh->usage->refs++;
+		list_add(&fresh->node, &namespaces);
+	}
+	mutex_unlock(&tshare_lock);
+	if (ns) {
+		ns_free(fresh);
+		return ns;
+	}
+	/* The one that fresh came with, if it shares another. */
+	kfree(usage);
+	return fresh;
+}
+
+/**
+ * tshare_ns_close() - end a use
+ * @ns: the namespace, which nothing of the module keeps after the last use
+ *
+ * An open() of the device in it later gets another struct tshare_ns: without a
+ * use the inode number may have been given to another namespace.
+ */
+void tshare_ns_close(struct tshare_ns *ns)
+{
+	struct file *file = NULL;
+
+	mutex_lock(&tshare_lock);
+	if (!--ns->users && ns->file) {
+		list_del_init(&ns->node);
+		swap(file, ns->file);
+	}
+	mutex_unlock(&tshare_lock);
+	if (file)
+		fput(file);
+	tshare_ns_put(ns);
+}
+
+void tshare_ns_get(struct tshare_ns *ns)
+{
+	mutex_lock(&tshare_lock);
+	ns->refs++;
+	mutex_unlock(&tshare_lock);
+}
+
+void tshare_ns_put(struct tshare_ns *ns)
+{
+	mutex_lock(&tshare_lock);
+	if (--ns->refs) {
+		ns = NULL;
+	} else {
+		list_del(&ns->node);
+		if (--ns->usage->refs)
+			ns->usage = NULL;
+		else
+			list_del(&ns->usage->node);
+	}
+	mutex_unlock(&tshare_lock);
+	if (ns)
+		ns_free(ns);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* IPC namespaces in which the device is used, and the lock of what belongs to them. */
+#ifndef TSHARE_NS_H
+#define TSHARE_NS_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/user_namespace.h>
+
+/*
+ * Protects the namespaces, the names, the ids and what the limits count. It is
+ * taken with no other lock of the module held but account.c's pinned_lock, and
+ * nothing under it touches user memory, allocates memory or sleeps.
+ */
+extern struct mutex tshare_lock;
+
+/**
+ * struct tshare_ns_usage - what the regions of a namespace have together
+ * @refs: of struct tshare_ns
+ * @node: in the list of usages
+ * @inum: inode number of the namespace
+ * @user_ns: its user namespace; each struct tshare_ns that shares the usage has a
+ *           reference
+ * @nr_pages: pages
+ *
+ * Outlives a struct tshare_ns, so that closing the device doesn't empty the
+ * count. For a count it is enough if the namespace is probably the same: if the
+ * number is reused in one user namespace, the successor is charged for regions
+ * that its predecessor has left.
+ */
+struct tshare_ns_usage {
+	unsigned int refs;
+	struct list_head node;
+	unsigned int inum;
+	struct user_namespace *user_ns;
+	unsigned long nr_pages;
+};
+
+/**
+ * struct tshare_ns - an IPC namespace, for as long as the device is in use there
+ * @refs: uses, regions, and what is charged for; this and all below under
+ *        tshare_lock
+ * @users: open files and persistent names. They keep the namespace itself.
+ *         Without any, this is no more than a key, for regions that are left:
+ *         equal to no other namespace's, whatever inode number that has
+ * @node: in the list of namespaces that can be found, or in none
+ * @inum: its inode number, which is unique while @file holds it
+ * @file: keeps the namespace; NULL without users, and for the initial one, which
+ *        never goes
+ * @user_ns: whose capabilities count in it, a reference
+ * @names: regions by name
+ * @usage: what its regions have together, a reference
+ */
+struct tshare_ns {
+	unsigned int refs;
+	unsigned int users;
+	struct list_head node;
+	unsigned int inum;
+	struct file *file;
+	struct user_namespace *user_ns;
+	struct rb_root names;
+	struct tshare_ns_usage *usage;
+};
+
+struct tshare_ns *tshare_ns_open(void);
+void tshare_ns_close(struct tshare_ns *ns);
+void tshare_ns_use(struct tshare_ns *ns);
+void tshare_ns_get(struct tshare_ns *ns);
+void tshare_ns_put(struct tshare_ns *ns);
+
+#endif /* TSHARE_NS_H */
