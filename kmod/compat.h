@@ -9,7 +9,6 @@
 #define TSHARE_COMPAT_H
 
 #include <linux/gfp.h>
-#include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/shmem_fs.h>

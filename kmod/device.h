@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The parts of the device that main.c registers. */
+#ifndef TSHARE_DEVICE_H
+#define TSHARE_DEVICE_H
+
+struct attribute_group;
+struct file;
+
+/* ioctl.c */
+long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg);
+
+/* sysfs.c */
+extern const struct attribute_group *tshare_sysfs_groups[];
+
+#endif /* TSHARE_DEVICE_H */

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The device's commands.
+ *
+ * tshare_fops_ioctl() copies a command's struct in and out and checks its size;
+ * the commands see a struct of the kernel's own. What a command makes takes
+ * effect once its struct has been copied out, and is undone if that fails: see
+ * struct ioctl_call.
+ */
+#include <linux/build_bug.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/dma-buf.h>
+#include <linux/err.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "account.h"
+#include "compat.h"
+#include "counter.h"
+#include "desc.h"
+#include "device.h"
+#include "dmabuf.h"
+#include "names.h"
+#include "region.h"
+
+/* Sizes of the structures' first versions, below which none is taken. */
+#define QUERY_SIZE_V1	   64
+#define CREATE_SIZE_V1	   184
+#define OPEN_SIZE_V1	   176
+#define UNLINK_SIZE_V1	   144
+#define INFO_SIZE_V1	   208
+#define LIST_SIZE_V1	   32
+#define COUNTER_SIZE_V1	   16
+#define DESC_SIZE_V1	   672
+#define LIST_ENTRY_SIZE_V1 168
+
+static_assert(sizeof(struct tshare_query) == QUERY_SIZE_V1);
+static_assert(sizeof(struct tshare_create) == CREATE_SIZE_V1);
+static_assert(sizeof(struct tshare_open) == OPEN_SIZE_V1);
+static_assert(sizeof(struct tshare_unlink) == UNLINK_SIZE_V1);
+static_assert(sizeof(struct tshare_info) == INFO_SIZE_V1);
+static_assert(sizeof(struct tshare_list) == LIST_SIZE_V1);
+static_assert(sizeof(struct tshare_counter) == COUNTER_SIZE_V1);
+static_assert(sizeof(struct tshare_desc) == DESC_SIZE_V1);
+static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
+
+/* Room for the struct of any command. */
+union ioctl_arg {
+	struct tshare_query query;
+	struct tshare_create create;
+	struct tshare_open open;
+	struct tshare_unlink unlink;
+	struct tshare_info info;
+	struct tshare_list list;
+	struct tshare_counter counter;
+};
+
+/**
+ * struct ioctl_call - one call of a command
+ * @tf: the open device
+ * @arg: the command's struct, copied in, and copied out if the command succeeds
+ * @file: a file that the command returns, or NULL
+ * @fd: the descriptor reserved for @file
+ * @created: a region that the command makes, a reference; or NULL
+ *
+ * A command that fails, or whose struct can't be copied out, leaves nothing
+ * behind: ioctl_call_end() then releases @file and @fd, and unlinks the name of
+ * @created. So a command just returns an error after it has set these.
+ */
+struct ioctl_call {
+	struct tshare_file *tf;
+	void *arg;
+	struct file *file;
+	int fd;
+	struct tshare_region *created;
+};
+
+static void ioctl_call_end(struct ioctl_call *call, int err)
+{
+	if (call->created) {
+		if (err)
+			tshare_region_unlink(call->created);
+		tshare_region_put(call->created);
+	}
+	if (!call->file)
+		return;
+	if (err) {
+		put_unused_fd(call->fd);
+		fput(call->file);
+	} else {
+		fd_install(call->fd, call->file);
+	}
+}
+
+/* Makes @file what the command returns; releases it on failure. */
+static int ioctl_return_file(struct ioctl_call *call, struct file *file, bool cloexec)
+{
+	int fd = get_unused_fd_flags(cloexec ? O_CLOEXEC : 0);
+
+	if (fd < 0) {
+		fput(file);
+		return fd;
+	}
+	call->file = file;
+	call->fd = fd;
+	return 0;
+}
+
+/* Makes a dma-buf of @region what the command returns. */
+static int ioctl_return_region(struct ioctl_call *call, struct tshare_region *region, bool writable,
+			       bool cloexec)
+{
+	struct dma_buf *dmabuf = tshare_dmabuf_export(region, writable);
+
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	return ioctl_return_file(call, dmabuf->file, cloexec);
+}
+
+/* User memory */
+
+static int user_copy_out(void __user *to, size_t usize, const void *from, size_t ksize)
+{
+	size_t known = min(usize, ksize);
+
+	if (copy_to_user(to, from, known) || clear_user(to + known, usize - known))
+		return -EFAULT;
+	return 0;
+}
+
+/* The size of one element of an array in user memory. */
+static int user_check_element_size(u32 size, u32 min)
+{
+	if (size < min)
+		return -EINVAL;
+	return size > PAGE_SIZE ? -E2BIG : 0;
+}
+
+static struct tshare_desc *user_copy_descs_in(const struct tshare_create *req)
+{
+	void __user *from = u64_to_user_ptr(req->descs);
+	struct tshare_desc *descs;
+	int err;
+	u32 i;
+
+	if (!req->desc_count)
+		return NULL;
+	if (req->desc_count > TSHARE_DESC_MAX)
+		return ERR_PTR(-E2BIG);
+	err = user_check_element_size(req->desc_size, DESC_SIZE_V1);
+	if (err)
+		return ERR_PTR(err);
+
+	descs = kvcalloc(req->desc_count, sizeof(*descs), GFP_KERNEL_ACCOUNT);
+	if (!descs)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < req->desc_count && !err; i++) {
+		err = copy_struct_from_user(&descs[i], sizeof(descs[i]),
+					    from + (size_t)i * req->desc_size, req->desc_size);
+		if (!err)
+			err = tshare_desc_check(&descs[i], req->size, NULL);
+		cond_resched();
+	}
+	if (err) {
+		kvfree(descs);
+		return ERR_PTR(err);
+	}
+	return descs;
+}
+
+static int user_copy_descs_out(const struct tshare_region *region, u64 to, u32 count, u32 size)
+{
+	void __user *uptr = u64_to_user_ptr(to);
+	u32 i, nr = min(count, region->desc_count);
+	int err = count ? user_check_element_size(size, DESC_SIZE_V1) : 0;
+
+	for (i = 0; i < nr && !err; i++) {
+		err = user_copy_out(uptr + (size_t)i * size, size, &region->descs[i],
+				    sizeof(region->descs[i]));
+		cond_resched();
+	}
+	return err;
+}
+
+/* Commands */
+
+static int ioctl_query(struct ioctl_call *call)
+{
+	struct tshare_query *query = call->arg;
+
+	if (query->flags)
+		return -EINVAL;
+
+	*query = (struct tshare_query){
+		.version = TSHARE_ABI_VERSION,
+		.features = TSHARE_CHUNK_ORDER ? TSHARE_FEATURE_HUGE_MAP : 0,
+		.page_size = PAGE_SIZE,
+		.huge_page_size = PAGE_SIZE << TSHARE_CHUNK_ORDER,
+		.name_len = TSHARE_NAME_LEN,
+		.ndim_max = TSHARE_NDIM_MAX,
+		.desc_max = TSHARE_DESC_MAX,
+		.bytes_limit = (u64)tshare_pages_limit() << PAGE_SHIFT,
+		.bytes_used = (u64)tshare_pages_used() << PAGE_SHIFT,
+		.region_bytes_max = (u64)tshare_pages_left(call->tf->ns) << PAGE_SHIFT,
+	};
+	return 0;
+}
+
+static int ioctl_create_check(struct tshare_create *req)
+{
+	int err = tshare_name_check(req->name, NULL);
+
+	if (err)
+		return err;
+	if (req->flags & ~(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC))
+		return -EINVAL;
+	if ((req->flags & TSHARE_CREATE_PERSIST) && !req->name[0])
+		return -EINVAL;
+	if (!req->size || req->reserved || req->mode & ~0777)
+		return -EINVAL;
+	if (req->node != TSHARE_NODE_ANY) {
+		if (req->node < 0 || req->node >= MAX_NUMNODES)
+			return -EINVAL;
+		req->node = array_index_nospec(req->node, MAX_NUMNODES);
+		if (!node_online(req->node))
+			return -EINVAL;
+	}
+	if (req->size > (u64)totalram_pages() << PAGE_SHIFT)
+		return -ENOMEM;
+	req->size = PAGE_ALIGN(req->size);
+	return 0;
+}
+
+static int ioctl_create(struct ioctl_call *call)
+{
+	struct tshare_create *req = call->arg;
+	struct tshare_region *region;
+	struct tshare_desc *descs;
+	int err;
+
+	err = ioctl_create_check(req);
+	if (err)
+		return err;
+	if (req->name[0] && tshare_name_taken(call->tf->ns, req->name))
+		return -EEXIST;
+	descs = user_copy_descs_in(req);
+	if (IS_ERR(descs))
+		return PTR_ERR(descs);
+
+	region = tshare_region_alloc(call->tf->ns, req, descs);
+	if (IS_ERR(region)) {
+		kvfree(descs);
+		return PTR_ERR(region);
+	}
+	call->created = region;
+	err = ioctl_return_region(call, region, true, !(req->flags & TSHARE_CREATE_NO_CLOEXEC));
+	if (err)
+		return err;
+	err = tshare_region_register(call->tf, region);
+	if (err)
+		return err;
+
+	req->fd = call->fd;
+	req->id = region->id;
+	return 0;
+}
+
+/* A name, or if that is empty an id. */
+static int ioctl_check_name_or_id(const char *name, u64 id)
+{
+	int err = tshare_name_check(name, NULL);
+
+	if (err)
+		return err;
+	return name[0] && id ? -EINVAL : 0;
+}
+
+static int ioctl_open(struct ioctl_call *call)
+{
+	struct tshare_open *req = call->arg;
+	bool write = req->flags & TSHARE_OPEN_WRITE;
+	struct tshare_region *region;
+	int err;
+
+	if (req->flags & ~(TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC) || req->reserved)
+		return -EINVAL;
+	err = ioctl_check_name_or_id(req->name, req->id);
+	if (err)
+		return err;
+
+	region = tshare_region_lookup(call->tf, req->name, req->id,
+				      TSHARE_MAY_READ | (write ? TSHARE_MAY_WRITE : 0));
+	if (IS_ERR(region))
+		return PTR_ERR(region);
+	err = ioctl_return_region(call, region, write, !(req->flags & TSHARE_OPEN_NO_CLOEXEC));
+	if (err)
+		goto out;
+	err = user_copy_descs_out(region, req->descs, req->desc_count, req->desc_size);
+	if (err)
+		goto out;
+
+	req->fd = call->fd;
+	req->id = region->id;
+	req->size = tshare_region_bytes(region);
+	req->desc_count = region->desc_count;
+out:
+	tshare_region_put(region);
+	return err;
+}
+
+static int ioctl_unlink(struct ioctl_call *call)
+{
+	struct tshare_unlink *req = call->arg;
+	int err;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	err = ioctl_check_name_or_id(req->name, req->id);
+	if (err)
+		return err;
+	return tshare_name_unlink(call->tf, req->name, req->id);
+}
+
+static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *region, bool writable)
+{
+	struct user_namespace *user_ns = current_user_ns();
+
+	info->id = region->id;
+	info->size = tshare_region_bytes(region);
+	info->uid = from_kuid_munged(user_ns, region->uid);
+	info->gid = from_kgid_munged(user_ns, region->gid);
+	info->mode = region->mode;
+	info->node = pfn_to_nid(region->pfn);
+	info->region_flags = region->flags | (writable ? TSHARE_REGION_WRITABLE : 0);
+	/* A region is one run of pages: no rung gives anything else. */
+	info->segments = 1;
+	info->phys_addr = 0;
+	if (ns_capable_noaudit(&init_user_ns, CAP_SYS_RAWIO)) {
+		info->region_flags |= TSHARE_REGION_PHYS;
+		info->phys_addr = PFN_PHYS(region->pfn);
+	}
+	info->desc_count = region->desc_count;
+	tshare_region_get_name(region, info->name);
+}
+
+static int ioctl_info(struct ioctl_call *call)
+{
+	struct tshare_info *req = call->arg;
+	struct tshare_region *region;
+	struct dma_buf *dmabuf;
+	int err;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+
+	dmabuf = dma_buf_get(req->fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	region = tshare_dmabuf_region(dmabuf);
+	err = region ? user_copy_descs_out(region, req->descs, req->desc_count, req->desc_size) :
+		       -EINVAL;
+	if (!err)
+		ioctl_info_fill(req, region, tshare_dmabuf_writable(dmabuf));
+	dma_buf_put(dmabuf);
+	return err;
+}
+
+static int ioctl_list(struct ioctl_call *call)
+{
+	struct tshare_list *req = call->arg;
+	bool all = req->flags & TSHARE_LIST_ALL;
+	struct tshare_list_entry entry;
+	void __user *to;
+	u32 stored = 0;
+	int err;
+
+	if (req->flags & ~TSHARE_LIST_ALL || req->reserved || !req->count)
+		return -EINVAL;
+	err = user_check_element_size(req->entry_size, LIST_ENTRY_SIZE_V1);
+	if (err)
+		return err;
+	if (all && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+
+	to = u64_to_user_ptr(req->entries);
+	while (stored < req->count) {
+		err = tshare_list_next(call->tf, all, &req->cursor, &entry);
+		if (err < 0)
+			return err;
+		if (!err)
+			break;
+		err = user_copy_out(to + (size_t)stored * req->entry_size, req->entry_size, &entry,
+				    sizeof(entry));
+		if (err)
+			return err;
+		stored++;
+	}
+	req->count = stored;
+	return 0;
+}
+
+static struct file *ioctl_counter_open(int fd)
+{
+	struct tshare_region *region;
+	struct dma_buf *dmabuf;
+	struct file *file;
+
+	dmabuf = dma_buf_get(fd);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	region = tshare_dmabuf_region(dmabuf);
+	file = region ? tshare_counter_open(region, tshare_dmabuf_writable(dmabuf)) :
+			ERR_PTR(-EINVAL);
+	dma_buf_put(dmabuf);
+	return file;
+}
+
+static int ioctl_counter(struct ioctl_call *call)
+{
+	struct tshare_counter *req = call->arg;
+	struct file *file;
+	int err;
+
+	if (req->flags & ~TSHARE_COUNTER_NO_CLOEXEC || req->reserved)
+		return -EINVAL;
+
+	file = ioctl_counter_open(req->fd);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	err = ioctl_return_file(call, file, !(req->flags & TSHARE_COUNTER_NO_CLOEXEC));
+	if (err)
+		return err;
+	req->counter_fd = call->fd;
+	return 0;
+}
+
+/**
+ * struct ioctl_command - a command
+ * @handle: does it; see struct ioctl_call
+ * @size: bytes of its struct
+ * @size_v1: bytes of its struct's first version
+ * @copies_out: whether its struct has members that are "out"
+ */
+struct ioctl_command {
+	int (*handle)(struct ioctl_call *call);
+	size_t size;
+	size_t size_v1;
+	bool copies_out;
+};
+
+#define COMMAND(handler, type, first_size, out)                                     \
+	{                                                                           \
+		.handle = (handler), .size = sizeof(type), .size_v1 = (first_size), \
+		.copies_out = (out)                                                 \
+	}
+
+static const struct ioctl_command commands[] = {
+	[_IOC_NR(TSHARE_IOCTL_QUERY)] =
+		COMMAND(ioctl_query, struct tshare_query, QUERY_SIZE_V1, true),
+	[_IOC_NR(TSHARE_IOCTL_CREATE)] =
+		COMMAND(ioctl_create, struct tshare_create, CREATE_SIZE_V1, true),
+	[_IOC_NR(TSHARE_IOCTL_OPEN)] = COMMAND(ioctl_open, struct tshare_open, OPEN_SIZE_V1, true),
+	[_IOC_NR(TSHARE_IOCTL_UNLINK)] =
+		COMMAND(ioctl_unlink, struct tshare_unlink, UNLINK_SIZE_V1, false),
+	[_IOC_NR(TSHARE_IOCTL_INFO)] = COMMAND(ioctl_info, struct tshare_info, INFO_SIZE_V1, true),
+	[_IOC_NR(TSHARE_IOCTL_LIST)] = COMMAND(ioctl_list, struct tshare_list, LIST_SIZE_V1, true),
+	[_IOC_NR(TSHARE_IOCTL_COUNTER)] =
+		COMMAND(ioctl_counter, struct tshare_counter, COUNTER_SIZE_V1, true),
+};
+
+/**
+ * tshare_fops_ioctl() - carry out a command of the device
+ * @file: the open device
+ * @cmd: TSHARE_IOCTL_*, with any size from that of its struct's first version on
+ * @uarg: the caller's struct
+ *
+ * Return: 0, or one of the errors in the ABI header.
+ */
+long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+{
+	void __user *to = (void __user *)uarg;
+	size_t usize = _IOC_SIZE(cmd);
+	unsigned int nr = _IOC_NR(cmd);
+	const struct ioctl_command *command;
+	union ioctl_arg arg;
+	struct ioctl_call call = { .tf = file->private_data, .arg = &arg };
+	int err;
+
+	if (_IOC_TYPE(cmd) != TSHARE_IOCTL_MAGIC || _IOC_DIR(cmd) != (_IOC_READ | _IOC_WRITE) ||
+	    nr >= ARRAY_SIZE(commands))
+		return -ENOTTY;
+	command = &commands[array_index_nospec(nr, ARRAY_SIZE(commands))];
+	if (usize < command->size_v1)
+		return -EINVAL;
+	err = copy_struct_from_user(&arg, command->size, to, usize);
+	if (err)
+		return err;
+
+	err = command->handle(&call);
+	if (!err && command->copies_out)
+		err = user_copy_out(to, usize, &arg, command->size);
+	ioctl_call_end(&call, err);
+	return err;
+}
