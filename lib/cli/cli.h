@@ -37,9 +37,6 @@ int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints --help and returns EXIT_OK. */
 int help(const struct verb *verb);
 
-/* Prints bytes of unknown origin so that a terminal doesn't act on them. */
-void print_name(const char *name);
-
 /* The session of a verb; NULL after saying what failed. */
 struct tshare_ctx *open_session(void);
 

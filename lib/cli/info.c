@@ -10,6 +10,7 @@
 #include "json.h"
 #include "module.h"
 #include "report.h"
+#include "table.h"
 
 #define DEVICE "/dev/tshare"
 
@@ -116,56 +117,60 @@ static void print_json(const struct report *report)
 	json_close('}');
 }
 
-static void print_bytes(const char *label, uint64_t bytes)
+static void add_bytes(struct table *facts, const char *name, uint64_t bytes)
 {
 	if (bytes == UINT64_MAX)
-		printf("  %-14s none\n", label);
+		facts_add(facts, name, "none");
 	else
-		printf("  %-14s %" PRIu64 " bytes\n", label, bytes);
+		facts_add(facts, name, "%" PRIu64 " bytes", bytes);
 }
 
-static void backend_text(const struct backend_report *report)
+static void add_backend(struct table *facts, const struct backend_report *report)
 {
 	const struct tshare_limits *limits = &report->limits;
 
 	if (!report->usable) {
-		printf("%-10s not usable: %s\n", report->name, report->reason);
+		facts_add(facts, report->name, "not usable: %s", report->reason);
 		return;
 	}
-	printf("%-10s %s\n", report->name, report->used ? "used" : "usable, but not used");
+	facts_add(facts, report->name, "%s", report->used ? "used" : "usable, but not used");
 	if (limits->abi_version)
-		printf("  %-14s %" PRIu32 "\n", "ABI version", limits->abi_version);
-	printf("  %-14s %" PRIu32 " bytes, up to %" PRIu32 "\n", "pages", limits->page_size,
-	       limits->huge_page_size);
-	print_bytes("limit", limits->bytes_limit);
-	print_bytes("in use", limits->bytes_used);
-	print_bytes("largest region", limits->region_bytes_max);
-	printf("  %-14s %s\n", "contiguous", limits->contiguous ? "yes" : "no");
-	printf("  %-14s %s\n", "dma-buf", limits->dmabuf ? "yes" : "no");
+		facts_add(facts, "  ABI version", "%" PRIu32, limits->abi_version);
+	facts_add(facts, "  pages", "%" PRIu32 " bytes, up to %" PRIu32, limits->page_size,
+		  limits->huge_page_size);
+	add_bytes(facts, "  limit", limits->bytes_limit);
+	add_bytes(facts, "  in use", limits->bytes_used);
+	add_bytes(facts, "  largest region", limits->region_bytes_max);
+	facts_add(facts, "  contiguous", "%s", limits->contiguous ? "yes" : "no");
+	facts_add(facts, "  dma-buf", "%s", limits->dmabuf ? "yes" : "no");
 }
 
-static void print_text(const struct report *report)
+static int print_text(const struct report *report)
 {
 	char user[REPORT_USER_LEN];
+	struct table facts;
 	size_t i;
 
-	printf("tshare     %d.%d\nkernel     %s\nmodule     %s\n", TSHARE_VERSION_MAJOR,
-	       TSHARE_VERSION_MINOR, report->kernel.release, module_state());
+	facts_init(&facts);
+	facts_add(&facts, "tshare", "%d.%d", TSHARE_VERSION_MAJOR, TSHARE_VERSION_MINOR);
+	facts_add(&facts, "kernel", "%s", report->kernel.release);
+	facts_add(&facts, "module", "%s", module_state());
 	if (report->has_device) {
 		report_user(report->device.st_uid, user);
-		printf("device     " DEVICE ", owner %s, group %u, mode %04o\n", user,
-		       report->device.st_gid, report->device.st_mode & 07777);
+		facts_add(&facts, "device", DEVICE ", owner %s, group %u, mode %04o", user,
+			  report->device.st_gid, report->device.st_mode & 07777);
 	} else {
-		printf("device     " DEVICE " is not there\n");
+		facts_add(&facts, "device", DEVICE " is not there");
 	}
 	for (i = 0; i < N_BACKENDS; i++)
-		backend_text(&report->backends[i]);
+		add_backend(&facts, &report->backends[i]);
+	return table_print(&facts);
 }
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
+	int status = EXIT_OK;
 	struct report report;
-	int status;
 	bool json;
 
 	if (!parse_reporting(verb, argc, argv, &json, &status))
@@ -176,8 +181,8 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (json)
 		print_json(&report);
 	else
-		print_text(&report);
-	return report.error[0] ? failure("%s", report.error) : EXIT_OK;
+		status = print_text(&report);
+	return report.error[0] ? failure("%s", report.error) : status;
 }
 
 const struct verb verb_info = {

@@ -6,6 +6,7 @@
 
 #include "json.h"
 #include "report.h"
+#include "table.h"
 
 struct regions {
 	struct tshare_region_info *infos;
@@ -36,23 +37,35 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-static void print_text(const struct regions *regions)
+static int print_text(const struct regions *regions)
 {
+	static const struct table_column columns[] = {
+		{ "BYTES", .right = true },
+		{ "TENSORS", .right = true },
+		{ "MODE" },
+		{ "OWNER" },
+		{ "FLAGS" },
+		{ "NAME" },
+	};
 	char flags[REPORT_FLAGS_LEN], user[REPORT_USER_LEN];
 	const struct tshare_region_info *info;
+	struct table table;
 	size_t i;
 
-	printf("%14s %7s %4s %-12s %-20s %s\n", "BYTES", "TENSORS", "MODE", "OWNER", "FLAGS",
-	       "NAME");
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (i = 0; i < regions->count; i++) {
 		info = &regions->infos[i];
 		report_flags(info->flags, flags);
 		report_user(info->uid, user);
-		printf("%14" PRIu64 " %7" PRIu32 " %04o %-12s %-20s ", info->size,
-		       info->tensor_count, info->mode, user, flags);
-		print_name(info->name);
-		putchar('\n');
+		table_row(&table);
+		table_cell(&table, "%" PRIu64, info->size);
+		table_cell(&table, "%" PRIu32, info->tensor_count);
+		table_cell(&table, "%04o", info->mode);
+		table_cell(&table, "%s", user);
+		table_cell(&table, "%s", flags);
+		table_cell(&table, "%s", info->name);
 	}
+	return table_print(&table);
 }
 
 static void print_json(const struct regions *regions)
@@ -86,7 +99,7 @@ static int list(bool json)
 		if (json)
 			print_json(&regions);
 		else
-			print_text(&regions);
+			ret = print_text(&regions);
 	}
 	free(regions.infos);
 	return ret;

@@ -56,11 +56,6 @@ int help(const struct verb *verb)
 	return EXIT_OK;
 }
 
-void print_name(const char *name)
-{
-	text_put(stdout, name);
-}
-
 struct tshare_ctx *open_session(void)
 {
 	struct tshare_ctx *ctx;

@@ -2,9 +2,11 @@
 /* tshare show: all that can be known of one region. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "json.h"
 #include "report.h"
+#include "table.h"
 #include "values.h"
 
 /* Elements of a tensor that are printed. */
@@ -28,11 +30,12 @@ static void json_dims(const char *key, const int64_t *dims, int32_t ndim)
 	json_close(']');
 }
 
-static void tensor_json(const struct tshare_tensor *tensor)
+static void tensor_json(const struct tshare_tensor *tensor, struct table *unused)
 {
 	int32_t ndim = tshare_tensor_ndim(tensor);
 	char dtype[TSHARE_DTYPE_NAME_LEN];
 
+	(void)unused;
 	name_type(tshare_tensor_dtype(tensor), dtype);
 	json_open(NULL, '{');
 	json_string("name", tshare_tensor_name(tensor));
@@ -45,32 +48,54 @@ static void tensor_json(const struct tshare_tensor *tensor)
 	json_close('}');
 }
 
-static void print_dims(const char *label, const int64_t *dims, int32_t ndim)
+static void dims_cell(struct table *table, const int64_t *dims, int32_t ndim)
 {
+	char text[TSHARE_NDIM_LIMIT * sizeof("-9223372036854775808, ") + 1] = "";
+	size_t length = 0;
 	int32_t i;
 
-	printf("  %s (", label);
 	for (i = 0; i < ndim; i++)
-		printf("%s%" PRId64, i ? ", " : "", dims[i]);
-	putchar(')');
+		length += snprintf(text + length, sizeof(text) - length, "%s%" PRId64,
+				   i ? ", " : "", dims[i]);
+	table_cell(table, "(%s)", text);
 }
 
-static void tensor_text(const struct tshare_tensor *tensor)
+static void values_cell(struct table *table, const struct tshare_tensor *tensor)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream;
+
+	stream = open_memstream(&text, &size);
+	if (!stream) {
+		table->err = -ENOMEM;
+		return;
+	}
+	print_values(stream, tensor, N_VALUES);
+	if (fclose(stream))
+		table->err = -ENOMEM;
+	else
+		table_cell(table, "%s", text);
+	free(text);
+}
+
+static void tensor_row(const struct tshare_tensor *tensor, struct table *table)
 {
 	int32_t ndim = tshare_tensor_ndim(tensor);
 	char dtype[TSHARE_DTYPE_NAME_LEN];
 
 	name_type(tshare_tensor_dtype(tensor), dtype);
-	fputs("tensor     '", stdout);
-	print_name(tshare_tensor_name(tensor));
-	printf("'  %s", dtype);
-	print_dims("shape", tshare_tensor_shape(tensor), ndim);
-	if (!tshare_tensor_is_contiguous(tensor))
-		print_dims("strides", tshare_tensor_strides(tensor), ndim);
-	printf("  at %" PRIu64 "  %" PRIu64 " bytes\n          ", tshare_tensor_byte_offset(tensor),
-	       tshare_tensor_nbytes(tensor));
-	print_values(tensor, N_VALUES);
-	putchar('\n');
+	table_row(table);
+	table_cell(table, "%s", tshare_tensor_name(tensor));
+	table_cell(table, "%s", dtype);
+	dims_cell(table, tshare_tensor_shape(tensor), ndim);
+	if (tshare_tensor_is_contiguous(tensor))
+		table_cell(table, "%s", "");
+	else
+		dims_cell(table, tshare_tensor_strides(tensor), ndim);
+	table_cell(table, "%" PRIu64, tshare_tensor_byte_offset(tensor));
+	table_cell(table, "%" PRIu64, tshare_tensor_nbytes(tensor));
+	values_cell(table, tensor);
 }
 
 static void region_json(struct tshare_region *region, const struct tshare_region_info *info)
@@ -87,26 +112,33 @@ static void region_json(struct tshare_region *region, const struct tshare_region
 		json_null("phys_addr");
 }
 
-static void region_text(struct tshare_region *region, const struct tshare_region_info *info)
+static int region_text(struct tshare_region *region, const struct tshare_region_info *info)
 {
 	char flags[REPORT_FLAGS_LEN], user[REPORT_USER_LEN];
+	struct table facts;
 
 	report_flags(info->flags, flags);
 	report_user(info->uid, user);
-	fputs("region     '", stdout);
-	print_name(tshare_region_name(region));
-	printf("'\nbackend    %s\nid         %" PRIu64 "\nsize       %" PRIu64
-	       " bytes\nowner      %s\nmode       %04o\nflags      %s\n",
-	       tshare_region_backend(region), info->id, info->size, user, info->mode, flags);
+	facts_init(&facts);
+	facts_add(&facts, "region", "%s", tshare_region_name(region));
+	facts_add(&facts, "backend", "%s", tshare_region_backend(region));
+	facts_add(&facts, "id", "%" PRIu64, info->id);
+	facts_add(&facts, "size", "%" PRIu64 " bytes", info->size);
+	facts_add(&facts, "owner", "%s", user);
+	facts_add(&facts, "mode", "%04o", info->mode);
+	facts_add(&facts, "flags", "%s", flags);
 	if (info->node != TSHARE_ANY_NODE)
-		printf("node       %" PRId32 "\n", info->node);
+		facts_add(&facts, "node", "%" PRId32, info->node);
 	if (info->segments)
-		printf("segments   %" PRIu32 "\n", info->segments);
+		facts_add(&facts, "segments", "%" PRIu32, info->segments);
 	if (info->phys_addr)
-		printf("address    %#" PRIx64 "\n", info->phys_addr);
+		facts_add(&facts, "address", "%#" PRIx64, info->phys_addr);
+	return table_print(&facts);
 }
 
-static int each_tensor(struct tshare_region *region, void (*fn)(const struct tshare_tensor *tensor))
+static int each_tensor(struct tshare_region *region,
+		       void (*fn)(const struct tshare_tensor *tensor, struct table *table),
+		       struct table *table)
 {
 	struct tshare_tensor *tensor;
 	size_t i;
@@ -114,30 +146,65 @@ static int each_tensor(struct tshare_region *region, void (*fn)(const struct tsh
 	for (i = 0; i < tshare_region_tensor_count(region); i++) {
 		if (tshare_region_tensor(region, i, &tensor))
 			return failure("%s", tshare_last_error());
-		fn(tensor);
+		fn(tensor, table);
 		tshare_tensor_unref(tensor);
 	}
 	return EXIT_OK;
 }
 
-static int show_region(struct tshare_region *region, bool json)
+static int tensors_text(struct tshare_region *region)
 {
-	struct tshare_region_info info;
+	static const struct table_column columns[] = {
+		{ "TENSOR" },
+		{ "TYPE" },
+		{ "SHAPE" },
+		{ "STRIDES" },
+		{ "OFFSET", .right = true },
+		{ "BYTES", .right = true },
+		{ "VALUES", .shorten = true },
+	};
+	struct table table;
 	int status;
 
-	if (tshare_region_get_info(region, &info))
-		return failure("%s", tshare_last_error());
-	if (!json) {
-		region_text(region, &info);
-		return each_tensor(region, tensor_text);
-	}
+	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	status = each_tensor(region, tensor_row, &table);
+	if (status)
+		table_release(&table);
+	else
+		status = table_print(&table);
+	return status;
+}
+
+static int show_text(struct tshare_region *region, const struct tshare_region_info *info)
+{
+	int status = region_text(region, info);
+
+	if (status || !tshare_region_tensor_count(region))
+		return status;
+	putchar('\n');
+	return tensors_text(region);
+}
+
+static int show_json(struct tshare_region *region, const struct tshare_region_info *info)
+{
+	int status;
+
 	json_open(NULL, '{');
-	region_json(region, &info);
+	region_json(region, info);
 	json_open("tensors", '[');
-	status = each_tensor(region, tensor_json);
+	status = each_tensor(region, tensor_json, NULL);
 	json_close(']');
 	json_close('}');
 	return status;
+}
+
+static int show_region(struct tshare_region *region, bool json)
+{
+	struct tshare_region_info info;
+
+	if (tshare_region_get_info(region, &info))
+		return failure("%s", tshare_last_error());
+	return json ? show_json(region, &info) : show_text(region, &info);
 }
 
 /* Nothing is written, but the access that was given is what is reported. */

@@ -13,7 +13,7 @@ static int64_t sign_extend(uint64_t value, unsigned int bits)
 	return (int64_t)(value << (64 - bits)) >> (64 - bits);
 }
 
-static void print_float(uint64_t value, unsigned int bits)
+static void print_float(FILE *stream, uint64_t value, unsigned int bits)
 {
 	uint32_t narrow = value;
 	double number;
@@ -25,7 +25,7 @@ static void print_float(uint64_t value, unsigned int bits)
 		memcpy(&single, &narrow, sizeof(single));
 		number = single;
 	}
-	printf("%g", number);
+	fprintf(stream, "%g", number);
 }
 
 static bool is_printable(struct tshare_dtype dtype)
@@ -65,16 +65,16 @@ static uint64_t load(const char *element, unsigned int bytes)
 	}
 }
 
-static void print_element(const char *element, struct tshare_dtype dtype)
+static void print_element(FILE *stream, const char *element, struct tshare_dtype dtype)
 {
 	uint64_t value = load(element, dtype.bits / 8);
 
 	if (dtype.code == CODE_FLOAT)
-		print_float(value, dtype.bits);
+		print_float(stream, value, dtype.bits);
 	else if (dtype.code == CODE_INT)
-		printf("%" PRId64, sign_extend(value, dtype.bits));
+		fprintf(stream, "%" PRId64, sign_extend(value, dtype.bits));
 	else
-		printf("%" PRIu64, value);
+		fprintf(stream, "%" PRIu64, value);
 }
 
 /* Bytes from element [0, 0, ...] to the element of that place in C order. */
@@ -92,7 +92,7 @@ static int64_t offset_of(const struct tshare_tensor *tensor, uint64_t place)
 	return elements * (tshare_tensor_dtype(tensor).bits / 8);
 }
 
-void print_values(const struct tshare_tensor *tensor, uint64_t count)
+void print_values(FILE *stream, const struct tshare_tensor *tensor, uint64_t count)
 {
 	struct tshare_dtype dtype = tshare_tensor_dtype(tensor);
 	const char *data = tshare_tensor_data(tensor);
@@ -102,9 +102,10 @@ void print_values(const struct tshare_tensor *tensor, uint64_t count)
 		return;
 	elements = tshare_tensor_nbytes(tensor) / (dtype.bits / 8);
 	for (i = 0; i < elements && i < count; i++) {
-		putchar(' ');
-		print_element(data + offset_of(tensor, i), dtype);
+		if (i)
+			fputc(' ', stream);
+		print_element(stream, data + offset_of(tensor, i), dtype);
 	}
 	if (elements > count)
-		fputs(" ...", stdout);
+		fputs(" ...", stream);
 }

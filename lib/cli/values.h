@@ -2,9 +2,11 @@
 #ifndef TSHARE_CLI_VALUES_H
 #define TSHARE_CLI_VALUES_H
 
+#include <stdio.h>
+
 #include <tshare.h>
 
 /* Prints up to @count elements in C order, or nothing for types that C doesn't have. */
-void print_values(const struct tshare_tensor *tensor, uint64_t count);
+void print_values(FILE *stream, const struct tshare_tensor *tensor, uint64_t count);
 
 #endif /* TSHARE_CLI_VALUES_H */

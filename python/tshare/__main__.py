@@ -3,7 +3,8 @@
 
     python -m tshare list --json
 
-What they print, and their exit statuses, are those of the command: see tshare(1).
+What they print, and their exit statuses, are those of the command where its output
+is not a terminal: see tshare(1).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import pwd
 import re
 import sys
+import unicodedata
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,14 +52,55 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 
 
-def _printable(text: str | None) -> str:
-    """A name, or a text with one, of which no terminal acts on anything."""
+def _escaped(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogateescape"))
+
+
+def _printable(text: str) -> str:
+    """A message with names in it, of which no terminal acts on anything."""
     return "".join(
-        "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogateescape"))
+        _escaped(char)
         if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xDC80 <= ord(char) <= 0xDCFF
         else char
-        for char in text or ""
+        for char in text
     )
+
+
+def _cell(text: str) -> str:
+    """What the C library calls printable; a backslash of the text's own can't be mistaken."""
+    return "".join(
+        _escaped(char)
+        if unicodedata.category(char) in ("Cc", "Cs", "Cn", "Zl", "Zp")
+        or text.startswith(r"\x", place)
+        else char
+        for place, char in enumerate(text)
+    )
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that the text takes."""
+    return sum(
+        0
+        if unicodedata.category(char) in ("Mn", "Me", "Cf") and char != "\u00ad"
+        else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _print_table(rows: Sequence[Sequence[object]], right: Sequence[int] = ()) -> None:
+    """Prints rows with two spaces between columns, of which those in `right` are numbers."""
+    texts = [[_cell(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(_width, column)) for column in zip(*texts, strict=True)]
+    for row in texts:
+        padding = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        # Nothing follows the last column.
+        padding[-1] = ""
+        print(
+            "  ".join(
+                space + cell if i in right else cell + space
+                for i, (cell, space) in enumerate(zip(row, padding, strict=True))
+            )
+        )
 
 
 def _failure(text: str) -> int:
@@ -125,19 +168,19 @@ def _bytes(count: int) -> str:
     return "none" if count == 2**64 - 1 else f"{count} bytes"
 
 
-def _backend_text(name: str, found: Limits | str, used: bool) -> None:
+def _backend_facts(name: str, found: Limits | str, used: bool) -> list[tuple[str, object]]:
     if isinstance(found, str):
-        print(f"{name:<10} not usable: {found}")
-        return
-    print(f"{name:<10} {'used' if used else 'usable, but not used'}")
-    if found.abi_version:
-        print(f"  {'ABI version':<14} {found.abi_version}")
-    print(f"  {'pages':<14} {found.page_size} bytes, up to {found.huge_page_size}")
-    print(f"  {'limit':<14} {_bytes(found.bytes_limit)}")
-    print(f"  {'in use':<14} {_bytes(found.bytes_used)}")
-    print(f"  {'largest region':<14} {_bytes(found.region_bytes_max)}")
-    print(f"  {'contiguous':<14} {'yes' if found.contiguous else 'no'}")
-    print(f"  {'dma-buf':<14} {'yes' if found.dmabuf else 'no'}")
+        return [(name, f"not usable: {found}")]
+    return [
+        (name, "used" if used else "usable, but not used"),
+        *([("  ABI version", found.abi_version)] if found.abi_version else []),
+        ("  pages", f"{found.page_size} bytes, up to {found.huge_page_size}"),
+        ("  limit", _bytes(found.bytes_limit)),
+        ("  in use", _bytes(found.bytes_used)),
+        ("  largest region", _bytes(found.region_bytes_max)),
+        ("  contiguous", "yes" if found.contiguous else "no"),
+        ("  dma-buf", "yes" if found.dmabuf else "no"),
+    ]
 
 
 def _info(as_json: bool) -> int:
@@ -160,16 +203,19 @@ def _info(as_json: bool) -> int:
             }
         )
     else:
-        print(f"tshare     {version}\nkernel     {kernel}\nmodule     {module}")
+        place = f"{DEVICE} is not there"
         if device:
             owner = _user(device["uid"])
-            print(
-                f"device     {DEVICE}, owner {owner}, group {device['gid']}, mode {device['mode']}"
-            )
-        else:
-            print(f"device     {DEVICE} is not there")
+            place = f"{DEVICE}, owner {owner}, group {device['gid']}, mode {device['mode']}"
+        facts: list[tuple[str, object]] = [
+            ("tshare", version),
+            ("kernel", kernel),
+            ("module", module),
+            ("device", place),
+        ]
         for name, limits in backends():
-            _backend_text(name, limits, name == used)
+            facts += _backend_facts(name, limits, name == used)
+        _print_table(facts)
     return _failure(error) if error else EXIT_OK
 
 
@@ -195,12 +241,12 @@ def _list(as_json: bool) -> int:
     if as_json:
         _print_json([_region_json(info) for info in infos])
         return EXIT_OK
-    print(f"{'BYTES':>14} {'TENSORS':>7} {'MODE':>4} {'OWNER':<12} {'FLAGS':<20} NAME")
-    for info in infos:
-        print(
-            f"{info.size:14} {info.tensor_count:7} {info.mode:04o} {_user(info.uid):<12} "
-            f"{_flags(info):<20} {_printable(info.name)}"
-        )
+    rows = [
+        (info.size, info.tensor_count, f"{info.mode:04o}", _user(info.uid), _flags(info), info.name)
+        for info in infos
+    ]
+    if rows:
+        _print_table([("BYTES", "TENSORS", "MODE", "OWNER", "FLAGS", "NAME"), *rows], right=(0, 1))
     return EXIT_OK
 
 
@@ -239,13 +285,15 @@ class _Described:
             "contiguous": self.contiguous,
         }
 
-    def text(self) -> str:
-        dims = f"shape ({', '.join(map(str, self.shape))})"
-        if not self.contiguous:
-            dims += f"  strides ({', '.join(map(str, self.strides))})"
+    def row(self) -> Sequence[object]:
         return (
-            f"tensor     '{_printable(self.name)}'  {self.dtype}  {dims}  at {self.offset}  "
-            f"{self.tensor.nbytes} bytes\n          {self._values()}"
+            self.name,
+            self.dtype,
+            _dims(self.shape),
+            "" if self.contiguous else _dims(self.strides),
+            self.offset,
+            self.tensor.nbytes,
+            self._values(),
         )
 
     def _values(self) -> str:
@@ -254,8 +302,12 @@ class _Described:
         with memoryview(self.tensor) as view:
             places = product(*map(range, self.shape))
             first = [_value(view[place]) for place in islice(places, VALUES)]
-        more = [" ..."] if math.prod(self.shape) > VALUES else []
-        return "".join([f" {value}" for value in first] + more)
+        more = ["..."] if math.prod(self.shape) > VALUES else []
+        return " ".join(first + more)
+
+
+def _dims(dims: Sequence[int]) -> str:
+    return f"({', '.join(map(str, dims))})"
 
 
 def _value(value: float) -> str:
@@ -287,21 +339,24 @@ def _show(name: str, as_json: bool) -> int:
                 }
             )
             return EXIT_OK
-        print(f"region     '{_printable(region.name)}'")
-        print(f"backend    {region.backend}")
-        print(f"id         {info.id}")
-        print(f"size       {info.size} bytes")
-        print(f"owner      {_user(info.uid)}")
-        print(f"mode       {info.mode:04o}")
-        print(f"flags      {_flags(info)}")
-        if info.node is not None:
-            print(f"node       {info.node}")
-        if info.segments:
-            print(f"segments   {info.segments}")
-        if info.phys_addr:
-            print(f"address    {info.phys_addr:#x}")
-        for tensor in tensors:
-            print(tensor.text())
+        _print_table(
+            [
+                ("region", region.name),
+                ("backend", region.backend),
+                ("id", info.id),
+                ("size", f"{info.size} bytes"),
+                ("owner", _user(info.uid)),
+                ("mode", f"{info.mode:04o}"),
+                ("flags", _flags(info)),
+                *([("node", info.node)] if info.node is not None else []),
+                *([("segments", info.segments)] if info.segments else []),
+                *([("address", f"{info.phys_addr:#x}")] if info.phys_addr else []),
+            ]
+        )
+        if tensors:
+            print()
+            head = ("TENSOR", "TYPE", "SHAPE", "STRIDES", "OFFSET", "BYTES", "VALUES")
+            _print_table([head, *(tensor.row() for tensor in tensors)], right=(4, 5))
     return EXIT_OK
 
 

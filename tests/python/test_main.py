@@ -61,6 +61,9 @@ def regions(new_name):
             "half": ((4,), "float16"),
             "packed": ((4,), "float4_e2m1fn"),
             "lanes": ((4,), "float32x2"),
+            "漢字 ü": ((1,), "int8"),
+            r"\x62": ((1,), "int8"),
+            "u\u0308\u00ad\u200b\u2028\ue000": ((1,), "int8"),
         },
     )
     memoryview(kept["strided"])[1, 2] = float("inf")
@@ -84,13 +87,20 @@ def test_show_json_is_the_command_s(regions):
 
 
 def test_list_names_what_the_command_names(regions):
-    ours, theirs = assert_same("list")
+    """Columns are as wide as what they hold, also of regions that others make in between."""
+    ours, theirs = ([line.split() for line in lasting(text)] for text in assert_same("list"))
     for name in (regions[0], regions[1][:-3] + r"\x1b\xc2\x9b\x9b"):
-        assert [line for line in lasting(ours) if line.endswith(f" {name}")]
-        assert [line for line in lasting(ours) if name in line] == [
-            line for line in lasting(theirs) if name in line
+        assert [line for line in ours if line[5:] == name.split()]
+        assert [line for line in ours if name.split()[0] in line] == [
+            line for line in theirs if name.split()[0] in line
         ]
-    assert lasting(ours)[0] == lasting(theirs)[0]
+    assert ours[0] == theirs[0]
+
+
+def test_list_prints_nothing_without_regions(tmp_path):
+    environment = {**os.environ, "TSHARE_BACKEND": "shm", "TSHARE_SHM_DIR": str(tmp_path)}
+    said = module("list", env=environment)
+    assert (said.returncode, said.stdout) == (0, b"")
 
 
 def test_list_json_is_the_command_s(regions):

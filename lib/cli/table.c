@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <libsmartcols.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "table.h"
+
+#define BOLD "\033[1m"
+
+/* https://no-color.org; a dumb terminal has no colours. */
+static bool wants_colors(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb");
+}
+
+static void start(struct table *table)
+{
+	*table = (struct table){ .err = -ENOMEM };
+	/* libsmartcols writes in the locale's encoding; names are UTF-8 in any locale. */
+	setlocale(LC_CTYPE, "C.UTF-8");
+	table->table = scols_new_table();
+	if (table->table)
+		table->err = scols_table_set_column_separator(table->table, "  ");
+	if (!table->err)
+		table->err = scols_table_enable_colors(table->table, wants_colors());
+}
+
+static void add_column(struct table *table, const struct table_column *column)
+{
+	int flags = (column->right ? SCOLS_FL_RIGHT : 0) | (column->shorten ? SCOLS_FL_TRUNC : 0);
+	struct libscols_column *added;
+
+	if (table->err)
+		return;
+	added = scols_table_new_column(table->table, column->name, 0, flags);
+	if (!added)
+		table->err = -ENOMEM;
+	else
+		table->err = scols_cell_set_color(scols_column_get_header(added), BOLD);
+}
+
+void table_init(struct table *table, const struct table_column *columns, size_t count)
+{
+	size_t i;
+
+	start(table);
+	for (i = 0; i < count; i++)
+		add_column(table, &columns[i]);
+}
+
+void table_row(struct table *table)
+{
+	if (table->err)
+		return;
+	table->column = 0;
+	table->row = scols_table_new_line(table->table, NULL);
+	if (!table->row)
+		table->err = -ENOMEM;
+}
+
+static void add_cell(struct table *table, const char *format, va_list args)
+{
+	char *text;
+
+	if (table->err)
+		return;
+	if (vasprintf(&text, format, args) < 0) {
+		table->err = -ENOMEM;
+		return;
+	}
+	table->err = scols_line_refer_data(table->row, table->column++, text);
+	if (table->err)
+		free(text);
+}
+
+void table_cell(struct table *table, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_cell(table, format, args);
+	va_end(args);
+}
+
+int table_print(struct table *table)
+{
+	int err = table->err;
+
+	if (!err)
+		err = scols_print_table(table->table);
+	table_release(table);
+	return err ? failure("table: %s", strerror(-err)) : EXIT_OK;
+}
+
+void table_release(struct table *table)
+{
+	scols_unref_table(table->table);
+	table->table = NULL;
+}
+
+void facts_init(struct table *table)
+{
+	static const struct table_column columns[] = { { .name = "NAME" }, { .name = "VALUE" } };
+
+	table_init(table, columns, 2);
+	if (!table->err)
+		table->err = scols_table_enable_noheadings(table->table, 1);
+}
+
+void facts_add(struct table *table, const char *name, const char *format, ...)
+{
+	va_list args;
+
+	table_row(table);
+	table_cell(table, "%s", name);
+	va_start(args, format);
+	add_cell(table, format, args);
+	va_end(args);
+}
