@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The first rung: the page allocator's own blocks, up to one chunk. */
+/* The first allocator: the kernel's page allocator, up to one chunk. */
 #include <linux/gfp.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
@@ -31,7 +31,7 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	if (order > pageblock_order || (TSHARE_CHUNK_ORDER && req->nr_pages > TSHARE_CHUNK_PAGES))
 		return -ENOMEM;
 
-	/* There is a rung behind this one, which works harder on large sizes. */
+	/* The next allocator works harder on large sizes. */
 	gfp |= order > PAGE_ALLOC_COSTLY_ORDER ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
 	if (req->dma32)
 		gfp |= GFP_DMA32;
@@ -44,9 +44,9 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 			return -ENOMEM;
 		/*
 		 * A block that the memory cgroup had no room for is free again.
-		 * The next rung, which can't charge the cgroup, must not return
-		 * it. If there is no block at all, the cause is unknown, and
-		 * the next rung is tried.
+		 * The next allocator, which can't charge the cgroup, must not
+		 * return it. If there is no block at all, the cause is unknown, and
+		 * the next allocator is tried.
 		 */
 		page = buddy_alloc_block(req, gfp & ~(__GFP_ACCOUNT | __GFP_DIRECT_RECLAIM), order);
 		if (!page)
@@ -68,7 +68,7 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	return 0;
 }
 
-const struct tshare_rung tshare_rung_buddy = {
+const struct tshare_allocator tshare_allocator_buddy = {
 	.name = "buddy",
 	.alloc = buddy_alloc,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The second rung: look for a stretch of memory that is free or holds only what
- * can be moved away, and have alloc_contig_range() empty it.
+ * The second allocator: searches for a stretch of memory that is free or movable
+ * and has alloc_contig_range() empty it.
  *
  * A stretch may begin at any chunk: those aligned to their own size are far
  * fewer, and a large run that exists would be missed.
@@ -41,8 +41,9 @@
 #define TRIES 64
 
 /*
- * A try that fails has all CPUs drain their lists of pages for nothing. Beyond
- * a burst, a node's may fail once in so many jiffies, whoever makes them.
+ * A try that fails makes all CPUs drain their lists of pages for nothing. After a
+ * burst of failures one try may fail on a node per interval, in jiffies, for all
+ * processes together.
  */
 #define FAILURES_BURST	  256
 #define FAILURES_INTERVAL (HZ / 50 + 1)
@@ -272,8 +273,8 @@ static int contig_node_lock(struct contig_node *node)
 
 /*
  * Whether @zone can do without @free of its free pages. Those of the run that
- * are in use don't matter: they are moved to pages that the allocator gives
- * within the same limits.
+ * are in use don't matter: they are moved to pages that the page allocator
+ * returns within the same limits.
  */
 static bool contig_zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free)
 {
@@ -523,7 +524,7 @@ void tshare_contig_exit(void)
 
 #endif /* CONFIG_CONTIG_ALLOC */
 
-const struct tshare_rung tshare_rung_contig = {
+const struct tshare_allocator tshare_allocator_contig = {
 	.name = "contig",
 	.alloc = contig_alloc,
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ladder of sources of contiguous memory.
+ * Runs of contiguous memory, whichever allocator they come from.
  *
- * CMA areas and ZONE_MOVABLE are no rungs: what they give can't be pinned for
- * long, which is what devices, io_uring and RDMA do with it.
+ * No allocator takes memory of a CMA area or of ZONE_MOVABLE: that can't be
+ * pinned for long, as devices, io_uring and RDMA do.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,9 +12,9 @@
 #include "alloc.h"
 #include "compat.h"
 
-static const struct tshare_rung *const rungs[] = {
-	&tshare_rung_buddy,
-	&tshare_rung_contig,
+static const struct tshare_allocator *const allocators[] = {
+	&tshare_allocator_buddy,
+	&tshare_allocator_contig,
 };
 
 /* Pages of the run that are in folios of TSHARE_CHUNK_ORDER; the rest are single. */
@@ -39,7 +39,7 @@ static void run_number_folios(unsigned long pfn, unsigned long nr_pages)
 }
 
 /**
- * tshare_run_alloc() - find memory on the first rung that has it
+ * tshare_run_alloc() - allocate a run from the first allocator that has one
  * @req: what is wanted
  * @pfn: where to store the first page frame number
  *
@@ -49,10 +49,10 @@ int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
 {
 	int i, err = -ENOMEM;
 
-	for (i = 0; i < ARRAY_SIZE(rungs); i++) {
-		err = rungs[i]->alloc(req, pfn);
-		pr_debug("%s: %lu pages, node %d: %d\n", rungs[i]->name, req->nr_pages, req->node,
-			 err);
+	for (i = 0; i < ARRAY_SIZE(allocators); i++) {
+		err = allocators[i]->alloc(req, pfn);
+		pr_debug("%s: %lu pages, node %d: %d\n", allocators[i]->name, req->nr_pages,
+			 req->node, err);
 		if (err != -ENOMEM)
 			break;
 	}

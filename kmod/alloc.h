@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where contiguous memory comes from: a ladder of rungs, one file each, tried
- * in order until one gives the run.
+ * The allocators of contiguous memory, one file each, tried in order until one
+ * returns a run.
  */
 #ifndef TSHARE_ALLOC_H
 #define TSHARE_ALLOC_H
@@ -22,22 +22,22 @@ struct tshare_request {
 };
 
 /**
- * struct tshare_rung - one source of contiguous memory
+ * struct tshare_allocator - one source of contiguous memory
  * @name: for debug messages
  * @alloc: stores the first page frame number of one physically contiguous run
- *         of zeroed pages that can be pinned, or fails with -ENOMEM (the next
- *         rung may try), -EINTR (a fatal signal; none will) or -EDQUOT (there
- *         is memory, but it is not for the caller). Whole chunks of
- *         the run are folios of TSHARE_CHUNK_ORDER, the rest behind them
- *         single pages, with one reference each.
+ *         of zeroed pages that can be pinned. Whole chunks of the run are
+ *         folios of TSHARE_CHUNK_ORDER, the rest behind them single pages, with
+ *         one reference each. Or fails with -ENOMEM (the next allocator is
+ *         tried), -EINTR (a fatal signal) or -EDQUOT (there is memory, but the
+ *         caller's memory cgroup has no room); the search ends with these two.
  */
-struct tshare_rung {
+struct tshare_allocator {
 	const char *name;
 	int (*alloc)(const struct tshare_request *req, unsigned long *pfn);
 };
 
-extern const struct tshare_rung tshare_rung_buddy;
-extern const struct tshare_rung tshare_rung_contig;
+extern const struct tshare_allocator tshare_allocator_buddy;
+extern const struct tshare_allocator tshare_allocator_contig;
 
 int tshare_contig_init(void);
 void tshare_contig_exit(void);

@@ -339,7 +339,7 @@ static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *regi
 	info->mode = region->mode;
 	info->node = pfn_to_nid(region->pfn);
 	info->region_flags = region->flags | (writable ? TSHARE_REGION_WRITABLE : 0);
-	/* A region is one run of pages: no rung gives anything else. */
+	/* A region is one run of pages: no allocator returns anything else. */
 	info->segments = 1;
 	info->phys_addr = 0;
 	if (ns_capable_noaudit(&init_user_ns, CAP_SYS_RAWIO)) {

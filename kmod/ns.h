@@ -47,8 +47,8 @@ struct tshare_ns_usage {
  * @node: in the list of namespaces that can be found, or in none
  * @inum: its inode number, which is unique while @file holds it
  * @file: keeps the namespace; NULL without users, and for the initial one, which
- *        never goes
- * @user_ns: whose capabilities count in it, a reference
+ *        is never freed
+ * @user_ns: the user namespace that owns it, a reference
  * @names: regions by name
  * @usage: what its regions have together, a reference
  */
