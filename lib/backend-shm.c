@@ -47,6 +47,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "cleanup.h"
 #include "error.h"
 #include "lock.h"
 #include "shm/create.h"
@@ -64,31 +65,28 @@ static LIST_HEAD(, shm_session) sessions = LIST_HEAD_INITIALIZER(sessions);
 
 static uint32_t read_huge_page_size(uint32_t page_size)
 {
-	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "re");
+	_cleanup_fclose_ FILE *file =
+		fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "re");
 	uint32_t size = page_size;
 
 	if (!file)
 		return page_size;
 	if (fscanf(file, "%" SCNu32, &size) != 1 || size < page_size)
 		size = page_size;
-	fclose(file);
 	return size;
 }
 
 static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_page_size)
 {
+	_cleanup_close_ int dir = shm_directory_open();
 	struct shm_session *session;
-	int dir;
 
-	dir = shm_directory_open();
 	if (dir < 0)
 		return dir;
 	session = calloc(1, sizeof(*session));
-	if (!session) {
-		close(dir);
+	if (!session)
 		return tshare_fail(-ENOMEM, "ctx: out of memory");
-	}
-	session->dir = dir;
+	session->dir = no_cleanup(dir);
 	session->page_size = sysconf(_SC_PAGESIZE);
 	session->huge_page_size = read_huge_page_size(session->page_size);
 	*page_size = session->page_size;
@@ -158,7 +156,8 @@ static int shm_lookup(void *opened, const char *name, bool readonly, struct back
 {
 	struct shm_session *session = opened;
 	char file[SHM_HOME_NAME_LEN];
-	int fd, err;
+	_cleanup_close_ int fd = -1;
+	int err;
 
 	shm_home_name(file, name);
 	fd = shm_directory_open_file(session->dir, file, readonly ? O_RDONLY : O_RDWR);
@@ -167,10 +166,9 @@ static int shm_lookup(void *opened, const char *name, bool readonly, struct back
 	if (fd < 0)
 		return tshare_fail_name(fd, name);
 	err = adopt_named(session, fd, file, name, readonly, region);
-	if (err) {
-		close(fd);
+	if (err)
 		return err;
-	}
+	region->fd = no_cleanup(fd);
 	region->readonly = readonly;
 	return 0;
 }
@@ -214,7 +212,8 @@ static int shm_unlink_name(void *opened, const char *name)
 {
 	struct shm_session *session = opened;
 	char file[SHM_HOME_NAME_LEN];
-	int home, err;
+	_cleanup_close_ int home = -1;
+	int err;
 
 	shm_home_name(file, name);
 	if (shm_name_unlink_if_dead(session->dir, file) == SHM_NAME_GONE)
@@ -224,8 +223,6 @@ static int shm_unlink_name(void *opened, const char *name)
 		err = unlink_foreign(session->dir, file);
 	else
 		err = home < 0 ? home : unlink_home(session->dir, file, home);
-	if (home >= 0)
-		close(home);
 	if (err)
 		return tshare_fail_name(err, name);
 	shm_name_drop_if_unlinked(session, file);
@@ -295,25 +292,25 @@ static bool describe_entry(int dir, const char *file, int home, int fd,
 	return true;
 }
 
+/* Opens one name and describes it: 1, 0 if it is no living region's, or an error. */
+static int find_entry(int dir, const char *file, struct tshare_region_info *info)
+{
+	_cleanup_close_ int home = shm_home_open(dir, file);
+	_cleanup_close_ int fd = home < 0 ? home : shm_home_open_file(home, O_RDONLY);
+
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return tshare_fail(fd, "%s: %s", shm_directory(), strerror(-fd));
+	return fd >= 0 && describe_entry(dir, file, home, fd, info);
+}
+
 /* Passes one name on if it is a living region's; what @fn returned, or an error. */
 static int list_entry(int dir, const char *file,
 		      int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
 	struct tshare_region_info info;
-	bool found = false;
-	int home, fd;
+	int found = find_entry(dir, file, &info);
 
-	home = shm_home_open(dir, file);
-	fd = home < 0 ? home : shm_home_open_file(home, O_RDONLY);
-	if (fd >= 0) {
-		found = describe_entry(dir, file, home, fd, &info);
-		close(fd);
-	}
-	if (home >= 0)
-		close(home);
-	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
-		return tshare_fail(fd, "%s: %s", shm_directory(), strerror(-fd));
-	return found ? fn(&info, data) : 0;
+	return found > 0 ? fn(&info, data) : found;
 }
 
 static int list_directory(const struct shm_session *session, DIR *stream,
@@ -331,14 +328,11 @@ static int shm_list(void *opened, int (*fn)(const struct tshare_region_info *inf
 		    void *data)
 {
 	const struct shm_session *session = opened;
-	DIR *stream = shm_directory_stream(session->dir);
-	int ret;
+	_cleanup_closedir_ DIR *stream = shm_directory_stream(session->dir);
 
 	if (!stream)
 		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
-	ret = list_directory(session, stream, fn, data);
-	closedir(stream);
-	return ret;
+	return list_directory(session, stream, fn, data);
 }
 
 const struct backend_ops tshare_backend_shm = {

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cleanup.h"
+
 /* What a memory cgroup is charged beside the pages: for their index, and their page tables. */
 #define OVERHEAD_MIN   (UINT64_C(1) << 20)
 #define OVERHEAD_SHARE 64
@@ -30,7 +32,7 @@ static uint64_t saturating_difference(uint64_t a, uint64_t b)
 
 static struct system read_system(void)
 {
-	FILE *file = fopen("/proc/meminfo", "re");
+	_cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
 	struct system system = { UINT64_MAX, 0 };
 	char line[128];
 	uint64_t kib;
@@ -43,7 +45,6 @@ static struct system read_system(void)
 		else if (sscanf(line, "SwapFree: %" SCNu64, &kib) == 1)
 			system.swap = kib * 1024;
 	}
-	fclose(file);
 	if (system.available != UINT64_MAX)
 		system.available += system.swap;
 	return system;
@@ -55,7 +56,7 @@ static pthread_once_t mount_once = PTHREAD_ONCE_INIT;
 
 static void find_mount(void)
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
 	char line[3 * PATH_MAX], *type;
 
 	while (file && !*mount_point && fgets(line, sizeof(line), file)) {
@@ -64,22 +65,18 @@ static void find_mount(void)
 		    sscanf(line, "%*d %*d %*s %4095s %4095s", mount_root, mount_point) != 2)
 			*mount_point = '\0';
 	}
-	if (file)
-		fclose(file);
 }
 
 /* The directory of the process's cgroup; false if there is none to be seen. */
 static bool find_cgroup(char path[2 * PATH_MAX])
 {
-	FILE *file = fopen("/proc/self/cgroup", "re");
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/cgroup", "re");
 	char line[PATH_MAX], *own = NULL;
 	size_t root;
 
 	while (file && !own && fgets(line, sizeof(line), file))
 		if (!strncmp(line, "0::/", 4))
 			own = line + 3;
-	if (file)
-		fclose(file);
 	pthread_once(&mount_once, find_mount);
 	if (!own || !*mount_point)
 		return false;
@@ -104,13 +101,11 @@ static FILE *open_in(const char *cgroup, const char *name)
 /* A number; UINT64_MAX for "max" and for what isn't there, as in the root. */
 static uint64_t read_number(const char *cgroup, const char *name)
 {
-	FILE *file = open_in(cgroup, name);
+	_cleanup_fclose_ FILE *file = open_in(cgroup, name);
 	uint64_t number;
 
 	if (!file || fscanf(file, "%" SCNu64, &number) != 1)
 		number = UINT64_MAX;
-	if (file)
-		fclose(file);
 	return number;
 }
 
@@ -118,7 +113,7 @@ static uint64_t read_number(const char *cgroup, const char *name)
 static uint64_t read_reclaimable(const char *cgroup)
 {
 	static const char *const kinds[] = { "inactive_file", "active_file", "slab_reclaimable" };
-	FILE *file = open_in(cgroup, "memory.stat");
+	_cleanup_fclose_ FILE *file = open_in(cgroup, "memory.stat");
 	uint64_t bytes, total = 0;
 	char line[128], kind[64];
 	size_t i;
@@ -128,8 +123,6 @@ static uint64_t read_reclaimable(const char *cgroup)
 			if (sscanf(line, "%63s %" SCNu64, kind, &bytes) == 2 &&
 			    !strcmp(kind, kinds[i]))
 				total += bytes;
-	if (file)
-		fclose(file);
 	return total;
 }
 

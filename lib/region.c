@@ -10,6 +10,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "ctx.h"
 #include "error.h"
 #include "export.h"
@@ -275,7 +276,7 @@ TSHARE_EXPORT
 int tshare_region_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
 			 uint64_t *size)
 {
-	struct tshare_desc *descs;
+	_cleanup_free_ struct tshare_desc *descs = NULL;
 	uint64_t needed;
 	size_t i;
 	int err;
@@ -293,7 +294,6 @@ int tshare_region_layout(const struct tshare_spec *specs, size_t count, uint64_t
 		offsets[i] = descs[i].byte_offset;
 	if (!err && size)
 		*size = needed;
-	free(descs);
 	return err;
 }
 
@@ -418,14 +418,14 @@ static int import_anywhere(struct tshare_region *region, int fd, bool readonly)
 /* Another thread may close @fd, or put something else in its place: that is looked at once. */
 static int import_duplicate(struct tshare_region *region, int fd, bool readonly)
 {
-	int own, err;
+	_cleanup_close_ int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int err;
 
-	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
 		return tshare_fail(-errno, "fd: %d: %s", fd, strerror(errno));
 	err = import_anywhere(region, own, readonly);
-	if (err)
-		close(own);
+	if (!err)
+		(void)no_cleanup(own); /* now the region's */
 	return err == -EINVAL ? tshare_fail(err, "fd: %d is not a region's", fd) : err;
 }
 

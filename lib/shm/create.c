@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "cleanup.h"
 #include "error.h"
 #include "shm/file.h"
 #include "shm/home.h"
@@ -108,9 +109,9 @@ static int new_memfd(void)
 static int create_unnamed(const struct shm_session *session, const struct backend_request *request,
 			  const struct shm_header *header)
 {
-	int fd, err;
+	_cleanup_close_ int fd = new_memfd();
+	int err;
 
-	fd = new_memfd();
 	if (fd < 0)
 		return fd;
 	err = fill_file(session, fd, header, request);
@@ -118,11 +119,7 @@ static int create_unnamed(const struct shm_session *session, const struct backen
 		err = set_mode(fd, request->mode);
 	if (!err && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = tshare_fail(-errno, "region: sealing: %s", strerror(errno));
-	if (err) {
-		close(fd);
-		return err;
-	}
-	return fd;
+	return err ? err : no_cleanup(fd);
 }
 
 /* Named regions */
@@ -131,7 +128,8 @@ static int create_unnamed(const struct shm_session *session, const struct backen
 static int link_named(struct shm_session *session, int fd, const char *file,
 		      const struct backend_request *request)
 {
-	int public, err;
+	_cleanup_close_ int public = -1;
+	int err;
 
 	err = set_mode(fd, request->mode);
 	if (err)
@@ -144,11 +142,7 @@ static int link_named(struct shm_session *session, int fd, const char *file,
 	if (public < 0)
 		return public;
 	err = shm_name_link_for_session(session, fd, file, request->name);
-	if (err) {
-		close(public);
-		return err;
-	}
-	return public;
+	return err ? err : no_cleanup(public);
 }
 
 static int create_named(struct shm_session *session, const struct backend_request *request,
@@ -156,7 +150,8 @@ static int create_named(struct shm_session *session, const struct backend_reques
 {
 	char file[SHM_HOME_NAME_LEN];
 	enum shm_name_state state;
-	int fd, ret;
+	_cleanup_close_ int fd = -1;
+	int ret;
 
 	shm_home_name(file, request->name);
 	shm_names_drop_some_unlinked(session);
@@ -171,8 +166,8 @@ static int create_named(struct shm_session *session, const struct backend_reques
 	ret = fill_file(session, fd, header, request);
 	if (!ret)
 		ret = link_named(session, fd, file, request);
-	if (ret < 0)
-		close(fd);
+	if (ret >= 0)
+		(void)no_cleanup(fd); /* now the caller's or the session's */
 	return ret;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "cleanup.h"
 #include "error.h"
 #include "layout.h"
 #include "ofd-lock.h"
@@ -105,7 +106,7 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 		   struct backend_region *region)
 {
 	const struct shm_header *header = &head->header;
-	struct tshare_desc *descs = NULL;
+	_cleanup_free_ struct tshare_desc *descs = NULL;
 	int err = 0;
 
 	if (header->desc_count) {
@@ -116,15 +117,13 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 	}
 	if (!err && tshare_layout_check(descs, header->desc_count, header->size, "tensors"))
 		err = tshare_fail_within(-EPROTO, "shared memory is damaged: ");
-	if (err) {
-		free(descs);
+	if (err)
 		return err;
-	}
 	region->fd = fd;
 	region->id = header->id;
 	region->size = header->size;
 	region->map_offset = header->data_offset;
-	region->descs = descs;
+	region->descs = no_cleanup(descs);
 	region->desc_count = header->desc_count;
 	memcpy(region->name, header->name, sizeof(region->name));
 	return 0;

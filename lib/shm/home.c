@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "error.h"
 
 #define DEFAULT_DIR "/dev/shm"
@@ -112,7 +113,8 @@ int shm_home_open_file(int home, int access)
 int shm_directory_open_file(int dir, const char *file, int access)
 {
 	char path[SHM_HOME_NAME_LEN + sizeof(SHM_REGION_FILE)];
-	int home, fd;
+	_cleanup_close_ int home = -1;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/" SHM_REGION_FILE, file);
 	fd = open_here(dir, path, access | O_NONBLOCK | O_NOCTTY);
@@ -122,9 +124,7 @@ int shm_directory_open_file(int dir, const char *file, int access)
 	home = shm_home_open(dir, file);
 	if (home < 0)
 		return home;
-	fd = shm_home_open_file(home, access);
-	close(home);
-	return fd;
+	return shm_home_open_file(home, access);
 }
 
 bool shm_home_has(int home, int fd)
@@ -139,13 +139,11 @@ bool shm_home_has(int home, int fd)
 
 DIR *shm_directory_stream(int dir)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-	int err = errno;
 
-	if (!stream && fd >= 0)
-		close(fd);
-	errno = err;
+	if (stream)
+		(void)no_cleanup(fd); /* now the stream's */
 	return stream;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "cleanup.h"
 #include "error.h"
 #include "shm/file.h"
 #include "shm/home.h"
@@ -51,8 +52,7 @@ static bool is_known(int dir, int fd, const struct shm_header *header)
 {
 	char file[SHM_HOME_NAME_LEN];
 	struct stat st;
-	bool known;
-	int home;
+	_cleanup_close_ int home = -1;
 
 	if (!fstat(fd, &st) && st.st_uid == geteuid())
 		return true;
@@ -60,10 +60,7 @@ static bool is_known(int dir, int fd, const struct shm_header *header)
 		return false;
 	shm_home_name(file, header->name);
 	home = shm_home_open(dir, file);
-	known = home >= 0 && shm_home_has(home, fd);
-	if (home >= 0)
-		close(home);
-	return known;
+	return home >= 0 && shm_home_has(home, fd);
 }
 
 /*
@@ -115,12 +112,8 @@ static int adopt_foreign(int dir, int fd, bool readonly, struct backend_region *
 int shm_import(void *opened, int fd, bool readonly, struct backend_region *region)
 {
 	const struct shm_session *session = opened;
-	int dir = session ? session->dir : shm_directory_open();
-	int err;
+	_cleanup_close_ int own = session ? -1 : shm_directory_open();
 
 	/* Without the directory there are sealed regions still. */
-	err = adopt_foreign(dir, fd, readonly, region);
-	if (!session && dir >= 0)
-		close(dir);
-	return err;
+	return adopt_foreign(session ? session->dir : own, fd, readonly, region);
 }

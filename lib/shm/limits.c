@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "cleanup.h"
 #include "error.h"
 #include "memory.h"
 #include "shm/file.h"
@@ -35,21 +36,20 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 
 static uint64_t file_bytes(int dir, const char *file)
 {
-	int home = shm_home_open(dir, file);
+	_cleanup_close_ int home = shm_home_open(dir, file);
 	struct stat st;
-	bool found;
 
 	if (home < 0)
 		return 0;
-	found = !fstatat(home, SHM_REGION_FILE, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode);
-	close(home);
-	return found ? st.st_blocks * UINT64_C(512) : 0;
+	if (fstatat(home, SHM_REGION_FILE, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return 0;
+	return st.st_blocks * UINT64_C(512);
 }
 
 /* Bytes of all regions' files, also of the dead. Memfds have no place to be found at. */
 static uint64_t bytes_used(int dir)
 {
-	DIR *stream = shm_directory_stream(dir);
+	_cleanup_closedir_ DIR *stream = shm_directory_stream(dir);
 	uint64_t total = 0;
 	const char *file;
 
@@ -57,7 +57,6 @@ static uint64_t bytes_used(int dir)
 		return 0;
 	while ((file = shm_directory_next(stream, false)))
 		total += file_bytes(dir, file);
-	closedir(stream);
 	return total;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "error.h"
 #include "lock.h"
 #include "ofd-lock.h"
@@ -44,8 +45,7 @@ static bool name_is_dead(int fd)
 
 enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 {
-	bool dead;
-	int fd;
+	_cleanup_close_ int fd = -1;
 
 	fd = shm_home_open_file(home, O_RDONLY);
 	/* Its maker may be about to fill it; it then finds the home removed and makes another. */
@@ -53,29 +53,23 @@ enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 		return shm_home_remove_if_empty(dir, file, home);
 	if (fd < 0)
 		return SHM_NAME_TAKEN;
-	dead = name_is_dead(fd);
-	close(fd);
-	return dead ? shm_home_clear(dir, file, home) : SHM_NAME_TAKEN;
+	return name_is_dead(fd) ? shm_home_clear(dir, file, home) : SHM_NAME_TAKEN;
 }
 
 enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file)
 {
-	enum shm_name_state state;
-	int home;
+	_cleanup_close_ int home = shm_home_open(dir, file);
 
-	home = shm_home_open(dir, file);
 	if (home == -EMFILE || home == -ENFILE || home == -ENOMEM)
 		return SHM_NAME_UNSEEN;
 	if (home < 0)
 		return home == -ENOENT ? SHM_NAME_GONE : SHM_NAME_TAKEN;
-	state = shm_home_unlink_if_dead(dir, file, home);
-	close(home);
-	return state;
+	return shm_home_unlink_if_dead(dir, file, home);
 }
 
 unsigned int shm_names_sweep(int dir)
 {
-	DIR *stream = shm_directory_stream(dir);
+	_cleanup_closedir_ DIR *stream = shm_directory_stream(dir);
 	unsigned int removed = 0;
 	const char *file;
 
@@ -84,7 +78,6 @@ unsigned int shm_names_sweep(int dir)
 	while ((file = shm_directory_next(stream, true)))
 		if (shm_name_unlink_if_dead(dir, file) == SHM_NAME_GONE)
 			removed++;
-	closedir(stream);
 	return removed;
 }
 
@@ -104,19 +97,16 @@ static void drop_name(struct shm_session *session, struct shm_name *name)
  */
 static void end_name(struct shm_session *session, struct shm_name *name)
 {
-	int home = shm_home_open(session->dir, name->file);
-	int fd = home >= 0 && shm_home_has(home, name->fd) ? shm_home_open_file(home, O_RDONLY) :
-							     -1;
+	_cleanup_close_ int home = shm_home_open(session->dir, name->file);
+	_cleanup_close_ int fd = -1;
 	char file[SHM_HOME_NAME_LEN];
 
+	if (home >= 0 && shm_home_has(home, name->fd))
+		fd = shm_home_open_file(home, O_RDONLY);
 	stpcpy(file, name->file);
 	drop_name(session, name);
 	if (fd >= 0 && !shm_file_is_locked(fd, SHM_LIFE))
 		shm_home_clear(session->dir, file, home);
-	if (fd >= 0)
-		close(fd);
-	if (home >= 0)
-		close(home);
 }
 
 void shm_names_end(struct shm_session *session)
@@ -137,12 +127,9 @@ static bool is_unlinked(int fd)
 /* Whether the file has its name still. A process that may write it can give it other links. */
 static bool has_name(const struct shm_session *session, const struct shm_name *name)
 {
-	int home = shm_home_open(session->dir, name->file);
-	bool found = home >= 0 && shm_home_has(home, name->fd);
+	_cleanup_close_ int home = shm_home_open(session->dir, name->file);
 
-	if (home >= 0)
-		close(home);
-	return found;
+	return home >= 0 && shm_home_has(home, name->fd);
 }
 
 void shm_name_drop_if_unlinked(struct shm_session *session, const char *file)
@@ -208,15 +195,14 @@ static int rename_home(int dir, const char *draft, const char *file, const char 
 static int link_file(const struct shm_session *session, int fd, const char *file, const char *name)
 {
 	char draft[SHM_DRAFT_LEN];
-	int home, err;
+	_cleanup_close_ int home = shm_home_make(session->dir, fd, draft);
+	int err;
 
-	home = shm_home_make(session->dir, fd, draft);
 	if (home < 0)
 		return shm_fail_proc(home, shm_directory());
 	err = rename_home(session->dir, draft, file, name);
 	if (err)
 		shm_home_clear(session->dir, draft, home);
-	close(home);
 	return err;
 }
 
@@ -233,22 +219,20 @@ static int link_locked(const struct shm_session *session, int fd, const char *fi
 int shm_name_link_for_session(struct shm_session *session, int fd, const char *file,
 			      const char *text)
 {
-	struct shm_name *name;
+	_cleanup_free_ struct shm_name *name = malloc(sizeof(*name));
 	int err;
 
-	name = malloc(sizeof(*name));
 	if (!name)
 		return tshare_fail(-ENOMEM, "region: out of memory");
 	name->fd = fd;
 	stpcpy(name->file, file);
 	err = link_locked(session, fd, file, text);
-	if (err) {
-		free(name);
+	if (err)
 		return err;
-	}
 	tshare_lock();
 	TAILQ_INSERT_TAIL(&session->names, name, entry);
 	tshare_unlock();
+	(void)no_cleanup(name); /* now the session's */
 	return 0;
 }
 
