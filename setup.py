@@ -7,11 +7,15 @@ wheel of its own ABI. What is not about C is in pyproject.toml, but for the
 licence, whose spelling depends on setuptools.
 """
 
+import subprocess
+import sys
 import sysconfig
 from glob import glob
+from pathlib import Path
 
 import setuptools
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 PYTHON_ABI = 0x030B0000
 
@@ -24,8 +28,24 @@ limited = not sysconfig.get_config_var("Py_GIL_DISABLED")
 limited_api = [("Py_LIMITED_API", hex(PYTHON_ABI))] if limited else []
 compile_args = ["-std=gnu11", "-Wall", "-Wextra", "-fvisibility=hidden"]
 
+STUB = "python/tshare/_tshare.pyi"
+DOCSTRINGS = "python/ext/docstrings.py"
+
+
+class BuildExt(build_ext):
+    """Makes docstrings.h, the stub's docstrings for the C files, before they are compiled."""
+
+    def build_extensions(self):
+        folder = Path(self.build_temp, "docstrings")
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([sys.executable, DOCSTRINGS, STUB, folder / "docstrings.h"], check=True)
+        self.compiler.add_include_dir(str(folder))
+        super().build_extensions()
+
+
 setup(
     **licence,
+    cmdclass={"build_ext": BuildExt},
     license_files=["LICENSES/MIT.txt"],
     ext_modules=[
         Extension(
@@ -42,6 +62,8 @@ setup(
                 *glob("lib/shm/*.h"),
                 *glob("include/**/*.h", recursive=True),
                 "kmod/desc.h",
+                STUB,
+                DOCSTRINGS,
             ],
             include_dirs=["include", "include/uapi", "lib", "kmod"],
             define_macros=[

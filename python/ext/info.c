@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The records tshare.RegionInfo and tshare.Limits. */
+#include "docstrings.h"
 #include "ext.h"
 
 #include <errno.h>
@@ -9,45 +10,45 @@ static PyTypeObject *info_type;
 static PyTypeObject *limits_type;
 
 static PyStructSequence_Field info_fields[] = {
-	{ "name", "name, or None" },
-	{ "size", "bytes, a multiple of the page size" },
-	{ "mode", "permission bits" },
-	{ "uid", "owner" },
-	{ "gid", "group" },
-	{ "id", "unique among the backend's regions alive" },
-	{ "persist", "whether the name stays until it is unlinked" },
-	{ "tensor_count", "number of tensors" },
-	{ "readonly", "whether the caller may not write" },
-	{ "node", "NUMA node, or None if the backend doesn't say" },
-	{ "dma32", "made to have physical addresses below 4 GiB" },
-	{ "contiguous", "made to be physically contiguous" },
-	{ "segments", "physically contiguous segments; 0 if the backend doesn't say" },
-	{ "phys_addr", "physical address, for CAP_SYS_RAWIO on kmod; else 0" },
+	{ "name", DOC_RegionInfo_name },
+	{ "size", DOC_RegionInfo_size },
+	{ "mode", DOC_RegionInfo_mode },
+	{ "uid", DOC_RegionInfo_uid },
+	{ "gid", DOC_RegionInfo_gid },
+	{ "id", DOC_RegionInfo_id },
+	{ "persist", DOC_RegionInfo_persist },
+	{ "tensor_count", DOC_RegionInfo_tensor_count },
+	{ "readonly", DOC_RegionInfo_readonly },
+	{ "node", DOC_RegionInfo_node },
+	{ "dma32", DOC_RegionInfo_dma32 },
+	{ "contiguous", DOC_RegionInfo_contiguous },
+	{ "segments", DOC_RegionInfo_segments },
+	{ "phys_addr", DOC_RegionInfo_phys_addr },
 	{ NULL, NULL },
 };
 
 static PyStructSequence_Desc info_desc = {
 	.name = "tshare.RegionInfo",
-	.doc = "What the backend knows of a region.",
+	.doc = DOC_RegionInfo,
 	.fields = info_fields,
 	.n_in_sequence = sizeof(info_fields) / sizeof(info_fields[0]) - 1,
 };
 
 static PyStructSequence_Field limits_fields[] = {
-	{ "abi_version", "version of the module's ABI; 0 on shm" },
-	{ "page_size", "bytes; sizes of regions are multiples of it" },
-	{ "huge_page_size", "bytes of the largest page that regions are mapped with" },
-	{ "bytes_limit", "bytes that all regions together may have" },
-	{ "bytes_used", "bytes that all regions together have" },
-	{ "region_bytes_max", "bytes that one region of this process may have now" },
-	{ "contiguous", "whether regions are physically contiguous" },
-	{ "dmabuf", "whether a region's descriptor is a dma-buf" },
+	{ "abi_version", DOC_Limits_abi_version },
+	{ "page_size", DOC_Limits_page_size },
+	{ "huge_page_size", DOC_Limits_huge_page_size },
+	{ "bytes_limit", DOC_Limits_bytes_limit },
+	{ "bytes_used", DOC_Limits_bytes_used },
+	{ "region_bytes_max", DOC_Limits_region_bytes_max },
+	{ "contiguous", DOC_Limits_contiguous },
+	{ "dmabuf", DOC_Limits_dmabuf },
 	{ NULL, NULL },
 };
 
 static PyStructSequence_Desc limits_desc = {
 	.name = "tshare.Limits",
-	.doc = "What the backend is and allows.",
+	.doc = DOC_Limits,
 	.fields = limits_fields,
 	.n_in_sequence = sizeof(limits_fields) / sizeof(limits_fields[0]) - 1,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The module tshare._tshare: functions, and what there is at import. */
+#include "docstrings.h"
 #include "ext.h"
 
 static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
@@ -105,46 +106,17 @@ static PyObject *module_backend(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED
 }
 
 static PyMethodDef methods[] = {
-	{ "create", TS_FASTCALL(module_create), METH_FASTCALL | METH_KEYWORDS,
-	  "create(name=None, shape=..., dtype='uint8', *, mode=0o600, persist=False, node=None, "
-	  "dma32=False, contiguous=False)\n--\n\n"
-	  "Make a region that holds one tensor, zeroed, and return that.\n\n"
-	  "name is None for a tensor that is shared by its descriptor alone. dtype is a name such\n"
-	  "as \"float32\", a type of NumPy, PyTorch or ml_dtypes, or one of float, int, bool and\n"
-	  "complex. The name goes when this process ends, unless persist." },
-	{ "open", TS_FASTCALL(module_open), METH_FASTCALL | METH_KEYWORDS,
-	  "open(name, *, readonly=False)\n--\n\n"
-	  "The tensor of the region of that name, which holds one.\n\n"
-	  "Opened read-only, its memory can't be written from here, whatever one tries." },
-	{ "from_fd", TS_FASTCALL(module_from_fd), METH_FASTCALL | METH_KEYWORDS,
-	  "from_fd(fd, *, readonly=False)\n--\n\n"
-	  "The tensor behind another process's descriptor, which stays the caller's." },
+	{ "create", TS_FASTCALL(module_create), METH_FASTCALL | METH_KEYWORDS, DOC_create },
+	{ "open", TS_FASTCALL(module_open), METH_FASTCALL | METH_KEYWORDS, DOC_open },
+	{ "from_fd", TS_FASTCALL(module_from_fd), METH_FASTCALL | METH_KEYWORDS, DOC_from_fd },
 	{ "from_dlpack", TS_FASTCALL(ts_from_dlpack), METH_FASTCALL | METH_KEYWORDS,
-	  "from_dlpack(x, *, device=None, copy=None)\n--\n\n"
-	  "Take another library's tensor: its own memory where that is in a region, else a copy in\n"
-	  "a new region without a name.\n\n"
-	  "copy=True copies always; copy=False never, and raises BufferError instead.\n"
-	  "device='cpu' takes a tensor from another device too." },
-	{ "asarray", TS_FASTCALL(ts_asarray), METH_FASTCALL | METH_KEYWORDS,
-	  "asarray(x, name=None, *, copy=None, mode=0o600, persist=False, node=None, dma32=False,\n"
-	  "        contiguous=False)\n--\n\n"
-	  "A Tensor of anything with DLPack, a buffer or the array interface, and of whatever NumPy\n"
-	  "makes an array of: x's own memory where that is in a region (of that name) already, else\n"
-	  "a copy in a new region.\n\n"
-	  "copy=True copies always; copy=False never, and raises BufferError instead." },
-	{ "array_interface", ts_array_interface_of, METH_O,
-	  "array_interface(x, /)\n--\n\n"
-	  "NumPy's array interface of any tensor that speaks DLPack and is in the CPU's memory.\n\n"
-	  "The address is x's own: keep x. AttributeError for a tensor on another device, or of a\n"
-	  "type that the array interface lacks." },
-	{ "unlink", module_unlink, METH_O,
-	  "unlink(name, /)\n--\n\nRemove a region's name; the memory stays for its users." },
-	{ "list", ts_list, METH_NOARGS,
-	  "list()\n--\n\nThe named regions that this process may read, as RegionInfo." },
-	{ "limits", ts_limits, METH_NOARGS,
-	  "limits()\n--\n\nWhat the backend is and allows, as Limits." },
-	{ "backend", module_backend, METH_NOARGS,
-	  "backend()\n--\n\nWhich backend is used: \"kmod\" or \"shm\"." },
+	  DOC_from_dlpack },
+	{ "asarray", TS_FASTCALL(ts_asarray), METH_FASTCALL | METH_KEYWORDS, DOC_asarray },
+	{ "array_interface", ts_array_interface_of, METH_O, DOC_array_interface },
+	{ "unlink", module_unlink, METH_O, DOC_unlink },
+	{ "list", ts_list, METH_NOARGS, DOC_list },
+	{ "limits", ts_limits, METH_NOARGS, DOC_limits },
+	{ "backend", module_backend, METH_NOARGS, DOC_backend },
 	{ "backends", ts_backends, METH_NOARGS, NULL },
 	{ "raw_interface", ts_raw_interface, METH_O, NULL },
 	{ "rebuild", ts_tensor_rebuild, METH_VARARGS, NULL },

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* tshare.Region: how one is opened, its attributes and its type. */
+#include "docstrings.h"
 #include "region.h"
 
 #include <structmember.h>
@@ -266,61 +267,37 @@ static PyObject *region_repr(PyObject *self)
 }
 
 static PyGetSetDef region_getset[] = {
-	{ "name", get_name, NULL, "Name at the time of create() or open(), or None.", NULL },
-	{ "size", get_size, NULL, "Bytes, a multiple of the page size.", NULL },
-	{ "id", get_id, NULL, "Unique among the backend's regions alive.", NULL },
-	{ "readonly", get_readonly, NULL, "Whether this process may not write the memory.", NULL },
-	{ "backend", get_backend, NULL, "Whose the descriptor is: \"kmod\" or \"shm\".", NULL },
-	{ "generation", ts_region_generation, NULL, "How often publish() was called so far.",
-	  NULL },
-	{ "closed", get_closed, NULL, "Whether close() was called.", NULL },
+	{ "name", get_name, NULL, DOC_Region_name, NULL },
+	{ "size", get_size, NULL, DOC_Region_size, NULL },
+	{ "id", get_id, NULL, DOC_Region_id, NULL },
+	{ "readonly", get_readonly, NULL, DOC_Region_readonly, NULL },
+	{ "backend", get_backend, NULL, DOC_Region_backend, NULL },
+	{ "generation", ts_region_generation, NULL, DOC_Region_generation, NULL },
+	{ "closed", get_closed, NULL, DOC_Region_closed, NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
 static PyMethodDef region_methods[] = {
 	{ "create", TS_FASTCALL(ts_region_create), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-	  "create(name=None, tensors=None, *, size=None, mode=0o600, persist=False, node=None, "
-	  "dma32=False, contiguous=False)\n--\n\n"
-	  "Make a region of tensors.\n\n"
-	  "tensors maps each name to (shape, dtype, strides=None, offset=None), the last two in\n"
-	  "bytes, of a tensor of zeros, to an array that is copied, or to a mapping of such, whose\n"
-	  "keys become \"name/key\". Arrays that share memory share it in the region. By default\n"
-	  "tensors follow one another and the region is as large as they need." },
+	  DOC_Region_create },
 	{ "open", TS_FASTCALL(region_open), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-	  "open(name, *, readonly=False)\n--\n\nThe region of that name." },
+	  DOC_Region_open },
 	{ "from_fd", TS_FASTCALL(region_from_fd), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
-	  "from_fd(fd, *, readonly=False)\n--\n\n"
-	  "The region behind another process's descriptor, which stays the caller's." },
-	{ "keys", ts_region_keys, METH_NOARGS, "keys($self, /)\n--\n\nThe names of the tensors." },
-	{ "values", ts_region_values, METH_NOARGS, "values($self, /)\n--\n\nThe tensors." },
-	{ "items", ts_region_items, METH_NOARGS, "items($self, /)\n--\n\nNames and tensors." },
-	{ "get", TS_FASTCALL(ts_region_get), METH_FASTCALL | METH_KEYWORDS,
-	  "get($self, key, default=None)\n--\n\nThe tensor of that name, or default." },
-	{ "fileno", region_fileno, METH_NOARGS,
-	  "fileno($self, /)\n--\n\n"
-	  "The file descriptor that another process can import; owned by the region." },
-	{ "info", region_info, METH_NOARGS,
-	  "info($self, /)\n--\n\nWhat the backend knows of it now, a RegionInfo." },
-	{ "publish", ts_region_publish, METH_NOARGS,
-	  "publish($self, /)\n--\n\n"
-	  "Tell all who wait that there is something new; the new generation." },
-	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS,
-	  "wait($self, /, seen, timeout=None, *, spin=0.0)\n--\n\n"
-	  "Sleep until the generation is above seen, and return it.\n\n"
-	  "Raises TimeoutError after timeout seconds, and OSError with errno EOWNERDEAD when all\n"
-	  "other publishers are gone, and ValueError when close() is called meanwhile. Looks again\n"
-	  "and again for the first spin seconds." },
+	  DOC_Region_from_fd },
+	{ "keys", ts_region_keys, METH_NOARGS, DOC_Region_keys },
+	{ "values", ts_region_values, METH_NOARGS, DOC_Region_values },
+	{ "items", ts_region_items, METH_NOARGS, DOC_Region_items },
+	{ "get", TS_FASTCALL(ts_region_get), METH_FASTCALL | METH_KEYWORDS, DOC_Region_get },
+	{ "fileno", region_fileno, METH_NOARGS, DOC_Region_fileno },
+	{ "info", region_info, METH_NOARGS, DOC_Region_info },
+	{ "publish", ts_region_publish, METH_NOARGS, DOC_Region_publish },
+	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS, DOC_Region_wait },
 	{ "wait_async", TS_FASTCALL(ts_region_wait_async), METH_FASTCALL | METH_KEYWORDS,
-	  "wait_async($self, /, seen, timeout=None)\n--\n\n"
-	  "wait() for asyncio: to be awaited, and cancelled like any other task." },
-	{ "unlink", region_unlink, METH_NOARGS,
-	  "unlink($self, /)\n--\n\nRemove the name; the memory stays for its users." },
-	{ "close", region_close, METH_NOARGS,
-	  "close($self, /)\n--\n\n"
-	  "Let go of the region. Tensors that were taken from it stay as they are; a wait() of\n"
-	  "another thread on this object ends with ValueError." },
-	{ "__enter__", region_enter, METH_NOARGS, NULL },
-	{ "__exit__", region_exit, METH_VARARGS, NULL },
+	  DOC_Region_wait_async },
+	{ "unlink", region_unlink, METH_NOARGS, DOC_Region_unlink },
+	{ "close", region_close, METH_NOARGS, DOC_Region_close },
+	{ "__enter__", region_enter, METH_NOARGS, DOC_Region___enter__ },
+	{ "__exit__", region_exit, METH_VARARGS, DOC_Region___exit__ },
 	{ "__reduce_ex__", ts_region_reduce, METH_O, NULL },
 	{ "__copy__", ts_refuse_copy, METH_NOARGS, NULL },
 	{ "__deepcopy__", ts_refuse_copy, METH_O, NULL },
@@ -333,7 +310,7 @@ static PyMemberDef region_members[] = {
 };
 
 static PyType_Slot region_slots[] = {
-	{ Py_tp_doc, "Shared memory that holds tensors, a mapping of their names to them." },
+	{ Py_tp_doc, DOC_Region },
 	{ Py_tp_dealloc, region_dealloc },
 	{ Py_tp_repr, region_repr },
 	{ Py_tp_getset, region_getset },

@@ -10,6 +10,7 @@
  * Tensor: once asked for it, the memory stays mapped until the Tensor is
  * deallocated, closed or not.
  */
+#include "docstrings.h"
 #include "ext.h"
 
 #include <structmember.h>
@@ -216,25 +217,20 @@ static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
 }
 
 static PyGetSetDef tensor_getset[] = {
-	{ "shape", get_shape, NULL, "Elements along each dimension.", NULL },
-	{ "strides", get_strides, NULL,
-	  "Bytes from one index to the next along each dimension, as in NumPy;\n"
-	  "None where an element is not a whole number of bytes.",
-	  NULL },
-	{ "dtype", get_dtype, NULL, "Name of the type of the elements, such as \"uint8\".", NULL },
-	{ "ndim", get_ndim, NULL, "Number of dimensions.", NULL },
-	{ "itemsize", get_itemsize, NULL, "Bytes of an element, rounded up.", NULL },
-	{ "nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL },
-	{ "readonly", get_readonly, NULL, "Whether this process may not write the memory.", NULL },
-	{ "name", get_name, NULL,
-	  "Its name in its region or, if it has none there, the region's; None if it has neither.",
-	  NULL },
-	{ "device", get_device, NULL, "Where the memory is: \"cpu\".", NULL },
-	{ "region", get_region, NULL, "The tshare.Region that it lies in.", NULL },
-	{ "closed", get_closed, NULL, "Whether close() was called.", NULL },
+	{ "shape", get_shape, NULL, DOC_Tensor_shape, NULL },
+	{ "strides", get_strides, NULL, DOC_Tensor_strides, NULL },
+	{ "dtype", get_dtype, NULL, DOC_Tensor_dtype, NULL },
+	{ "ndim", get_ndim, NULL, DOC_Tensor_ndim, NULL },
+	{ "itemsize", get_itemsize, NULL, DOC_Tensor_itemsize, NULL },
+	{ "nbytes", get_nbytes, NULL, DOC_Tensor_nbytes, NULL },
+	{ "readonly", get_readonly, NULL, DOC_Tensor_readonly, NULL },
+	{ "name", get_name, NULL, DOC_Tensor_name, NULL },
+	{ "device", get_device, NULL, DOC_Tensor_device, NULL },
+	{ "region", get_region, NULL, DOC_Tensor_region, NULL },
+	{ "closed", get_closed, NULL, DOC_Tensor_closed, NULL },
 	{ "_spec", ts_tensor_spec, NULL, NULL, NULL },
-	{ "__array_interface__", ts_tensor_array_interface, NULL,
-	  "NumPy's array interface, version 3.", NULL },
+	{ "__array_interface__", ts_tensor_array_interface, NULL, DOC_Tensor___array_interface__,
+	  NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -339,42 +335,23 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *Py_UNUSED(unused))
 }
 
 static PyMethodDef tensor_methods[] = {
-	{ "close", tensor_close, METH_NOARGS,
-	  "close($self, /)\n--\n\n"
-	  "Let go of the memory, which stays until its last user is gone.\n\n"
-	  "BufferError while a memoryview or NumPy array of it lives." },
-	{ "fileno", tensor_fileno, METH_NOARGS,
-	  "fileno($self, /)\n--\n\n"
-	  "The file descriptor that another process can import; owned by the region." },
-	{ "unlink", tensor_unlink, METH_NOARGS,
-	  "unlink($self, /)\n--\n\nRemove the region's name; the memory stays for its users." },
-	{ "numpy", tensor_numpy, METH_NOARGS,
-	  "numpy($self, /)\n--\n\n"
-	  "A NumPy array over its memory, never a copy: ValueError for packed types, of which NumPy\n"
-	  "can have a copy only, by np.asarray(t)." },
-	{ "torch", tensor_torch, METH_NOARGS,
-	  "torch($self, /)\n--\n\n"
-	  "A torch.Tensor over its memory, never a copy.\n\n"
-	  "PyTorch doesn't know of read-only memory: to write that is SIGSEGV." },
-	{ "copy_from", ts_tensor_copy_from, METH_O,
-	  "copy_from($self, x, /)\n--\n\n"
-	  "Copy the elements of x, any array that asarray() takes, of the same type, and of the same\n"
-	  "shape or one that broadcasts to it. x may lie in the same memory." },
-	{ "__enter__", tensor_enter, METH_NOARGS, NULL },
-	{ "__exit__", tensor_exit, METH_VARARGS, NULL },
+	{ "close", tensor_close, METH_NOARGS, DOC_Tensor_close },
+	{ "fileno", tensor_fileno, METH_NOARGS, DOC_Tensor_fileno },
+	{ "unlink", tensor_unlink, METH_NOARGS, DOC_Tensor_unlink },
+	{ "numpy", tensor_numpy, METH_NOARGS, DOC_Tensor_numpy },
+	{ "torch", tensor_torch, METH_NOARGS, DOC_Tensor_torch },
+	{ "copy_from", ts_tensor_copy_from, METH_O, DOC_Tensor_copy_from },
+	{ "__enter__", tensor_enter, METH_NOARGS, DOC_Tensor___enter__ },
+	{ "__exit__", tensor_exit, METH_VARARGS, DOC_Tensor___exit__ },
 	{ "__reduce_ex__", ts_tensor_reduce, METH_O, NULL },
 	{ "__copy__", ts_refuse_copy, METH_NOARGS, NULL },
 	{ "__deepcopy__", ts_refuse_copy, METH_O, NULL },
 	{ "__array__", TS_FASTCALL(ts_tensor_array), METH_FASTCALL | METH_KEYWORDS,
-	  "__array__($self, dtype=None, copy=None)\n--\n\n"
-	  "A NumPy array of it; of types that NumPy lacks, by means of ml_dtypes." },
-	{ "__jax_array__", tensor_jax_array, METH_NOARGS,
-	  "__jax_array__($self, /)\n--\n\nA JAX array of it." },
+	  DOC_Tensor___array__ },
+	{ "__jax_array__", tensor_jax_array, METH_NOARGS, DOC_Tensor___jax_array__ },
 	{ "__dlpack__", TS_FASTCALL(ts_tensor_dlpack), METH_FASTCALL | METH_KEYWORDS,
-	  "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-	  "Export as a DLPack capsule." },
-	{ "__dlpack_device__", ts_tensor_dlpack_device, METH_NOARGS,
-	  "__dlpack_device__($self, /)\n--\n\nDLPack's device type and device id." },
+	  DOC_Tensor___dlpack__ },
+	{ "__dlpack_device__", ts_tensor_dlpack_device, METH_NOARGS, DOC_Tensor___dlpack_device__ },
 	{ NULL, NULL, 0, NULL },
 };
 
@@ -417,7 +394,7 @@ static PyMemberDef tensor_members[] = {
 };
 
 static PyType_Slot tensor_slots[] = {
-	{ Py_tp_doc, "A tensor in shared memory; from tshare.create(), open() and so on." },
+	{ Py_tp_doc, DOC_Tensor },
 	{ Py_tp_dealloc, tensor_dealloc },
 	{ Py_tp_repr, tensor_repr },
 	{ Py_tp_getset, tensor_getset },

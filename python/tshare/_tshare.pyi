@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: MIT
+#
+# The docstrings of the extension stand here, and here alone: python/ext/docstrings.py makes
+# macros of them, which the C files use as they are.
+
 import builtins
 from collections.abc import Coroutine, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from types import EllipsisType, TracebackType
@@ -18,81 +22,190 @@ class _SupportsDLPack(Protocol):
     def __dlpack__(self) -> CapsuleType: ...
 
 class RegionInfo(NamedTuple):
+    """What the backend reports of a region; from Region.info() and tshare.list()."""
+
     name: str | None
+    """Name, or None if the region has none, or no longer."""
     size: int
+    """Bytes, a multiple of the page size."""
     mode: int
+    """Permission bits."""
     uid: int
+    """Owner's user id."""
     gid: int
+    """Owner's group id."""
     id: int
+    """Number of the region, unique among those of the backend that exist."""
     persist: bool
+    """Whether the name stays until it is unlinked."""
     tensor_count: int
+    """Number of tensors."""
     readonly: bool
+    """Whether the caller may only read."""
     node: int | None
+    """NUMA node, or None if the backend doesn't report it."""
     dma32: bool
+    """Whether the region was created with dma32."""
     contiguous: bool
+    """Whether the region was created with contiguous."""
     segments: int
+    """Physically contiguous segments, or 0 if the backend doesn't report them."""
     phys_addr: int
+    """Physical address on kmod for CAP_SYS_RAWIO, else 0."""
 
 class Limits(NamedTuple):
+    """What the backend is and allows; from tshare.limits()."""
+
     abi_version: int
+    """Version of the module's ABI, or 0 on shm."""
     page_size: int
+    """Bytes of a page. Sizes of regions are multiples of it."""
     huge_page_size: int
+    """Bytes of the largest page that regions are mapped with."""
     bytes_limit: int
+    """Bytes that all regions together may have."""
     bytes_used: int
+    """Bytes that all regions together have."""
     region_bytes_max: int
+    """Bytes that one region of this process may have now."""
     contiguous: bool
+    """Whether regions are physically contiguous."""
     dmabuf: bool
+    """Whether a region's descriptor is a dma-buf."""
 
 @final
 class Tensor(Buffer):
+    """A tensor in shared memory.
+
+    Made by tshare.create(), open(), from_fd(), asarray() and from_dlpack(), by indexing a
+    Tensor, and by looking up a name in a Region. NumPy, PyTorch, JAX and others take it
+    without a copy, by the buffer protocol, the array interface or DLPack.
+
+    Once a tensor is closed, its attributes and methods raise ValueError, but for closed and
+    close().
+    """
+
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each dimension."""
     @property
-    def strides(self) -> tuple[int, ...] | None: ...
+    def strides(self) -> tuple[int, ...] | None:
+        """Bytes from one index to the next along each dimension, as in NumPy.
+
+        None where an element is not a whole number of bytes.
+        """
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """Name of the type of the elements, such as "uint8"."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """Number of dimensions."""
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """Bytes of an element, rounded up."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
     @property
-    def readonly(self) -> bool: ...
+    def readonly(self) -> bool:
+        """Whether this process may only read the memory."""
     @property
-    def name(self) -> str | None: ...
+    def name(self) -> str | None:
+        """Name of the tensor in its region, or the region's name if it has none there.
+
+        None if neither has a name.
+        """
     @property
-    def device(self) -> str: ...
+    def device(self) -> str:
+        """Where the memory is: "cpu"."""
     @property
-    def region(self) -> Region: ...
+    def region(self) -> Region:
+        """Region that the tensor lies in, a new object each time."""
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the tensor was closed."""
     @property
     def _spec(self) -> tuple[Any, ...]: ...
     @property
-    def __array_interface__(self) -> dict[str, Any]: ...
-    def close(self) -> None: ...
-    def fileno(self) -> int: ...
-    def unlink(self) -> None: ...
-    def numpy(self) -> Any: ...
-    def torch(self) -> Any: ...
-    def copy_from(self, x: Any, /) -> None: ...
+    def __array_interface__(self) -> dict[str, Any]:
+        """NumPy's array interface, version 3.
+
+        :raises AttributeError: The interface has no type for the elements.
+        """
+    def close(self) -> None:
+        """Drop this object's reference to the memory.
+
+        The memory stays until its last user, in any process, has dropped it. To close a
+        closed tensor does nothing.
+
+        :raises BufferError: A memoryview or an array that was made by the buffer protocol is
+            in use.
+        """
+    def fileno(self) -> int:
+        """Return the file descriptor of the region, which tshare.from_fd() takes.
+
+        The region owns the descriptor and closes it.
+        """
+    def unlink(self) -> None:
+        """Remove the region's name.
+
+        The memory stays for its users.
+
+        :raises ValueError: The region has no name.
+        :raises FileNotFoundError: The name is removed already.
+        :raises PermissionError: The name belongs to another user.
+        """
+    def numpy(self) -> Any:
+        """Return a NumPy array over the memory, never a copy.
+
+        :raises ValueError: The elements are packed, so that NumPy can only have a copy, by
+            np.asarray(t).
+        """
+    def torch(self) -> Any:
+        """Return a torch.Tensor over the memory, never a copy.
+
+        PyTorch doesn't know of read-only memory: a write to it ends the process with
+        SIGSEGV.
+        """
+    def copy_from(self, x: Any, /) -> None:
+        """Copy the elements of another tensor or array into this one.
+
+        :param x: Whatever asarray() takes, of the same type, and of the same shape or one that
+            broadcasts to it. It may lie in the same memory.
+        :raises TypeError: x has another type; copy_from() never converts.
+        :raises ValueError: The shape of x doesn't fit.
+        :raises PermissionError: The tensor is read-only.
+        """
     def __getitem__(self, key: _Key, /) -> Tensor: ...
     def __iter__(self) -> Iterator[Tensor]: ...
     def __len__(self) -> int: ...
-    def __enter__(self) -> Tensor: ...
+    def __enter__(self) -> Tensor:
+        """Return the tensor itself."""
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
         /,
-    ) -> None: ...
+    ) -> None:
+        """Close the tensor, even if there are views of it.
+
+        The memory stays mapped until the last of them is released.
+        """
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __release_buffer__(self, view: memoryview, /) -> None: ...
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
-    def __jax_array__(self) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return a NumPy array over the memory.
+
+        It is a copy where dtype or copy demand one, and where elements are packed. Types that
+        NumPy lacks come as those of ml_dtypes.
+
+        :raises ValueError: copy is False, and a copy would be needed.
+        :raises TypeError: NumPy has no such type, and ml_dtypes is not installed.
+        """
+    def __jax_array__(self) -> Any:
+        """Return a JAX array of the tensor."""
     def __dlpack__(
         self,
         *,
@@ -100,11 +213,29 @@ class Tensor(Buffer):
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> CapsuleType: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
+    ) -> CapsuleType:
+        """Export as a DLPack capsule.
+
+        :param stream: None, since the memory is the CPU's.
+        :param max_version: Newest version that the consumer takes; without it, or below (1, 0),
+            the capsule is a legacy one.
+        :param dl_device: None or (1, 0), the CPU.
+        :param copy: True: export a copy. None or False: export the memory itself.
+        :raises BufferError: dl_device is another device, the tensor is read-only and the
+            capsule a legacy one, or packed elements with strides are to be copied.
+        """
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's device type and device id, (1, 0): the CPU."""
 
 @final
 class Region(Mapping[str, Tensor]):
+    """A piece of shared memory that holds tensors: a mapping of their names to them.
+
+    Made by Region.create(), Region.open() and Region.from_fd(). Once a region is
+    closed, its attributes and methods raise ValueError, but for closed and close(); tensors
+    that were taken from it remain usable.
+    """
+
     __hash__: ClassVar[Any]
     @classmethod
     def create(
@@ -118,55 +249,153 @@ class Region(Mapping[str, Tensor]):
         node: SupportsIndex | None = None,
         dma32: bool = False,
         contiguous: bool = False,
-    ) -> Region: ...
+    ) -> Region:
+        """Create a region of tensors.
+
+        :param name: Name by which others open it; None for a region that is shared by its
+            descriptor alone.
+        :param tensors: A mapping. A value is (shape, dtype, strides=None, offset=None), the
+            last two in bytes, for a tensor of zeros; an array, which is copied; or a mapping of
+            such, whose keys become "name/key". Arrays that share writable memory share it in
+            the region.
+        :param size: Bytes; None for as many as the tensors need.
+        :param mode: Permission bits, 0 to 0o777. The umask does not apply.
+        :param persist: Keep the name when this process ends, until it is unlinked.
+        :param node: NUMA node that the memory must be on; None for any.
+        :param dma32: Demand physical addresses below 4 GiB.
+        :param contiguous: Demand physically contiguous memory.
+        :raises FileExistsError: The name is taken.
+        :raises ValueError: An argument is malformed, or a tensor exceeds size.
+        :raises TypeError: A value is neither a tuple as above nor an array.
+        :raises BufferError: An array can't be copied, as when it is on a GPU.
+        :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
+            EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
+        """
     @classmethod
-    def open(cls, name: str, *, readonly: bool = False) -> Region: ...
+    def open(cls, name: str, *, readonly: bool = False) -> Region:
+        """Open a named region.
+
+        :param name: Name given to Region.create(), tshare.create() or asarray().
+        :param readonly: Map the memory read-only. Writes then fail in any library.
+        :raises FileNotFoundError: No region has that name.
+        :raises PermissionError: The region's mode denies the access.
+        """
     @classmethod
-    def from_fd(cls, fd: int | _SupportsFileno, *, readonly: bool = False) -> Region: ...
+    def from_fd(cls, fd: int | _SupportsFileno, *, readonly: bool = False) -> Region:
+        """Open a region by its file descriptor.
+
+        :param fd: From fileno() of any process; a number or an object that has fileno(). It
+            stays the caller's.
+        :param readonly: Map the memory read-only. A descriptor that was opened read-only gives a
+            read-only region in any case.
+        :raises ValueError: fd is no region's.
+        :raises OSError: EBADF: fd is not open. EPROTO: the region is damaged, or its sender
+            could truncate it.
+        """
     @property
-    def name(self) -> str | None: ...
+    def name(self) -> str | None:
+        """Name at the time of create() or open(), or None."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Bytes, a multiple of the page size."""
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """Number of the region, unique among those of the backend that exist."""
     @property
-    def readonly(self) -> bool: ...
+    def readonly(self) -> bool:
+        """Whether this process may only read the memory."""
     @property
-    def backend(self) -> str: ...
+    def backend(self) -> str:
+        """Backend that the descriptor belongs to: "kmod" or "shm"."""
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the region was closed."""
     @property
-    def generation(self) -> int: ...
-    def publish(self) -> int: ...
-    def wait(
-        self, seen: SupportsIndex, timeout: float | None = None, *, spin: float = 0.0
-    ) -> int: ...
+    def generation(self) -> int:
+        """How often publish() was called so far, by any process."""
+    def publish(self) -> int:
+        """Add one to the generation, wake all that wait for it, and return it.
+
+        What was written before is visible after a wait() for this generation.
+
+        :raises PermissionError: The region is read-only or, on shm, one that this process may
+            not open itself.
+        """
+    def wait(self, seen: SupportsIndex, timeout: float | None = None, *, spin: float = 0.0) -> int:
+        """Sleep until the generation is above seen, and return the generation.
+
+        :param seen: Newest generation that the caller knows; 0 at first.
+        :param timeout: Seconds; 0 only looks, None waits for ever.
+        :param spin: Seconds to poll before sleeping, which costs a processor and saves the time
+            that waking up takes.
+        :raises TimeoutError: The timeout has passed.
+        :raises OSError: EOWNERDEAD: all other publishers have closed the region or ended.
+        :raises ValueError: close() was called meanwhile.
+        """
     def wait_async(
         self, seen: SupportsIndex, timeout: float | None = None
-    ) -> Coroutine[Any, Any, int]: ...
-    def fileno(self) -> int: ...
-    def info(self) -> RegionInfo: ...
-    def unlink(self) -> None: ...
-    def close(self) -> None: ...
-    def __enter__(self) -> Region: ...
+    ) -> Coroutine[Any, Any, int]:
+        """Wait as wait() does, in asyncio.
+
+        The result is to be awaited. It can be cancelled like any other coroutine.
+
+        :param seen: Newest generation that the caller knows; 0 at first.
+        :param timeout: Seconds; 0 only looks, None waits for ever.
+        :raises TimeoutError: The timeout has passed.
+        :raises OSError: EOWNERDEAD: all other publishers have closed the region or ended.
+        :raises ValueError: close() was called meanwhile.
+        """
+    def fileno(self) -> int:
+        """Return the file descriptor that from_fd() takes in any process.
+
+        The region owns the descriptor and closes it.
+        """
+    def info(self) -> RegionInfo:
+        """Return what the backend reports of the region now."""
+    def unlink(self) -> None:
+        """Remove the region's name.
+
+        The memory stays for its users.
+
+        :raises ValueError: The region has no name.
+        :raises FileNotFoundError: The name is removed already.
+        :raises PermissionError: The name belongs to another user.
+        """
+    def close(self) -> None:
+        """Drop this object's reference to the memory.
+
+        Tensors that were taken from the region keep it. Another thread's wait() on this
+        object ends with ValueError. To close a closed region does nothing.
+        """
+    def __enter__(self) -> Region:
+        """Return the region itself."""
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
         /,
-    ) -> None: ...
+    ) -> None:
+        """Close the region."""
     def __getitem__(self, key: str, /) -> Tensor: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     def __contains__(self, key: object, /) -> bool: ...
     @overload
-    def get(self, key: str, /) -> Tensor | None: ...
+    def get(self, key: str, /) -> Tensor | None:
+        """Return the tensor of that name, or default if there is none.
+
+        :param key: Name of the tensor in the region.
+        :param default: What to return in its place.
+        """
     @overload
     def get(self, key: str, /, default: Tensor | _T) -> Tensor | _T: ...
-    def keys(self) -> KeysView[str]: ...
-    def values(self) -> ValuesView[Tensor]: ...
-    def items(self) -> ItemsView[str, Tensor]: ...
+    def keys(self) -> KeysView[str]:
+        """Return a view of the tensors' names."""
+    def values(self) -> ValuesView[Tensor]:
+        """Return a view of the tensors."""
+    def items(self) -> ItemsView[str, Tensor]:
+        """Return a view of the pairs of name and tensor."""
 
 def create(
     name: str | None = None,
@@ -178,15 +407,67 @@ def create(
     node: SupportsIndex | None = None,
     dma32: bool = False,
     contiguous: bool = False,
-) -> Tensor: ...
-def open(name: str, *, readonly: bool = False) -> Tensor: ...
-def from_fd(fd: int | _SupportsFileno, *, readonly: bool = False) -> Tensor: ...
+) -> Tensor:
+    """Create a region that holds one tensor of zeros, and return the tensor.
+
+    :param name: Name by which others open it; None for a tensor that is shared by its
+        descriptor alone.
+    :param shape: Elements along each dimension: an int or a sequence of ints. It must be given.
+    :param dtype: Name of a type, such as "float32", or a type of NumPy, PyTorch, JAX or
+        ml_dtypes, or float, int, bool or complex.
+    :param mode: Permission bits, 0 to 0o777. The umask does not apply.
+    :param persist: Keep the name when this process ends, until it is unlinked.
+    :param node: NUMA node that the memory must be on; None for any.
+    :param dma32: Demand physical addresses below 4 GiB.
+    :param contiguous: Demand physically contiguous memory.
+    :raises FileExistsError: The name is taken.
+    :raises ValueError: An argument is malformed; the error names it.
+    :raises TypeError: An argument has a wrong type; the error names it.
+    :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
+        EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
+    """
+
+def open(name: str, *, readonly: bool = False) -> Tensor:
+    """Open the tensor of a named region.
+
+    :param name: Name given to create() or asarray().
+    :param readonly: Map the memory read-only. Writes then fail in any library.
+    :raises FileNotFoundError: No region has that name.
+    :raises PermissionError: The region's mode denies the access.
+    :raises ValueError: The region holds several tensors, or none; use Region.open().
+    """
+
+def from_fd(fd: int | _SupportsFileno, *, readonly: bool = False) -> Tensor:
+    """Open the tensor of a region by the region's file descriptor.
+
+    :param fd: From fileno() of any process; a number or an object that has fileno(). It stays
+        the caller's.
+    :param readonly: Map the memory read-only. A descriptor that was opened read-only gives a
+        read-only tensor in any case.
+    :raises ValueError: fd is no region's, or the region holds several tensors, or none.
+    :raises OSError: EBADF: fd is not open. EPROTO: the region is damaged, or its sender could
+        truncate it.
+    """
+
 def from_dlpack(
     x: _SupportsDLPack,
     *,
     device: str | tuple[int, int] | None = None,
     copy: bool | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Take another library's tensor by DLPack.
+
+    The result is the tensor's own memory where that lies in a region, else a copy in a new
+    region without a name.
+
+    :param x: A tensor that has __dlpack__().
+    :param device: "cpu" or (1, 0): copy a tensor from another device too, if its library can.
+    :param copy: True: always copy. False: never copy. None: copy where needed.
+    :raises TypeError: x has no __dlpack__().
+    :raises BufferError: x can't be described, is on another device, or would have to be copied.
+    :raises ValueError: device is not the CPU.
+    """
+
 def asarray(
     x: Any,
     name: str | None = None,
@@ -197,12 +478,59 @@ def asarray(
     node: SupportsIndex | None = None,
     dma32: bool = False,
     contiguous: bool = False,
-) -> Tensor: ...
-def array_interface(x: Any, /) -> dict[str, Any]: ...
-def unlink(name: str, /) -> None: ...
-def list() -> builtins.list[RegionInfo]: ...
-def limits() -> Limits: ...
-def backend() -> str: ...
+) -> Tensor:
+    """Take a tensor or array of another library, or whatever NumPy makes an array of.
+
+    The result is the memory of x where that lies in a region, else a copy in a new region.
+
+    :param x: Anything that has DLPack, a buffer or the array interface; else np.asarray(x) is
+        taken.
+    :param name: Name of the new region; memory of a region that has this name already is taken
+        as it is.
+    :param copy: True: always copy. False: never copy. None: copy where needed.
+    :param mode: Permission bits, 0 to 0o777. The umask does not apply.
+    :param persist: Keep the name when this process ends, until it is unlinked.
+    :param node: NUMA node that the memory must be on; None for any.
+    :param dma32: Demand physical addresses below 4 GiB.
+    :param contiguous: Demand physically contiguous memory.
+    :raises FileExistsError: The name is taken.
+    :raises BufferError: x can't be described, is on another device, or would have to be copied.
+    :raises TypeError: x is no array, or one of a type that tensors lack.
+    :raises ValueError: An argument is malformed, or x has a mask.
+    :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
+        EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
+    """
+
+def array_interface(x: Any, /) -> dict[str, Any]:
+    """Return NumPy's array interface, version 3, of a tensor that has DLPack.
+
+    The address in it is the tensor's own memory: keep x as long as the address is used.
+
+    :param x: A tensor in the CPU's memory.
+    :raises AttributeError: x is on another device, or the interface has no type for it.
+    """
+
+def unlink(name: str, /) -> None:
+    """Remove a region's name.
+
+    The memory stays for its users.
+
+    :param name: Name of the region.
+    :raises FileNotFoundError: No region has that name.
+    :raises PermissionError: The name belongs to another user.
+    """
+
+def list() -> builtins.list[RegionInfo]:
+    """Return the named regions that this process may read."""
+
+def limits() -> Limits:
+    """Return what the backend is and allows."""
+
+def backend() -> str:
+    """Return the backend that this process uses: "kmod" or "shm"."""
+
+# For the package's own modules
+
 def backends() -> builtins.list[tuple[str, Limits | str]]: ...
 def raw_interface(tensor: Tensor, /) -> dict[str, Any]: ...
 def rebuild(region: Region, spec: tuple[Any, ...], /) -> Tensor: ...

@@ -4,6 +4,7 @@
 import re
 import runpy
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -56,11 +57,13 @@ def sources(extension):
     return [source for source in extension.sources if source.startswith("python/")]
 
 
-def test_extensions_need_no_limited_api(described):
+def test_extensions_need_no_limited_api(described, tmp_path):
     include = sysconfig.get_paths()["include"]
+    make = ["python/ext/docstrings.py", "python/tshare/_tshare.pyi", tmp_path / "docstrings.h"]
+    subprocess.run([sys.executable, *make], cwd=ROOT, check=True)
     for extension in described(True)["ext_modules"]:
         macros = [f"-D{name}={value or ''}" for name, value in extension.define_macros]
-        folders = [f"-I{folder}" for folder in (include, *extension.include_dirs)]
+        folders = [f"-I{folder}" for folder in (include, tmp_path, *extension.include_dirs)]
         subprocess.run(
             ["gcc", "-std=gnu11", "-fsyntax-only", *macros, *folders, *sources(extension)],
             cwd=ROOT,
