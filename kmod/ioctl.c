@@ -51,6 +51,11 @@ static_assert(sizeof(struct tshare_counter) == COUNTER_SIZE_V1);
 static_assert(sizeof(struct tshare_desc) == DESC_SIZE_V1);
 static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 
+/* What CREATE knows. */
+#define CREATE_FLAGS                                                              \
+	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC | \
+	 TSHARE_CREATE_NODE)
+
 /* Room for the struct of any command. */
 union ioctl_arg {
 	struct tshare_query query;
@@ -213,25 +218,31 @@ static int ioctl_query(struct ioctl_call *call)
 	return 0;
 }
 
+static int ioctl_create_check_node(struct tshare_create *req)
+{
+	if (!(req->flags & TSHARE_CREATE_NODE))
+		return req->node ? -EINVAL : 0;
+	if (req->node < 0 || req->node >= MAX_NUMNODES)
+		return -EINVAL;
+	req->node = array_index_nospec(req->node, MAX_NUMNODES);
+	return node_online(req->node) ? 0 : -EINVAL;
+}
+
 static int ioctl_create_check(struct tshare_create *req)
 {
 	int err = tshare_name_check(req->name, NULL);
 
 	if (err)
 		return err;
-	if (req->flags & ~(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC))
+	if (req->flags & ~CREATE_FLAGS)
 		return -EINVAL;
 	if ((req->flags & TSHARE_CREATE_PERSIST) && !req->name[0])
 		return -EINVAL;
 	if (!req->size || req->reserved || req->mode & ~0777)
 		return -EINVAL;
-	if (req->node != TSHARE_NODE_ANY) {
-		if (req->node < 0 || req->node >= MAX_NUMNODES)
-			return -EINVAL;
-		req->node = array_index_nospec(req->node, MAX_NUMNODES);
-		if (!node_online(req->node))
-			return -EINVAL;
-	}
+	err = ioctl_create_check_node(req);
+	if (err)
+		return err;
 	if (req->size > (u64)totalram_pages() << PAGE_SHIFT)
 		return -ENOMEM;
 	req->size = PAGE_ALIGN(req->size);

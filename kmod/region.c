@@ -32,7 +32,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 {
 	struct tshare_request want = {
 		.nr_pages = req->size >> PAGE_SHIFT,
-		.node = req->node == TSHARE_NODE_ANY ? NUMA_NO_NODE : req->node,
+		.node = req->flags & TSHARE_CREATE_NODE ? req->node : NUMA_NO_NODE,
 		.dma32 = req->flags & TSHARE_CREATE_DMA32,
 	};
 	unsigned long nr_charged = want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs));

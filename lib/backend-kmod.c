@@ -143,7 +143,6 @@ static int kmod_create(void *session, const struct backend_request *request,
 	struct tshare_create create = {
 		.size = request->size,
 		.mode = request->mode,
-		.node = request->node,
 		.desc_count = request->desc_count,
 		.descs = (uintptr_t)request->descs,
 		.desc_size = sizeof(*request->descs),
@@ -154,6 +153,10 @@ static int kmod_create(void *session, const struct backend_request *request,
 		create.flags |= TSHARE_CREATE_PERSIST;
 	if (request->flags & TSHARE_DMA32)
 		create.flags |= TSHARE_CREATE_DMA32;
+	if (request->node != TSHARE_ANY_NODE) {
+		create.flags |= TSHARE_CREATE_NODE;
+		create.node = request->node;
+	}
 	memcpy(create.name, request->name, sizeof(create.name));
 	err = device_ioctl(session_fd(session), TSHARE_IOCTL_CREATE, &create);
 	if (err)

@@ -43,7 +43,8 @@ FIXTURE_VARIANT_ADD(command, create)
 	.nr = 1,
 	.size = 184,
 	.flags_offset = offsetof(struct tshare_create, flags),
-	.flags = TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC,
+	.flags = TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC |
+		 TSHARE_CREATE_NODE,
 	.reserved_offset = offsetof(struct tshare_create, reserved),
 	.reserved_size = sizeof(__u64),
 	.writes = true,

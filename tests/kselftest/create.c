@@ -202,7 +202,7 @@ TEST_F(create, on_a_node_is_on_that_node)
 	struct tshare_info info;
 	int fd;
 
-	args.node = 0;
+	set_node(&args, 0);
 	fd = do_create(self->dev, &args);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, get_info(self->dev, fd, &info));
@@ -211,7 +211,21 @@ TEST_F(create, on_a_node_is_on_that_node)
 
 TEST_F(create, nodes_that_are_not_online_are_einval)
 {
-	static const __s32 nodes[] = { -2, 63, 1023, 1024, 65536, INT_MAX, INT_MIN };
+	static const __s32 nodes[] = { -2, -1, 63, 1023, 1024, 65536, INT_MAX, INT_MIN };
+	struct tshare_create args;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(nodes); i++) {
+		args = create_args(PAGE, NULL);
+		set_node(&args, nodes[i]);
+		EXPECT_EQ(-EINVAL, do_create(self->dev, &args));
+	}
+	EXPECT_SAME_COUNTERS(self->before);
+}
+
+TEST_F(create, node_without_its_flag_is_einval)
+{
+	static const __s32 nodes[] = { -1, 1, INT_MAX };
 	struct tshare_create args;
 	size_t i;
 

@@ -43,7 +43,7 @@ static pid_t start_maker(size_t size, int done)
 	if (!pid) {
 		struct tshare_create args = create_args(size, NULL);
 
-		args.node = 0;
+		set_node(&args, 0);
 		if (do_create(open_device(), &args) < 0)
 			_exit(1);
 		if (write(done, "", 1) == 1)

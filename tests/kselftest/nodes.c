@@ -45,14 +45,17 @@ static bool run_on(int node)
 	return !sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-/* The node of a new region, or a negative errno. */
+#define NO_NODE (-1)
+
+/* The node of a new region, for which @node or none is asked, or a negative errno. */
 static int node_of_new(int dev, size_t size, __s32 node)
 {
 	struct tshare_create args = create_args(size, NULL);
 	struct tshare_info info;
 	int fd, err;
 
-	args.node = node;
+	if (node != NO_NODE)
+		set_node(&args, node);
 	fd = do_create(dev, &args);
 	if (fd < 0)
 		return fd;
@@ -102,7 +105,7 @@ TEST_F(nodes, region_for_any_is_on_the_callers)
 	for (node = 0; node < 2; node++) {
 		ASSERT_TRUE(run_on(node));
 		for (i = 0; i < ARRAY_SIZE(sizes); i++)
-			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], TSHARE_NODE_ANY)) {
+			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], NO_NODE)) {
 				TH_LOG("size %zu", sizes[i]);
 			}
 	}
@@ -130,7 +133,7 @@ TEST_F(nodes, region_stays_where_it_is)
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		args = create_args(sizes[i], NULL);
-		args.node = 0;
+		set_node(&args, 0);
 		mem = map_aligned(do_create(self->dev, &args), sizes[i], RW);
 		ASSERT_NE(MAP_FAILED, mem);
 		fill(mem, sizes[i], i);
@@ -165,7 +168,7 @@ TEST_F(nodes, region_for_any_is_where_the_cpuset_allows)
 		/* The memory next to the caller is what the cpuset denies. */
 		ASSERT_TRUE(run_on(1 - node));
 		for (i = 0; i < ARRAY_SIZE(sizes); i++)
-			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], TSHARE_NODE_ANY)) {
+			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], NO_NODE)) {
 				TH_LOG("size %zu", sizes[i]);
 			}
 	}

@@ -75,12 +75,18 @@ static inline struct tshare_create create_args(__u64 size, const char *name)
 	struct tshare_create args = {
 		.size = size,
 		.mode = 0600,
-		.node = TSHARE_NODE_ANY,
 	};
 
 	if (name)
 		snprintf(args.name, sizeof(args.name), "%s", name);
 	return args;
+}
+
+/* Asks for memory on @node. */
+static inline void set_node(struct tshare_create *args, __s32 node)
+{
+	args->flags |= TSHARE_CREATE_NODE;
+	args->node = node;
 }
 
 static inline int do_create(int dev, struct tshare_create *args)

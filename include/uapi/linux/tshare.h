@@ -86,8 +86,8 @@
  * EINVAL        an unknown flag, a reserved member that is not zero, a
  *               structure smaller than its first version, a size of zero, a
  *               malformed name, a malformed descriptor, mode bits outside
- *               0777, a node that is not online, a @fd that is no tshare
- *               dma-buf, a mapping that is not MAP_SHARED or, by way of a
+ *               0777, a node that is not online or without
+ *               TSHARE_CREATE_NODE, a @fd that is no tshare dma-buf, a mapping that is not MAP_SHARED or, by way of a
  *               device's own file, one of device memory
  * EMFILE        the process has no descriptor left
  * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
@@ -115,9 +115,6 @@
 
 /* The most tensors that a region can describe. */
 #define TSHARE_DESC_MAX 16384
-
-/* Any NUMA node will do. */
-#define TSHARE_NODE_ANY (-1)
 
 /**
  * struct tshare_desc - what one tensor of a region looks like
@@ -198,6 +195,7 @@ struct tshare_query {
 #define TSHARE_CREATE_PERSIST	 (1U << 0) /* the name stays until it is unlinked */
 #define TSHARE_CREATE_DMA32	 (1U << 1) /* physical addresses below 4 GiB */
 #define TSHARE_CREATE_NO_CLOEXEC (1U << 2) /* the descriptor survives execve() */
+#define TSHARE_CREATE_NODE	 (1U << 6) /* @node says where the memory must be */
 
 /**
  * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
@@ -205,12 +203,13 @@ struct tshare_query {
  *        whole pages
  * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST needs a name
  * @mode: in: permission bits, 0 to 0777; execute bits mean nothing
- * @node: in: NUMA node that the memory must be on, or TSHARE_NODE_ANY
- * @desc_count: in: number of tensor descriptors, 0 to TSHARE_DESC_MAX
+ * @node: in: with TSHARE_CREATE_NODE the NUMA node that the memory must be on,
+ *        else must be zero
+ * @fd: out: descriptor of a dma-buf of the region, readable and writable
  * @descs: in: pointer to an array of struct tshare_desc
  * @desc_size: in: sizeof(struct tshare_desc), bytes; may be zero when
  *             @desc_count is
- * @fd: out: descriptor of a dma-buf of the region, readable and writable
+ * @desc_count: in: number of tensor descriptors, 0 to TSHARE_DESC_MAX
  * @id: out: the region's id, never used again while the module is loaded
  * @reserved: in: must be zero
  * @name: in: NUL-terminated name without '/', not "." or ".."; empty for none
@@ -223,10 +222,10 @@ struct tshare_create {
 	__u32 flags;
 	__u32 mode;
 	__s32 node;
-	__u32 desc_count;
+	__s32 fd;
 	__aligned_u64 descs;
 	__u32 desc_size;
-	__s32 fd;
+	__u32 desc_count;
 	__u64 id;
 	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
