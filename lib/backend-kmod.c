@@ -297,7 +297,7 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 		return tshare_fail(err, "fd: %s", strerror(-err));
 	}
 	/*
-	 * A writable dma-buf can't be made read-only, but whoever may read the
+	 * A writable dma-buf can't be made read-only, but a process that may read the
 	 * region gets a read-only one of it. Others keep the one that they were
 	 * given, with a read-only mapping.
 	 */

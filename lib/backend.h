@@ -14,7 +14,7 @@
  *   failed operation leaves nothing behind: no name, no descriptor, no memory.
  * - Any thread may call at any time; a backend locks for itself.
  * - Errors are negative errno values with the meaning of tshare.h; the text for
- *   tshare_last_error() is set by whoever knows it best (see error.h).
+ *   tshare_last_error() is set where the cause is known (see error.h).
  */
 #ifndef TSHARE_BACKEND_H
 #define TSHARE_BACKEND_H
@@ -37,7 +37,7 @@ struct backend_request {
 /*
  * A region that a backend handed out. The caller owns @fd and @descs, and
  * releases them with close() and free(). @descs and @name are for regions that
- * were found: who creates one knows them already, and create() leaves them
+ * were found. The caller of create() has them already, and create() leaves them
  * alone.
  */
 struct backend_region {
@@ -101,8 +101,8 @@ struct backend_ops {
 	/*
 	 * Finds the counter of the region behind @fd, which is this backend's.
 	 * If @own, then @counter's description is one that nobody else has, for
-	 * F_OFD_SETLK locks of one's own, and may be read-only: -EACCES if there
-	 * is none to be had. @session may be NULL, as for import().
+	 * F_OFD_SETLK locks of one's own, and may be read-only: -EACCES if it
+	 * is unavailable. @session may be NULL, as for import().
 	 */
 	int (*counter)(void *session, int fd, bool own, struct backend_counter *counter);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program that links the library can call. Whoever compiles the library
+ * What a program that links the library can call. A program that compiles the library
  * into a larger one defines TSHARE_EXPORT as nothing, and keeps it for itself.
  */
 #ifndef TSHARE_EXPORT

@@ -52,7 +52,7 @@ struct tshare_region *tshare_mappings_find(const void *address)
 
 	tshare_lock();
 	node = tfind(&key, &mappings, compare);
-	/* Whoever dropped the last reference is on its way to take the region out. */
+	/* The thread that dropped the last reference is about to take the region out. */
 	if (node && refcount_get_unless_zero(&(*(struct tshare_region **)node)->refs))
 		found = *(struct tshare_region **)node;
 	tshare_unlock();

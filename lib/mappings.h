@@ -13,7 +13,7 @@ void tshare_mappings_remove(struct tshare_region *region);
 
 /*
  * The region whose mapping holds @address, with a reference; NULL if there is
- * none, or if it is just being let go of.
+ * none, or if its last reference was just dropped.
  */
 struct tshare_region *tshare_mappings_find(const void *address);
 

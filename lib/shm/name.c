@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Names: how long each lives, who removes it when its maker is dead, and those that
+ * Names: how long each lives, how it is removed when its maker is dead, and those that
  * a session holds.
  */
 #define _GNU_SOURCE 1
