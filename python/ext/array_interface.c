@@ -2,7 +2,7 @@
 /*
  * NumPy's array interface, version 3.
  *
- * It tells an address and no more: who reads it must keep the Tensor, which
+ * It holds an address and nothing that owns it: a consumer must keep the Tensor, which
  * keeps the memory from then on.
  */
 #include "ext.h"

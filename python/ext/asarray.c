@@ -6,7 +6,7 @@
 
 enum copy { COPY_IF_NEEDED, COPY_ALWAYS, COPY_NEVER };
 
-/* Whether who opens that name gets this tensor's region, as a tensor: names come and go. */
+/* Whether open() of that name finds this tensor's region and one tensor in it, now. */
 static bool is_called(struct tshare_tensor *handle, const char *name)
 {
 	struct tshare_region_info info;

@@ -25,7 +25,7 @@ static bool asks(int flags, int what)
 	return (flags & what) == what;
 }
 
-/* Why the buffer that was asked for is not to be had; NULL if it is. */
+/* Why the tensor can't give a buffer with these flags; NULL if it can. */
 static const char *refusal(const struct tshare_tensor *tensor, const struct ts_format *format,
 			   int flags)
 {

@@ -162,8 +162,8 @@ static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 /* Other libraries' tensors */
 
 /*
- * New reference to a type of a module that somebody has imported; NULL if nobody
- * has, or with an error set. What a module that is just being imported lacks is
+ * New reference to a type of a module, or NULL if the process has not imported the
+ * module, or NULL with an error set. What a module that is just being imported lacks is
  * there later.
  */
 PyObject *ts_imported_type(const char *module_name, const char *name);

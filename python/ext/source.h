@@ -35,8 +35,8 @@ int ts_source_check_extent(const struct ts_source *source, const void *memory, s
 int ts_source_take_byte_strides(struct ts_source *source);
 void ts_source_set_c_strides(struct ts_source *source);
 /*
- * Whether @x is of the type that @module calls @name, if somebody has imported that
- * module; or -1 with an error set. @type caches the type.
+ * Whether @x is of the type that @module calls @name; 0 if the process has not imported
+ * that module, or -1 with an error set. @type caches the type.
  */
 int ts_source_is_of_type(PyObject *x, PyObject **type, const char *module, const char *name);
 

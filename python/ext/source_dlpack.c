@@ -21,7 +21,7 @@ static int fail_dlpack(void)
 	return -1;
 }
 
-/* @spec was checked. Its arrays are the producer's, who might change them later. */
+/* @spec was checked. Its arrays are the producer's, which might change them later. */
 static void take_spec(struct ts_source *source, const struct tshare_spec *spec, const void *data)
 {
 	size_t size = spec->ndim * sizeof(int64_t);

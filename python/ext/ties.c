@@ -33,7 +33,7 @@ static bool measure(const struct ts_source *source, struct stretch *stretch)
 	for (i = 0; i < source->spec.ndim; i++) {
 		if (!source->shape[i])
 			return false;
-		/* Whoever opened the source has seen that this can be counted. */
+		/* ts_source_open() has checked that this does not overflow. */
 		span = (source->shape[i] - 1) * source->strides[i] * itemsize;
 		*(span < 0 ? &below : &above) += span;
 	}
