@@ -95,8 +95,8 @@ static DLManagedTensorVersioned *produce(void)
 
 static void show(const struct tshare_tensor *tensor)
 {
-	const int64_t *shape = tshare_tensor_shape(tensor);
-	const int32_t *elements = tshare_tensor_data(tensor);
+	const int64_t *shape = tshare_tensor_get_shape(tensor);
+	const int32_t *elements = tshare_tensor_get_data(tensor);
 
 	printf("  the region holds:");
 	for (int64_t i = 0; i < shape[0] * shape[1]; i++)
@@ -109,7 +109,7 @@ static DLManagedTensorVersioned *export(struct tshare_tensor *tensor)
 	DLManagedTensorVersioned *managed;
 
 	if (tshare_tensor_to_dlpack(tensor, &managed) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	return managed;
 }
 
@@ -122,8 +122,8 @@ static void to_others(struct tshare_ctx *ctx)
 
 	printf("A tensor of a region, for a consumer:\n");
 	if (tshare_tensor_create(ctx, NULL, TSHARE_INT32, 2, shape, NULL, &tensor) < 0)
-		errx(1, "%s", tshare_last_error());
-	elements = tshare_tensor_data(tensor);
+		errx(1, "%s", tshare_error_get());
+	elements = tshare_tensor_get_data(tensor);
 	for (int i = 0; i < 6; i++)
 		elements[i] = i + 1;
 
@@ -146,7 +146,7 @@ static void from_others(struct tshare_ctx *ctx)
 	/* Memory from elsewhere is copied, in C order, and stays the caller's. */
 	printf("A producer's tensor, transposed, into a region:\n");
 	if (tshare_tensor_from_dlpack(ctx, NULL, managed, NULL, &tensor) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	managed->deleter(managed);
 	printf("  the producer's deleter ran %d time%s\n", deletions, deletions == 1 ? "" : "s");
 	show(tensor);
@@ -155,9 +155,9 @@ static void from_others(struct tshare_ctx *ctx)
 	printf("The same, which is in a region now, once more:\n");
 	managed = export(tensor);
 	if (tshare_tensor_from_dlpack(ctx, NULL, managed, NULL, &again) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	managed->deleter(managed);
-	same = tshare_tensor_data(again) == tshare_tensor_data(tensor);
+	same = tshare_tensor_get_data(again) == tshare_tensor_get_data(tensor);
 	printf("  %s\n", same ? "the same memory: nothing was copied" : "a copy");
 	tshare_tensor_unref(again);
 	tshare_tensor_unref(tensor);
@@ -168,7 +168,7 @@ int main(void)
 	struct tshare_ctx *ctx;
 
 	if (tshare_ctx_new(&ctx) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	to_others(ctx);
 	from_others(ctx);
 	tshare_ctx_unref(ctx);

@@ -36,7 +36,7 @@ static void name_of_taken(const char *name, char *buffer, size_t size)
 static int wait_until(struct tshare_region *region, uint64_t generation)
 {
 	uint64_t now;
-	int error = tshare_region_generation(region, &now);
+	int error = tshare_region_get_generation(region, &now);
 
 	while (!error && now < generation) {
 		error = tshare_region_wait(region, now, WAIT_FOREVER, DONT_SPIN, &now);
@@ -48,7 +48,7 @@ static int wait_until(struct tshare_region *region, uint64_t generation)
 
 static int64_t *frame(struct tshare_tensor *slots, uint64_t number)
 {
-	return (int64_t *)tshare_tensor_data(slots) + number % SLOTS * FRAME_LEN;
+	return (int64_t *)tshare_tensor_get_data(slots) + number % SLOTS * FRAME_LEN;
 }
 
 static void produce(const char *name, uint64_t count)
@@ -62,22 +62,22 @@ static void produce(const char *name, uint64_t count)
 	name_of_taken(name, buffer, sizeof(buffer));
 	if (tshare_region_create(ctx, buffer, 1, NULL, 0, NULL, &taken) < 0 ||
 	    tshare_tensor_create(ctx, name, TSHARE_INT64, 2, shape, NULL, &slots) < 0)
-		errx(1, "%s", tshare_last_error());
-	region = tshare_tensor_region(slots);
+		errx(1, "%s", tshare_error_get());
+	region = tshare_tensor_get_region(slots);
 	printf("produce: '%s' has %d slots\n", name, SLOTS);
 	fflush(stdout);
 
 	for (uint64_t n = 0; n < count; n++) {
 		/* Slots are used again when what was in them is taken. */
 		if (n >= SLOTS && wait_until(taken, n - SLOTS + 1) < 0)
-			errx(1, "%s", tshare_last_error());
+			errx(1, "%s", tshare_error_get());
 		for (int i = 0; i < FRAME_LEN; i++)
 			frame(slots, n)[i] = (int64_t)n;
 		if (tshare_region_publish(region, NULL) < 0)
-			errx(1, "%s", tshare_last_error());
+			errx(1, "%s", tshare_error_get());
 	}
 	if (wait_until(taken, count) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	printf("produce: all %llu frames were taken\n", (unsigned long long)count);
 	tshare_tensor_unref(slots);
 	tshare_region_unref(taken);
@@ -95,8 +95,8 @@ static void consume(const char *name)
 	name_of_taken(name, buffer, sizeof(buffer));
 	if (tshare_tensor_open(ctx, name, TSHARE_READONLY, &slots) < 0 ||
 	    tshare_region_open(ctx, buffer, 0, &taken) < 0)
-		errx(1, "%s; is there 'frames produce %s'?", tshare_last_error(), name);
-	region = tshare_tensor_region(slots);
+		errx(1, "%s; is there 'frames produce %s'?", tshare_error_get(), name);
+	region = tshare_tensor_get_region(slots);
 
 	for (; !(error = wait_until(region, n + 1)); n++) {
 		const int64_t *numbers = frame(slots, n);
@@ -105,10 +105,10 @@ static void consume(const char *name)
 			if (numbers[i] != (int64_t)n)
 				errx(1, "frame %llu is damaged", (unsigned long long)n);
 		if (tshare_region_publish(taken, NULL) < 0)
-			errx(1, "%s", tshare_last_error());
+			errx(1, "%s", tshare_error_get());
 	}
 	if (error != -EOWNERDEAD)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	printf("consume: took %llu frames, all of them whole; the producer is gone\n",
 	       (unsigned long long)n);
 	tshare_tensor_unref(slots);
@@ -118,7 +118,7 @@ static void consume(const char *name)
 int main(int argc, char **argv)
 {
 	if (tshare_ctx_new(&ctx) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	if ((argc == 3 || argc == 4) && !strcmp(argv[1], "produce"))
 		produce(argv[2], argc == 4 ? strtoull(argv[3], NULL, 10) : 1000);
 	else if (argc == 3 && !strcmp(argv[1], "consume"))

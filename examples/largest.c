@@ -23,7 +23,7 @@ static bool fits(struct tshare_ctx *ctx, uint64_t size)
 	if (error == -ENOMEM || error == -EDQUOT)
 		return false;
 	if (error)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	tshare_region_unref(region);
 	return true;
 }
@@ -34,7 +34,7 @@ int main(void)
 	struct tshare_ctx *ctx;
 
 	if (tshare_ctx_new(&ctx) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	while (fits(ctx, too_large)) {
 		largest = too_large;
 		too_large *= 2;

@@ -29,13 +29,13 @@ int main(int argc, char **argv)
 
 	if (tshare_ctx_new(&ctx) < 0 ||
 	    tshare_tensor_create(ctx, name, TSHARE_INT32, 1, shape, NULL, &tensor) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 
-	numbers = tshare_tensor_data(tensor);
+	numbers = tshare_tensor_get_data(tensor);
 	for (int i = 0; i < 3; i++)
 		numbers[i] = i + 1;
 	printf("C: created '%s', int32, shape [3], on the %s backend\n", name,
-	       tshare_ctx_backend(ctx));
+	       tshare_ctx_get_backend(ctx));
 	show("it holds", numbers, shape[0]);
 
 	printf("C: waiting for Enter\n");

@@ -16,8 +16,8 @@
  *
  *	if (tshare_ctx_new(&ctx) < 0 ||
  *	    tshare_tensor_create(ctx, "frame", TSHARE_UINT8, 3, shape, NULL, &t) < 0)
- *		errx(1, "%s", tshare_last_error());
- *	memset(tshare_tensor_data(t), 0x7f, tshare_tensor_nbytes(t));
+ *		errx(1, "%s", tshare_error_get());
+ *	memset(tshare_tensor_get_data(t), 0x7f, tshare_tensor_get_nbytes(t));
  *
  * Objects are opaque and reference counted: a function that hands one out
  * hands out a reference, _ref() returns its argument, _unref() returns NULL
@@ -35,7 +35,7 @@
  *                memory cgroup's is reached
  * -EEXIST        the name is taken
  * -EFBIG         RLIMIT_FSIZE is reached (shm)
- * -EINVAL        an argument is malformed; tshare_last_error() names it
+ * -EINVAL        an argument is malformed; tshare_error_get() names it
  * -EINTR         a signal handler ran while the call waited
  * -ENAMETOOLONG  a name of more than TSHARE_NAME_MAX bytes
  * -ENODEV        the backend asked for is not there (no module, no /dev/shm), or
@@ -134,13 +134,13 @@ struct tshare_dtype {
 int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype);
 
 /**
- * tshare_dtype_name() - the name of a type, which tshare_dtype_parse() takes
+ * tshare_dtype_get_name() - the name of a type, which tshare_dtype_parse() takes
  * @dtype: the type
  * @name: where to store it, TSHARE_DTYPE_NAME_LEN bytes
  *
  * Return: 0, or -EINVAL for a type that has no name.
  */
-int tshare_dtype_name(struct tshare_dtype dtype, char *name);
+int tshare_dtype_get_name(struct tshare_dtype dtype, char *name);
 
 /* Context */
 
@@ -176,12 +176,12 @@ struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx);
 struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx);
 
 /**
- * tshare_ctx_backend() - which backend is it?
+ * tshare_ctx_get_backend() - which backend is it?
  * @ctx: the context
  *
  * Return: "kmod" or "shm".
  */
-const char *tshare_ctx_backend(const struct tshare_ctx *ctx);
+const char *tshare_ctx_get_backend(const struct tshare_ctx *ctx);
 
 /**
  * struct tshare_limits - what a context's backend is and allows
@@ -207,7 +207,7 @@ struct tshare_limits {
 	bool dmabuf;
 };
 
-int tshare_ctx_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
+int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
 
 typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
 
@@ -228,12 +228,12 @@ typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
 void tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data);
 
 /**
- * tshare_last_error() - what went wrong in this thread's last failed call
+ * tshare_error_get() - what went wrong in this thread's last failed call
  *
  * Return: one line that names the argument and the reason, without newline;
  * valid until the thread's next call into the library; "" if none failed.
  */
-const char *tshare_last_error(void);
+const char *tshare_error_get(void);
 
 /* Regions */
 
@@ -311,7 +311,7 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
 		      size_t size);
 
 /**
- * tshare_region_layout() - say where a new region's tensors would lie
+ * tshare_region_compute_layout() - say where a new region's tensors would lie
  * @specs: the tensors
  * @count: number of tensors, 0 to TSHARE_TENSOR_LIMIT
  * @offsets: where to store for each the bytes from the region's start to its
@@ -320,8 +320,8 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -ERANGE, -ENOMEM.
  */
-int tshare_region_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
-			 uint64_t *size);
+int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
+				 uint64_t *size);
 
 /**
  * tshare_region_create() - make a region
@@ -356,7 +356,7 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
 /**
  * tshare_region_import() - take a region by its descriptor
  * @ctx: the context
- * @fd: from tshare_region_fd() of any process, by SCM_RIGHTS or inheritance;
+ * @fd: from tshare_region_get_fd() of any process, by SCM_RIGHTS or inheritance;
  *      duplicated, the caller keeps its own
  * @flags: TSHARE_READONLY or 0
  * @region: where to store it, mapped
@@ -379,18 +379,18 @@ struct tshare_region *tshare_region_ref(struct tshare_region *region);
 struct tshare_region *tshare_region_unref(struct tshare_region *region);
 
 /* The descriptor that other processes can import: a dma-buf on kmod. The region owns it. */
-int tshare_region_fd(const struct tshare_region *region);
+int tshare_region_get_fd(const struct tshare_region *region);
 /* Address of the first byte; aligned to limits.huge_page_size where the region is that large. */
-void *tshare_region_data(const struct tshare_region *region);
+void *tshare_region_get_data(const struct tshare_region *region);
 /* Bytes, a multiple of the page size. */
-uint64_t tshare_region_size(const struct tshare_region *region);
+uint64_t tshare_region_get_size(const struct tshare_region *region);
 /* Name at the time of create or open; "" for none. */
-const char *tshare_region_name(const struct tshare_region *region);
+const char *tshare_region_get_name(const struct tshare_region *region);
 /* Unique among the backend's regions alive. */
-uint64_t tshare_region_id(const struct tshare_region *region);
-bool tshare_region_readonly(const struct tshare_region *region);
+uint64_t tshare_region_get_id(const struct tshare_region *region);
+bool tshare_region_is_readonly(const struct tshare_region *region);
 /* "kmod" or "shm": whose descriptor it is. */
-const char *tshare_region_backend(const struct tshare_region *region);
+const char *tshare_region_get_backend(const struct tshare_region *region);
 
 /**
  * struct tshare_region_info - what the backend knows of a region
@@ -424,28 +424,29 @@ struct tshare_region_info {
 int tshare_region_get_info(struct tshare_region *region, struct tshare_region_info *info);
 
 /* Number of tensors in the region. */
-size_t tshare_region_tensor_count(const struct tshare_region *region);
+size_t tshare_region_get_tensor_count(const struct tshare_region *region);
 
 /**
- * tshare_region_tensor() - a tensor of the region by its place
+ * tshare_region_get_tensor() - a tensor of the region by its place
  * @region: the region
- * @index: 0 to tshare_region_tensor_count() - 1, in the order of creation
+ * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
  * @tensor: where to store it
  *
  * Return: 0; -ENOENT, -ENOMEM.
  */
-int tshare_region_tensor(struct tshare_region *region, size_t index, struct tshare_tensor **tensor);
+int tshare_region_get_tensor(struct tshare_region *region, size_t index,
+			     struct tshare_tensor **tensor);
 
 /**
- * tshare_region_tensor_by_name() - a tensor of the region by its name
+ * tshare_region_find_tensor() - a tensor of the region by its name
  * @region: the region
  * @name: its name in the region
  * @tensor: where to store it
  *
  * Return: 0; -ENOENT, -ENOMEM.
  */
-int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
-				 struct tshare_tensor **tensor);
+int tshare_region_find_tensor(struct tshare_region *region, const char *name,
+			      struct tshare_tensor **tensor);
 
 /* Generations */
 
@@ -458,7 +459,7 @@ int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
  *
  *	uint64_t seen = 0;					// a consumer
  *	while (!tshare_region_wait(region, seen, -1, 0, &seen))
- *		look_at(tshare_region_data(region));
+ *		look_at(tshare_region_get_data(region));
  *
  * With its first publish an object becomes a publisher, and is one until its
  * last unref, or until its process has ended in whatever way. After fork() it
@@ -466,13 +467,13 @@ int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
  */
 
 /**
- * tshare_region_generation() - the number of publishes so far
+ * tshare_region_get_generation() - the number of publishes so far
  * @region: the region
  * @generation: where to store it
  *
  * Return: 0; -EMFILE, -ENFILE, -ENOMEM; -EOPNOTSUPP if the module is too old.
  */
-int tshare_region_generation(struct tshare_region *region, uint64_t *generation);
+int tshare_region_get_generation(struct tshare_region *region, uint64_t *generation);
 
 /**
  * tshare_region_publish() - tell all who wait that there is something new
@@ -480,7 +481,7 @@ int tshare_region_generation(struct tshare_region *region, uint64_t *generation)
  * @generation: where to store the new generation, or NULL
  *
  * Return: 0; -EACCES for a read-only region, or one on shm that was passed on
- * to a process which may not open it; and as tshare_region_generation().
+ * to a process which may not open it; and as tshare_region_get_generation().
  */
 int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
 
@@ -501,7 +502,7 @@ int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
  * one another have an object each.
  *
  * Return: 0; -ETIMEDOUT; -EINTR if a signal handler ran meanwhile; -EOWNERDEAD
- * if there is no publisher left; and as tshare_region_generation().
+ * if there is no publisher left; and as tshare_region_get_generation().
  */
 int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t timeout_ns,
 		       int64_t spin_ns, uint64_t *generation);
@@ -523,7 +524,7 @@ int tshare_region_view(struct tshare_region *region, const struct tshare_spec *s
 		       struct tshare_tensor **tensor);
 
 /**
- * tshare_unlink() - remove a region's name
+ * tshare_ctx_unlink() - remove a region's name
  * @ctx: the context
  * @name: the name
  *
@@ -531,18 +532,18 @@ int tshare_region_view(struct tshare_region *region, const struct tshare_spec *s
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -ENOENT, -EPERM.
  */
-int tshare_unlink(struct tshare_ctx *ctx, const char *name);
+int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name);
 
 /**
- * tshare_list() - the named regions that the caller may read
+ * tshare_ctx_list() - the named regions that the caller may read
  * @ctx: the context
  * @fn: called for each; what it returns other than 0 ends the walk
  * @data: passed to @fn
  *
  * Return: 0, what @fn returned, or -ENOMEM.
  */
-int tshare_list(struct tshare_ctx *ctx,
-		int (*fn)(const struct tshare_region_info *info, void *data), void *data);
+int tshare_ctx_list(struct tshare_ctx *ctx,
+		    int (*fn)(const struct tshare_region_info *info, void *data), void *data);
 
 /* Tensors */
 
@@ -608,29 +609,29 @@ struct tshare_tensor *tshare_tensor_ref(struct tshare_tensor *tensor);
 struct tshare_tensor *tshare_tensor_unref(struct tshare_tensor *tensor);
 
 /* Its region; no reference is taken. */
-struct tshare_region *tshare_tensor_region(const struct tshare_tensor *tensor);
+struct tshare_region *tshare_tensor_get_region(const struct tshare_tensor *tensor);
 /* Its name in the region; "" for none. */
-const char *tshare_tensor_name(const struct tshare_tensor *tensor);
+const char *tshare_tensor_get_name(const struct tshare_tensor *tensor);
 /* Address of element [0, 0, ...]. */
-void *tshare_tensor_data(const struct tshare_tensor *tensor);
-struct tshare_dtype tshare_tensor_dtype(const struct tshare_tensor *tensor);
-int32_t tshare_tensor_ndim(const struct tshare_tensor *tensor);
+void *tshare_tensor_get_data(const struct tshare_tensor *tensor);
+struct tshare_dtype tshare_tensor_get_dtype(const struct tshare_tensor *tensor);
+int32_t tshare_tensor_get_ndim(const struct tshare_tensor *tensor);
 /* Elements along each dimension; ndim of them, owned by the tensor. */
-const int64_t *tshare_tensor_shape(const struct tshare_tensor *tensor);
+const int64_t *tshare_tensor_get_shape(const struct tshare_tensor *tensor);
 /* Elements (not bytes) from one index to the next; ndim of them. */
-const int64_t *tshare_tensor_strides(const struct tshare_tensor *tensor);
+const int64_t *tshare_tensor_get_strides(const struct tshare_tensor *tensor);
 /* Bytes from the region's start to element [0, 0, ...]. */
-uint64_t tshare_tensor_byte_offset(const struct tshare_tensor *tensor);
+uint64_t tshare_tensor_get_byte_offset(const struct tshare_tensor *tensor);
 /* Bytes of all elements, packed: what a contiguous copy would take. */
-uint64_t tshare_tensor_nbytes(const struct tshare_tensor *tensor);
-bool tshare_tensor_readonly(const struct tshare_tensor *tensor);
+uint64_t tshare_tensor_get_nbytes(const struct tshare_tensor *tensor);
+bool tshare_tensor_is_readonly(const struct tshare_tensor *tensor);
 /* Whether the elements lie in C order without gaps. */
 bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor);
 
 /**
  * tshare_tensor_read() - copy a tensor's elements out
  * @tensor: the tensor
- * @buffer: where to: tshare_tensor_nbytes() bytes, in C order without gaps
+ * @buffer: where to: tshare_tensor_get_nbytes() bytes, in C order without gaps
  *
  * Return: 0; -EINVAL for a strided tensor of packed elements.
  */

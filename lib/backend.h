@@ -14,7 +14,7 @@
  *   failed operation leaves nothing behind: no name, no descriptor, no memory.
  * - Any thread may call at any time; a backend locks for itself.
  * - Errors are negative errno values with the meaning of tshare.h; the text for
- *   tshare_last_error() is set where the cause is known (see error.h).
+ *   tshare_error_get() is set where the cause is known (see error.h).
  */
 #ifndef TSHARE_BACKEND_H
 #define TSHARE_BACKEND_H

@@ -64,7 +64,7 @@ static int open_best_session(struct tshare_ctx *ctx)
 			return 0;
 		}
 		tshare_log(ctx, refusal_priority(err), "%s is not used: %s",
-			   tshare_backends[i]->name, tshare_last_error());
+			   tshare_backends[i]->name, tshare_error_get());
 	}
 	return err;
 }
@@ -125,13 +125,13 @@ struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx)
 }
 
 TSHARE_EXPORT
-const char *tshare_ctx_backend(const struct tshare_ctx *ctx)
+const char *tshare_ctx_get_backend(const struct tshare_ctx *ctx)
 {
 	return ctx->backend->name;
 }
 
 TSHARE_EXPORT
-int tshare_ctx_limits(struct tshare_ctx *ctx, struct tshare_limits *limits)
+int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits)
 {
 	return ctx->backend->limits(ctx->session, limits);
 }
@@ -144,7 +144,7 @@ int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name)
 }
 
 TSHARE_EXPORT
-int tshare_unlink(struct tshare_ctx *ctx, const char *name)
+int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name)
 {
 	char checked[TSHARE_NAME_LEN];
 	int err;
@@ -156,8 +156,8 @@ int tshare_unlink(struct tshare_ctx *ctx, const char *name)
 }
 
 TSHARE_EXPORT
-int tshare_list(struct tshare_ctx *ctx,
-		int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+int tshare_ctx_list(struct tshare_ctx *ctx,
+		    int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
 	return ctx->backend->list(ctx->session, fn, data);
 }

@@ -23,18 +23,18 @@ struct legacy_export {
 
 static size_t dims_size(const struct tshare_tensor *tensor)
 {
-	return 2 * sizeof(int64_t) * tshare_tensor_ndim(tensor);
+	return 2 * sizeof(int64_t) * tshare_tensor_get_ndim(tensor);
 }
 
 static void fill(DLTensor *dl, int64_t *dims, const struct tshare_tensor *tensor)
 {
-	struct tshare_dtype dtype = tshare_tensor_dtype(tensor);
-	int32_t ndim = tshare_tensor_ndim(tensor);
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(tensor);
+	int32_t ndim = tshare_tensor_get_ndim(tensor);
 
-	memcpy(dims, tshare_tensor_shape(tensor), ndim * sizeof(*dims));
-	memcpy(dims + ndim, tshare_tensor_strides(tensor), ndim * sizeof(*dims));
+	memcpy(dims, tshare_tensor_get_shape(tensor), ndim * sizeof(*dims));
+	memcpy(dims + ndim, tshare_tensor_get_strides(tensor), ndim * sizeof(*dims));
 	*dl = (DLTensor){
-		.data = tshare_tensor_nbytes(tensor) ? tshare_tensor_data(tensor) : NULL,
+		.data = tshare_tensor_get_nbytes(tensor) ? tshare_tensor_get_data(tensor) : NULL,
 		.device = { kDLCPU, 0 },
 		.ndim = ndim,
 		.dtype = { dtype.code, dtype.bits, dtype.lanes },
@@ -67,7 +67,7 @@ int tshare_tensor_to_dlpack(struct tshare_tensor *tensor, struct DLManagedTensor
 		.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
 		.manager_ctx = tshare_tensor_ref(tensor),
 		.deleter = delete_export,
-		.flags = tshare_tensor_readonly(tensor) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+		.flags = tshare_tensor_is_readonly(tensor) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
 	};
 	fill(&export->managed.dl_tensor, export->dims, tensor);
 	*managed = &export->managed;
@@ -79,7 +79,7 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
 {
 	struct legacy_export *export;
 
-	if (tshare_tensor_readonly(tensor))
+	if (tshare_tensor_is_readonly(tensor))
 		return tshare_fail(-EACCES, "tensor: read-only, which legacy DLPack can't say");
 	export = malloc(sizeof(*export) + dims_size(tensor));
 	if (!export)

@@ -85,7 +85,7 @@ int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype)
 }
 
 TSHARE_EXPORT
-int tshare_dtype_name(struct tshare_dtype dtype, char *name)
+int tshare_dtype_get_name(struct tshare_dtype dtype, char *name)
 {
 	size_t i;
 

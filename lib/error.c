@@ -92,7 +92,7 @@ void tshare_error_clear(void)
 }
 
 TSHARE_EXPORT
-const char *tshare_last_error(void)
+const char *tshare_error_get(void)
 {
 	return last_error;
 }

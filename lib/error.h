@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text behind tshare_last_error(). */
+/* The text behind tshare_error_get(). */
 #ifndef TSHARE_ERROR_H
 #define TSHARE_ERROR_H
 

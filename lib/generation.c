@@ -321,7 +321,7 @@ static int sleep_until(struct tshare_region *region, struct counter *counter, ui
 /* The calls */
 
 TSHARE_EXPORT
-int tshare_region_generation(struct tshare_region *region, uint64_t *generation)
+int tshare_region_get_generation(struct tshare_region *region, uint64_t *generation)
 {
 	struct counter *counter;
 	int err;

@@ -273,8 +273,8 @@ static int describe_tensors(struct tshare_region *region, const struct tshare_sp
 }
 
 TSHARE_EXPORT
-int tshare_region_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
-			 uint64_t *size)
+int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
+				 uint64_t *size)
 {
 	_cleanup_free_ struct tshare_desc *descs = NULL;
 	uint64_t needed;
@@ -453,49 +453,49 @@ int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 /* What is known of a region */
 
 TSHARE_EXPORT
-int tshare_region_fd(const struct tshare_region *region)
+int tshare_region_get_fd(const struct tshare_region *region)
 {
 	return region->handle.fd;
 }
 
 TSHARE_EXPORT
-void *tshare_region_data(const struct tshare_region *region)
+void *tshare_region_get_data(const struct tshare_region *region)
 {
 	return region->data;
 }
 
 TSHARE_EXPORT
-uint64_t tshare_region_size(const struct tshare_region *region)
+uint64_t tshare_region_get_size(const struct tshare_region *region)
 {
 	return region->handle.size;
 }
 
 TSHARE_EXPORT
-const char *tshare_region_name(const struct tshare_region *region)
+const char *tshare_region_get_name(const struct tshare_region *region)
 {
 	return region->handle.name;
 }
 
 TSHARE_EXPORT
-uint64_t tshare_region_id(const struct tshare_region *region)
+uint64_t tshare_region_get_id(const struct tshare_region *region)
 {
 	return region->handle.id;
 }
 
 TSHARE_EXPORT
-bool tshare_region_readonly(const struct tshare_region *region)
+bool tshare_region_is_readonly(const struct tshare_region *region)
 {
 	return region->readonly;
 }
 
 TSHARE_EXPORT
-const char *tshare_region_backend(const struct tshare_region *region)
+const char *tshare_region_get_backend(const struct tshare_region *region)
 {
 	return region->backend->name;
 }
 
 TSHARE_EXPORT
-size_t tshare_region_tensor_count(const struct tshare_region *region)
+size_t tshare_region_get_tensor_count(const struct tshare_region *region)
 {
 	return region->handle.desc_count;
 }

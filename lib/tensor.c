@@ -53,7 +53,8 @@ static int listed_tensor(struct tshare_region *region, size_t index, struct tsha
 }
 
 TSHARE_EXPORT
-int tshare_region_tensor(struct tshare_region *region, size_t index, struct tshare_tensor **tensor)
+int tshare_region_get_tensor(struct tshare_region *region, size_t index,
+			     struct tshare_tensor **tensor)
 {
 	size_t count = region->handle.desc_count;
 
@@ -78,8 +79,8 @@ static const uint32_t *index_of(struct tshare_region *region)
 }
 
 TSHARE_EXPORT
-int tshare_region_tensor_by_name(struct tshare_region *region, const char *name,
-				 struct tshare_tensor **tensor)
+int tshare_region_find_tensor(struct tshare_region *region, const char *name,
+			      struct tshare_tensor **tensor)
 {
 	size_t count = region->handle.desc_count, place;
 	const uint32_t *index;
@@ -114,7 +115,7 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 		return err;
 	err = listed_tensor(region, 0, tensor);
 	if (err && name)
-		tshare_unlink(ctx, name);
+		tshare_ctx_unlink(ctx, name);
 	tshare_region_unref(region);
 	return err;
 }
@@ -156,25 +157,25 @@ struct tshare_tensor *tshare_tensor_unref(struct tshare_tensor *tensor)
 }
 
 TSHARE_EXPORT
-struct tshare_region *tshare_tensor_region(const struct tshare_tensor *tensor)
+struct tshare_region *tshare_tensor_get_region(const struct tshare_tensor *tensor)
 {
 	return tensor->region;
 }
 
 TSHARE_EXPORT
-const char *tshare_tensor_name(const struct tshare_tensor *tensor)
+const char *tshare_tensor_get_name(const struct tshare_tensor *tensor)
 {
 	return tensor->desc->name;
 }
 
 TSHARE_EXPORT
-void *tshare_tensor_data(const struct tshare_tensor *tensor)
+void *tshare_tensor_get_data(const struct tshare_tensor *tensor)
 {
 	return (char *)tensor->region->data + tensor->desc->byte_offset;
 }
 
 TSHARE_EXPORT
-struct tshare_dtype tshare_tensor_dtype(const struct tshare_tensor *tensor)
+struct tshare_dtype tshare_tensor_get_dtype(const struct tshare_tensor *tensor)
 {
 	const struct tshare_desc *desc = tensor->desc;
 
@@ -182,31 +183,31 @@ struct tshare_dtype tshare_tensor_dtype(const struct tshare_tensor *tensor)
 }
 
 TSHARE_EXPORT
-int32_t tshare_tensor_ndim(const struct tshare_tensor *tensor)
+int32_t tshare_tensor_get_ndim(const struct tshare_tensor *tensor)
 {
 	return tensor->desc->ndim;
 }
 
 TSHARE_EXPORT
-const int64_t *tshare_tensor_shape(const struct tshare_tensor *tensor)
+const int64_t *tshare_tensor_get_shape(const struct tshare_tensor *tensor)
 {
 	return tensor->shape;
 }
 
 TSHARE_EXPORT
-const int64_t *tshare_tensor_strides(const struct tshare_tensor *tensor)
+const int64_t *tshare_tensor_get_strides(const struct tshare_tensor *tensor)
 {
 	return tensor->strides;
 }
 
 TSHARE_EXPORT
-uint64_t tshare_tensor_byte_offset(const struct tshare_tensor *tensor)
+uint64_t tshare_tensor_get_byte_offset(const struct tshare_tensor *tensor)
 {
 	return tensor->desc->byte_offset;
 }
 
 TSHARE_EXPORT
-uint64_t tshare_tensor_nbytes(const struct tshare_tensor *tensor)
+uint64_t tshare_tensor_get_nbytes(const struct tshare_tensor *tensor)
 {
 	const struct tshare_desc *desc = tensor->desc;
 	uint64_t bits = (uint64_t)desc->dtype_bits * desc->dtype_lanes;
@@ -218,7 +219,7 @@ uint64_t tshare_tensor_nbytes(const struct tshare_tensor *tensor)
 }
 
 TSHARE_EXPORT
-bool tshare_tensor_readonly(const struct tshare_tensor *tensor)
+bool tshare_tensor_is_readonly(const struct tshare_tensor *tensor)
 {
 	return tensor->readonly;
 }
@@ -308,11 +309,11 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 	if (element_bits(desc) % 8 == 0)
 		tshare_copy_elements(to, to_strides, from, from_strides, desc->ndim, tensor->shape,
 				     element_bits(desc) / 8);
-	else if (!tshare_tensor_nbytes(tensor))
+	else if (!tshare_tensor_get_nbytes(tensor))
 		return 0;
 	else if (strides_are_contiguous(desc->ndim, tensor->shape, to_strides) &&
 		 strides_are_contiguous(desc->ndim, tensor->shape, from_strides))
-		memcpy(to, from, tshare_tensor_nbytes(tensor));
+		memcpy(to, from, tshare_tensor_get_nbytes(tensor));
 	else
 		return fail_packed();
 	return 0;
@@ -321,7 +322,7 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 TSHARE_EXPORT
 int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer)
 {
-	return copy(tensor, buffer, NULL, tshare_tensor_data(tensor), tensor->strides);
+	return copy(tensor, buffer, NULL, tshare_tensor_get_data(tensor), tensor->strides);
 }
 
 /* Finds before the copy is made what is wrong with the memory that it will be made of. */
@@ -344,7 +345,7 @@ TSHARE_EXPORT
 int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides)
 {
 	struct tshare_spec source = {
-		.dtype = tshare_tensor_dtype(tensor),
+		.dtype = tshare_tensor_get_dtype(tensor),
 		.ndim = tensor->desc->ndim,
 		.shape = tensor->shape,
 		.strides = strides,
@@ -356,7 +357,7 @@ int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const in
 	err = check_source(&source, data);
 	if (err)
 		return err;
-	return copy(tensor, tshare_tensor_data(tensor), tensor->strides, data, strides);
+	return copy(tensor, tshare_tensor_get_data(tensor), tensor->strides, data, strides);
 }
 
 TSHARE_EXPORT
@@ -379,7 +380,7 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 	err = tshare_tensor_write(new, data, spec->strides);
 	if (err) {
 		if (name)
-			tshare_unlink(ctx, name);
+			tshare_ctx_unlink(ctx, name);
 		tshare_tensor_unref(new);
 		return err;
 	}

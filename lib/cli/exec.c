@@ -49,13 +49,13 @@ static void stay(void)
 
 static int run_command(struct tshare_region *region, char **command)
 {
-	int fd = tshare_region_fd(region);
+	int fd = tshare_region_get_fd(region);
 	char number[16];
 	int err;
 
 	snprintf(number, sizeof(number), "%d", fd);
 	if (fcntl(fd, F_SETFD, 0) || setenv("TSHARE_FD", number, 1) ||
-	    setenv("TSHARE_NAME", tshare_region_name(region), 1)) {
+	    setenv("TSHARE_NAME", tshare_region_get_name(region), 1)) {
 		failure("%s", strerror(errno));
 		return EXIT_NOT_RUN;
 	}

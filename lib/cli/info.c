@@ -41,11 +41,11 @@ static void examine_backend(struct backend_report *report, const char *name, con
 	report->name = name;
 	report->used = used && !strcmp(used, name);
 	if (!tshare_ctx_new_backend(name, &ctx)) {
-		report->usable = !tshare_ctx_limits(ctx, &report->limits);
+		report->usable = !tshare_ctx_get_limits(ctx, &report->limits);
 		tshare_ctx_unref(ctx);
 	}
 	if (!report->usable)
-		snprintf(report->reason, sizeof(report->reason), "%s", tshare_last_error());
+		snprintf(report->reason, sizeof(report->reason), "%s", tshare_error_get());
 }
 
 static void examine(struct report *report)
@@ -58,10 +58,10 @@ static void examine(struct report *report)
 	uname(&report->kernel);
 	report->has_device = !stat(DEVICE, &report->device);
 	if (!tshare_ctx_new(&ctx)) {
-		used = tshare_ctx_backend(ctx);
+		used = tshare_ctx_get_backend(ctx);
 		tshare_ctx_unref(ctx);
 	} else {
-		snprintf(report->error, sizeof(report->error), "%s", tshare_last_error());
+		snprintf(report->error, sizeof(report->error), "%s", tshare_error_get());
 	}
 	for (i = 0; i < N_BACKENDS; i++)
 		examine_backend(&report->backends[i], backends[i], used);

@@ -76,7 +76,7 @@ static int add_tensor(struct layout *layout, const struct verb *verb, const char
 	if (!parse_shape(shape, tensor))
 		return usage_error(verb, "'%s' is not a shape", shape);
 	if (tshare_dtype_parse(dtype, &tensor->spec.dtype))
-		return usage_error(verb, "%s", tshare_last_error());
+		return usage_error(verb, "%s", tshare_error_get());
 	layout->count++;
 	*added = tensor;
 	return EXIT_OK;
@@ -177,6 +177,6 @@ struct tshare_region *layout_create(struct layout *layout, struct tshare_ctx *ct
 	free(specs);
 	if (!err)
 		return region;
-	failure("%s", tshare_last_error());
+	failure("%s", tshare_error_get());
 	return NULL;
 }

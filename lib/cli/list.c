@@ -90,10 +90,10 @@ static int list(bool json)
 	ctx = open_session();
 	if (!ctx)
 		return EXIT_FAILED;
-	ret = tshare_list(ctx, collect, &regions);
+	ret = tshare_ctx_list(ctx, collect, &regions);
 	tshare_ctx_unref(ctx);
 	if (ret < 0)
-		ret = failure("%s", tshare_last_error());
+		ret = failure("%s", tshare_error_get());
 	if (!ret) {
 		qsort(regions.infos, regions.count, sizeof(*regions.infos), compare_names);
 		if (json)

@@ -62,7 +62,7 @@ struct tshare_ctx *open_session(void)
 
 	if (!tshare_ctx_new(&ctx))
 		return ctx;
-	failure("%s", tshare_last_error());
+	failure("%s", tshare_error_get());
 	return NULL;
 }
 

@@ -15,7 +15,7 @@
 /* The name of a type, or its numbers where it has none. */
 static void name_type(struct tshare_dtype dtype, char name[TSHARE_DTYPE_NAME_LEN])
 {
-	if (tshare_dtype_name(dtype, name))
+	if (tshare_dtype_get_name(dtype, name))
 		snprintf(name, TSHARE_DTYPE_NAME_LEN, "(%u, %u, %u)", dtype.code, dtype.bits,
 			 dtype.lanes);
 }
@@ -32,18 +32,18 @@ static void json_dims(const char *key, const int64_t *dims, int32_t ndim)
 
 static void tensor_json(const struct tshare_tensor *tensor, struct table *unused)
 {
-	int32_t ndim = tshare_tensor_ndim(tensor);
+	int32_t ndim = tshare_tensor_get_ndim(tensor);
 	char dtype[TSHARE_DTYPE_NAME_LEN];
 
 	(void)unused;
-	name_type(tshare_tensor_dtype(tensor), dtype);
+	name_type(tshare_tensor_get_dtype(tensor), dtype);
 	json_open(NULL, '{');
-	json_string("name", tshare_tensor_name(tensor));
+	json_string("name", tshare_tensor_get_name(tensor));
 	json_string("dtype", dtype);
-	json_dims("shape", tshare_tensor_shape(tensor), ndim);
-	json_dims("strides", tshare_tensor_strides(tensor), ndim);
-	json_uint("byte_offset", tshare_tensor_byte_offset(tensor));
-	json_uint("nbytes", tshare_tensor_nbytes(tensor));
+	json_dims("shape", tshare_tensor_get_shape(tensor), ndim);
+	json_dims("strides", tshare_tensor_get_strides(tensor), ndim);
+	json_uint("byte_offset", tshare_tensor_get_byte_offset(tensor));
+	json_uint("nbytes", tshare_tensor_get_nbytes(tensor));
 	json_bool("contiguous", tshare_tensor_is_contiguous(tensor));
 	json_close('}');
 }
@@ -81,27 +81,27 @@ static void values_cell(struct table *table, const struct tshare_tensor *tensor)
 
 static void tensor_row(const struct tshare_tensor *tensor, struct table *table)
 {
-	int32_t ndim = tshare_tensor_ndim(tensor);
+	int32_t ndim = tshare_tensor_get_ndim(tensor);
 	char dtype[TSHARE_DTYPE_NAME_LEN];
 
-	name_type(tshare_tensor_dtype(tensor), dtype);
+	name_type(tshare_tensor_get_dtype(tensor), dtype);
 	table_row(table);
-	table_cell(table, "%s", tshare_tensor_name(tensor));
+	table_cell(table, "%s", tshare_tensor_get_name(tensor));
 	table_cell(table, "%s", dtype);
-	dims_cell(table, tshare_tensor_shape(tensor), ndim);
+	dims_cell(table, tshare_tensor_get_shape(tensor), ndim);
 	if (tshare_tensor_is_contiguous(tensor))
 		table_cell(table, "%s", "");
 	else
-		dims_cell(table, tshare_tensor_strides(tensor), ndim);
-	table_cell(table, "%" PRIu64, tshare_tensor_byte_offset(tensor));
-	table_cell(table, "%" PRIu64, tshare_tensor_nbytes(tensor));
+		dims_cell(table, tshare_tensor_get_strides(tensor), ndim);
+	table_cell(table, "%" PRIu64, tshare_tensor_get_byte_offset(tensor));
+	table_cell(table, "%" PRIu64, tshare_tensor_get_nbytes(tensor));
 	values_cell(table, tensor);
 }
 
 static void region_json(struct tshare_region *region, const struct tshare_region_info *info)
 {
 	report_region_json(info);
-	json_string("backend", tshare_region_backend(region));
+	json_string("backend", tshare_region_get_backend(region));
 	if (info->segments)
 		json_uint("segments", info->segments);
 	else
@@ -120,8 +120,8 @@ static int region_text(struct tshare_region *region, const struct tshare_region_
 	report_flags(info->flags, flags);
 	report_user(info->uid, user);
 	facts_init(&facts);
-	facts_add(&facts, "region", "%s", tshare_region_name(region));
-	facts_add(&facts, "backend", "%s", tshare_region_backend(region));
+	facts_add(&facts, "region", "%s", tshare_region_get_name(region));
+	facts_add(&facts, "backend", "%s", tshare_region_get_backend(region));
 	facts_add(&facts, "id", "%" PRIu64, info->id);
 	facts_add(&facts, "size", "%" PRIu64 " bytes", info->size);
 	facts_add(&facts, "owner", "%s", user);
@@ -143,9 +143,9 @@ static int each_tensor(struct tshare_region *region,
 	struct tshare_tensor *tensor;
 	size_t i;
 
-	for (i = 0; i < tshare_region_tensor_count(region); i++) {
-		if (tshare_region_tensor(region, i, &tensor))
-			return failure("%s", tshare_last_error());
+	for (i = 0; i < tshare_region_get_tensor_count(region); i++) {
+		if (tshare_region_get_tensor(region, i, &tensor))
+			return failure("%s", tshare_error_get());
 		fn(tensor, table);
 		tshare_tensor_unref(tensor);
 	}
@@ -179,7 +179,7 @@ static int show_text(struct tshare_region *region, const struct tshare_region_in
 {
 	int status = region_text(region, info);
 
-	if (status || !tshare_region_tensor_count(region))
+	if (status || !tshare_region_get_tensor_count(region))
 		return status;
 	putchar('\n');
 	return tensors_text(region);
@@ -203,7 +203,7 @@ static int show_region(struct tshare_region *region, bool json)
 	struct tshare_region_info info;
 
 	if (tshare_region_get_info(region, &info))
-		return failure("%s", tshare_last_error());
+		return failure("%s", tshare_error_get());
 	return json ? show_json(region, &info) : show_text(region, &info);
 }
 
@@ -233,7 +233,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	err = open_region(ctx, argv[optind], &region);
 	tshare_ctx_unref(ctx);
 	if (err)
-		return failure("%s", tshare_last_error());
+		return failure("%s", tshare_error_get());
 	status = show_region(region, json);
 	tshare_region_unref(region);
 	return status;

@@ -19,8 +19,8 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (!ctx)
 		return EXIT_FAILED;
 	for (; optind < argc; optind++)
-		if (tshare_unlink(ctx, argv[optind]))
-			status = failure("%s", tshare_last_error());
+		if (tshare_ctx_unlink(ctx, argv[optind]))
+			status = failure("%s", tshare_error_get());
 	tshare_ctx_unref(ctx);
 	return status;
 }

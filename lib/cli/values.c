@@ -80,27 +80,27 @@ static void print_element(FILE *stream, const char *element, struct tshare_dtype
 /* Bytes from element [0, 0, ...] to the element of that place in C order. */
 static int64_t offset_of(const struct tshare_tensor *tensor, uint64_t place)
 {
-	const int64_t *strides = tshare_tensor_strides(tensor);
-	const int64_t *shape = tshare_tensor_shape(tensor);
+	const int64_t *strides = tshare_tensor_get_strides(tensor);
+	const int64_t *shape = tshare_tensor_get_shape(tensor);
 	int64_t elements = 0;
 	int32_t i;
 
-	for (i = tshare_tensor_ndim(tensor); i-- > 0;) {
+	for (i = tshare_tensor_get_ndim(tensor); i-- > 0;) {
 		elements += (int64_t)(place % shape[i]) * strides[i];
 		place /= shape[i];
 	}
-	return elements * (tshare_tensor_dtype(tensor).bits / 8);
+	return elements * (tshare_tensor_get_dtype(tensor).bits / 8);
 }
 
 void print_values(FILE *stream, const struct tshare_tensor *tensor, uint64_t count)
 {
-	struct tshare_dtype dtype = tshare_tensor_dtype(tensor);
-	const char *data = tshare_tensor_data(tensor);
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(tensor);
+	const char *data = tshare_tensor_get_data(tensor);
 	uint64_t elements, i;
 
 	if (!is_printable(dtype))
 		return;
-	elements = tshare_tensor_nbytes(tensor) / (dtype.bits / 8);
+	elements = tshare_tensor_get_nbytes(tensor) / (dtype.bits / 8);
 	for (i = 0; i < elements && i < count; i++) {
 		if (i)
 			fputc(' ', stream);

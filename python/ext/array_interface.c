@@ -34,9 +34,9 @@ PyObject *ts_build_interface(const struct ts_format *format, const struct tshare
 static struct tshare_spec own_spec(const struct tshare_tensor *handle)
 {
 	return (struct tshare_spec){
-		.ndim = tshare_tensor_ndim(handle),
-		.shape = tshare_tensor_shape(handle),
-		.strides = tshare_tensor_strides(handle),
+		.ndim = tshare_tensor_get_ndim(handle),
+		.shape = tshare_tensor_get_shape(handle),
+		.strides = tshare_tensor_get_strides(handle),
 	};
 }
 
@@ -47,8 +47,8 @@ static PyObject *interface(PyObject *self, const struct ts_format *format,
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 	PyObject *result;
 
-	result = ts_build_interface(format, spec, tshare_tensor_data(tensor->handle),
-				    tshare_tensor_readonly(tensor->handle),
+	result = ts_build_interface(format, spec, tshare_tensor_get_data(tensor->handle),
+				    tshare_tensor_is_readonly(tensor->handle),
 				    tshare_tensor_is_contiguous(tensor->handle));
 	if (result)
 		tensor->pinned = true;
@@ -75,9 +75,9 @@ PyObject *ts_tensor_array_interface(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!handle)
 		return NULL;
-	format = ts_format(tshare_tensor_dtype(handle));
+	format = ts_format(tshare_tensor_get_dtype(handle));
 	if (!format)
-		return ts_no_typestr(tshare_tensor_dtype(handle));
+		return ts_no_typestr(tshare_tensor_get_dtype(handle));
 	spec = own_spec(handle);
 	return interface(self, format, &spec);
 }
@@ -103,7 +103,7 @@ PyObject *ts_raw_interface(PyObject *Py_UNUSED(module), PyObject *tensor)
 	handle = ts_tensor_handle(tensor);
 	if (!handle)
 		return NULL;
-	itemsize = ts_itemsize(tshare_tensor_dtype(handle));
+	itemsize = ts_itemsize(tshare_tensor_get_dtype(handle));
 	dtype = (struct tshare_dtype){ kDLUInt, itemsize ? 8 * itemsize : 8, 1 };
 	format = ts_format(dtype);
 	if (!format) {
@@ -118,7 +118,7 @@ PyObject *ts_raw_interface(PyObject *Py_UNUSED(module), PyObject *tensor)
 					"their own");
 			return NULL;
 		}
-		nbytes = tshare_tensor_nbytes(handle);
+		nbytes = tshare_tensor_get_nbytes(handle);
 		spec.ndim = 1;
 		spec.shape = &nbytes;
 	}

@@ -11,7 +11,7 @@ static bool is_called(struct tshare_tensor *handle, const char *name)
 {
 	struct tshare_region_info info;
 
-	return !tshare_region_get_info(tshare_tensor_region(handle), &info) &&
+	return !tshare_region_get_info(tshare_tensor_get_region(handle), &info) &&
 	       !strcmp(info.name, name) && info.tensor_count == 1;
 }
 

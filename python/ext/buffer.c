@@ -4,15 +4,15 @@
 
 static bool is_f_contiguous(const struct tshare_tensor *tensor)
 {
-	const int64_t *shape = tshare_tensor_shape(tensor);
-	const int64_t *strides = tshare_tensor_strides(tensor);
+	const int64_t *shape = tshare_tensor_get_shape(tensor);
+	const int64_t *strides = tshare_tensor_get_strides(tensor);
 	int64_t expected = 1;
 	int32_t i;
 
-	for (i = 0; i < tshare_tensor_ndim(tensor); i++)
+	for (i = 0; i < tshare_tensor_get_ndim(tensor); i++)
 		if (!shape[i])
 			return true;
-	for (i = 0; i < tshare_tensor_ndim(tensor); i++) {
+	for (i = 0; i < tshare_tensor_get_ndim(tensor); i++) {
 		if (shape[i] != 1 && strides[i] != expected)
 			return false;
 		expected *= shape[i];
@@ -31,11 +31,11 @@ static const char *refusal(const struct tshare_tensor *tensor, const struct ts_f
 {
 	bool c = tshare_tensor_is_contiguous(tensor);
 
-	if (asks(flags, PyBUF_WRITABLE) && tshare_tensor_readonly(tensor))
+	if (asks(flags, PyBUF_WRITABLE) && tshare_tensor_is_readonly(tensor))
 		return "the tensor is read-only";
 	if (asks(flags, PyBUF_FORMAT) && !format)
 		return "the tensor's dtype has no format of the struct module";
-	if (asks(flags, PyBUF_ND) && !ts_itemsize(tshare_tensor_dtype(tensor)))
+	if (asks(flags, PyBUF_ND) && !ts_itemsize(tshare_tensor_get_dtype(tensor)))
 		return "the tensor's elements are not whole bytes";
 	if (asks(flags, PyBUF_C_CONTIGUOUS) && !c)
 		return "the tensor is not C-contiguous";
@@ -59,17 +59,17 @@ int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 	handle = ts_tensor_handle(self);
 	if (!handle)
 		return -1;
-	format = ts_format(tshare_tensor_dtype(handle));
+	format = ts_format(tshare_tensor_get_dtype(handle));
 	why = refusal(handle, format, flags);
 	if (why) {
 		PyErr_SetString(PyExc_BufferError, why);
 		return -1;
 	}
 
-	view->buf = tshare_tensor_data(handle);
-	view->len = tshare_tensor_nbytes(handle);
-	view->readonly = tshare_tensor_readonly(handle);
-	view->itemsize = ts_itemsize(tshare_tensor_dtype(handle));
+	view->buf = tshare_tensor_get_data(handle);
+	view->len = tshare_tensor_get_nbytes(handle);
+	view->readonly = tshare_tensor_is_readonly(handle);
+	view->itemsize = ts_itemsize(tshare_tensor_get_dtype(handle));
 	view->ndim = 1;
 	view->format = NULL;
 	view->shape = NULL;
@@ -81,8 +81,8 @@ int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 	if (asks(flags, PyBUF_FORMAT))
 		view->format = (char *)format->format;
 	if (asks(flags, PyBUF_ND)) {
-		view->ndim = tshare_tensor_ndim(handle);
-		view->shape = (Py_ssize_t *)tshare_tensor_shape(handle);
+		view->ndim = tshare_tensor_get_ndim(handle);
+		view->shape = (Py_ssize_t *)tshare_tensor_get_shape(handle);
 	}
 	if (asks(flags, PyBUF_STRIDES)) {
 		view->strides = (Py_ssize_t *)ts_tensor_byte_strides(self);

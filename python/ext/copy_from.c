@@ -8,8 +8,8 @@
 static int broadcast(const struct tshare_spec *spec, const struct tshare_tensor *handle,
 		     int64_t *strides)
 {
-	int32_t ndim = tshare_tensor_ndim(handle), ahead = ndim - spec->ndim, i;
-	const int64_t *shape = tshare_tensor_shape(handle);
+	int32_t ndim = tshare_tensor_get_ndim(handle), ahead = ndim - spec->ndim, i;
+	const int64_t *shape = tshare_tensor_get_shape(handle);
 	PyObject *theirs, *ours;
 
 	for (i = 0; i < ahead; i++)
@@ -33,7 +33,7 @@ static int broadcast(const struct tshare_spec *spec, const struct tshare_tensor 
 
 static int check_dtype(const struct ts_source *source, const struct tshare_tensor *handle)
 {
-	struct tshare_dtype ours = tshare_tensor_dtype(handle), theirs = source->spec.dtype;
+	struct tshare_dtype ours = tshare_tensor_get_dtype(handle), theirs = source->spec.dtype;
 	PyObject *our_name, *their_name;
 
 	if (ours.code == theirs.code && ours.bits == theirs.bits && ours.lanes == theirs.lanes)
@@ -53,18 +53,18 @@ static int check_dtype(const struct ts_source *source, const struct tshare_tenso
 /* The bytes of its region that a tensor with elements lies in. */
 static void extent_of(const struct tshare_tensor *handle, int64_t *first, int64_t *end)
 {
-	struct tshare_dtype dtype = tshare_tensor_dtype(handle);
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
 	int64_t bits = (int64_t)dtype.bits * dtype.lanes, below = 0, above = 1, span;
-	const int64_t *strides = tshare_tensor_strides(handle);
-	const int64_t *shape = tshare_tensor_shape(handle);
+	const int64_t *strides = tshare_tensor_get_strides(handle);
+	const int64_t *shape = tshare_tensor_get_shape(handle);
 	int32_t i;
 
-	for (i = 0; i < tshare_tensor_ndim(handle); i++) {
+	for (i = 0; i < tshare_tensor_get_ndim(handle); i++) {
 		span = shape[i] > 1 ? (shape[i] - 1) * strides[i] : 0;
 		*(span < 0 ? &below : &above) += span;
 	}
-	*first = tshare_tensor_byte_offset(handle) + (below * bits - 7) / 8;
-	*end = tshare_tensor_byte_offset(handle) + (above * bits + 7) / 8;
+	*first = tshare_tensor_get_byte_offset(handle) + (below * bits - 7) / 8;
+	*end = tshare_tensor_get_byte_offset(handle) + (above * bits + 7) / 8;
 }
 
 /* Whether two tensors may have memory in common, even if each has a mapping of its own. */
@@ -72,7 +72,8 @@ static bool may_overlap(const struct tshare_tensor *a, const struct tshare_tenso
 {
 	int64_t a_first, a_end, b_first, b_end;
 
-	if (tshare_region_id(tshare_tensor_region(a)) != tshare_region_id(tshare_tensor_region(b)))
+	if (tshare_region_get_id(tshare_tensor_get_region(a)) !=
+	    tshare_region_get_id(tshare_tensor_get_region(b)))
 		return false;
 	extent_of(a, &a_first, &a_end);
 	extent_of(b, &b_first, &b_end);
@@ -85,7 +86,7 @@ static int copy_aside(struct tshare_tensor *handle, const struct ts_source *sour
 {
 	int64_t order[TSHARE_NDIM_LIMIT], strides[TSHARE_NDIM_LIMIT], step = 1;
 	struct tshare_spec aside = source->spec;
-	void *data = malloc(tshare_tensor_nbytes(same));
+	void *data = malloc(tshare_tensor_get_nbytes(same));
 	int32_t i;
 	int err;
 
@@ -120,7 +121,7 @@ static int copy_in(struct tshare_tensor *handle, const struct ts_source *source)
 
 	if (check_dtype(source, handle) < 0 || broadcast(&source->spec, handle, strides) < 0)
 		return -1;
-	if (!tshare_tensor_nbytes(handle))
+	if (!tshare_tensor_get_nbytes(handle))
 		return 0;
 	if (!tshare_tensor_wrap(source->data, &source->spec, TSHARE_READONLY, &same)) {
 		if (may_overlap(handle, same)) {

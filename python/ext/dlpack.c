@@ -91,9 +91,9 @@ static void delete_legacy(DLManagedTensor *managed)
 
 static struct copy *new_copy(const struct tshare_tensor *handle, DLTensor *tensor)
 {
-	struct tshare_dtype dtype = tshare_tensor_dtype(handle);
-	uint64_t nbytes = tshare_tensor_nbytes(handle);
-	int32_t ndim = tshare_tensor_ndim(handle);
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
+	uint64_t nbytes = tshare_tensor_get_nbytes(handle);
+	int32_t ndim = tshare_tensor_get_ndim(handle);
 	struct copy *copy;
 	int64_t step = 1;
 	int32_t i;
@@ -103,7 +103,7 @@ static struct copy *new_copy(const struct tshare_tensor *handle, DLTensor *tenso
 		free(copy);
 		return NULL;
 	}
-	memcpy(copy->dims, tshare_tensor_shape(handle), ndim * sizeof(int64_t));
+	memcpy(copy->dims, tshare_tensor_get_shape(handle), ndim * sizeof(int64_t));
 	for (i = ndim - 1; i >= 0; i--) {
 		copy->dims[ndim + i] = step;
 		step *= copy->dims[i];
@@ -126,7 +126,7 @@ static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 	DLTensor tensor;
 	struct copy *copy;
 
-	if (!ts_itemsize(tshare_tensor_dtype(handle)) && !tshare_tensor_is_contiguous(handle)) {
+	if (!ts_itemsize(tshare_tensor_get_dtype(handle)) && !tshare_tensor_is_contiguous(handle)) {
 		PyErr_SetString(PyExc_BufferError,
 				"copy: a strided tensor of packed elements can't be copied");
 		return NULL;

@@ -51,7 +51,7 @@ PyObject *ts_dtype_name(struct tshare_dtype dtype)
 {
 	char name[TSHARE_DTYPE_NAME_LEN];
 
-	if (!tshare_dtype_name(dtype, name))
+	if (!tshare_dtype_get_name(dtype, name))
 		return PyUnicode_FromString(name);
 	/* From a peer that knows more types than this library. */
 	return PyUnicode_FromFormat("dlpack(%d, %d, %d)", dtype.code, dtype.bits, dtype.lanes);
@@ -226,7 +226,8 @@ static PyObject *list_names(void)
 
 	for (code = 0; names && code <= last_code; code++)
 		for (i = 0; names && i < sizeof(bits); i++)
-			if (!tshare_dtype_name((struct tshare_dtype){ code, bits[i], 1 }, name) &&
+			if (!tshare_dtype_get_name((struct tshare_dtype){ code, bits[i], 1 },
+						   name) &&
 			    append(names, PyUnicode_FromString(name)) < 0)
 				Py_CLEAR(names);
 	return names;

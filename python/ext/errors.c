@@ -87,14 +87,14 @@ static PyObject *raise_text(int err, PyObject *text, PyObject *filename)
 
 PyObject *ts_raise(int err, PyObject *filename)
 {
-	const char *reason = tshare_last_error();
+	const char *reason = tshare_error_get();
 
 	return raise_text(err, in_words_of_python(*reason ? reason : strerror(-err)), filename);
 }
 
 PyObject *ts_raise_of(int err, PyObject *filename, const struct tshare_spec *specs, size_t count)
 {
-	const char *reason = tshare_last_error();
+	const char *reason = tshare_error_get();
 	PyObject *name, *what, *text = NULL;
 	int length = 0;
 	size_t i;

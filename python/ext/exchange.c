@@ -24,15 +24,15 @@ static void delete_export(DLManagedTensorVersioned *managed)
 /* The shape and the strides are the tensor's own, not to be written to. */
 static DLTensor describe(const struct tshare_tensor *handle)
 {
-	struct tshare_dtype dtype = tshare_tensor_dtype(handle);
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
 
 	return (DLTensor){
-		.data = tshare_tensor_nbytes(handle) ? tshare_tensor_data(handle) : NULL,
+		.data = tshare_tensor_get_nbytes(handle) ? tshare_tensor_get_data(handle) : NULL,
 		.device = { kDLCPU, 0 },
-		.ndim = tshare_tensor_ndim(handle),
+		.ndim = tshare_tensor_get_ndim(handle),
 		.dtype = { dtype.code, dtype.bits, dtype.lanes },
-		.shape = (int64_t *)tshare_tensor_shape(handle),
-		.strides = (int64_t *)tshare_tensor_strides(handle),
+		.shape = (int64_t *)tshare_tensor_get_shape(handle),
+		.strides = (int64_t *)tshare_tensor_get_strides(handle),
 	};
 }
 
@@ -46,7 +46,8 @@ static DLManagedTensorVersioned *new_export(struct tshare_tensor *handle)
 			.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
 			.manager_ctx = tshare_tensor_ref(handle),
 			.deleter = delete_export,
-			.flags = tshare_tensor_readonly(handle) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+			.flags = tshare_tensor_is_readonly(handle) ? DLPACK_FLAG_BITMASK_READ_ONLY :
+								     0,
 			.dl_tensor = describe(handle),
 		};
 	return managed;
@@ -80,7 +81,7 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **out, void *e
 				   &handle);
 	if (err < 0) {
 		set_error(error_ctx, err == -ENOMEM ? "MemoryError" : "BufferError",
-			  tshare_last_error());
+			  tshare_error_get());
 		return -1;
 	}
 	*out = new_export(handle);
@@ -120,7 +121,7 @@ static int describe_tensor(void *py_object, DLTensor *out)
 
 	if (!handle)
 		return -1;
-	if (tshare_tensor_readonly(handle)) {
+	if (tshare_tensor_is_readonly(handle)) {
 		PyErr_SetString(PyExc_BufferError, "a DLTensor can't say that it is read-only");
 		return -1;
 	}

@@ -20,7 +20,7 @@ PyObject *ts_region_generation(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!handle)
 		return NULL;
-	err = tshare_region_generation(handle, &generation);
+	err = tshare_region_get_generation(handle, &generation);
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromUnsignedLongLong(generation);
 }
 

@@ -109,9 +109,9 @@ static int32_t count_named(PyObject *items, int32_t ndim)
 
 static int apply(PyObject *items, const struct tshare_tensor *handle, struct view *view)
 {
-	const int64_t *strides = tshare_tensor_strides(handle);
-	const int64_t *shape = tshare_tensor_shape(handle);
-	int32_t ndim = tshare_tensor_ndim(handle), at = 0, named, rest;
+	const int64_t *strides = tshare_tensor_get_strides(handle);
+	const int64_t *shape = tshare_tensor_get_shape(handle);
+	int32_t ndim = tshare_tensor_get_ndim(handle), at = 0, named, rest;
 	Py_ssize_t i, count = PyTuple_Size(items);
 	int err = 0;
 
@@ -142,13 +142,13 @@ static int apply(PyObject *items, const struct tshare_tensor *handle, struct vie
 
 static PyObject *make(struct tshare_tensor *handle, const struct view *view)
 {
-	struct tshare_dtype dtype = tshare_tensor_dtype(handle);
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
 	struct tshare_spec spec = {
 		.dtype = dtype,
 		.ndim = view->ndim,
 		.shape = view->shape,
 		.strides = view->strides,
-		.byte_offset = tshare_tensor_byte_offset(handle),
+		.byte_offset = tshare_tensor_get_byte_offset(handle),
 	};
 	/* The tensor was checked to lie in its region: this can't overflow. */
 	int64_t bits = view->offset * dtype.bits * dtype.lanes;
@@ -161,8 +161,8 @@ static PyObject *make(struct tshare_tensor *handle, const struct view *view)
 		return NULL;
 	}
 	spec.byte_offset += bits / 8;
-	err = tshare_region_view(tshare_tensor_region(handle), &spec,
-				 tshare_tensor_readonly(handle) ? TSHARE_READONLY : 0, &made);
+	err = tshare_region_view(tshare_tensor_get_region(handle), &spec,
+				 tshare_tensor_is_readonly(handle) ? TSHARE_READONLY : 0, &made);
 	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(made);
 }
 

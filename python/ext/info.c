@@ -107,7 +107,7 @@ static PyObject *limits_of(struct tshare_ctx *ctx)
 	struct tshare_limits limits;
 	int err;
 
-	err = tshare_ctx_limits(ctx, &limits);
+	err = tshare_ctx_get_limits(ctx, &limits);
 	if (err < 0)
 		return ts_raise(err, NULL);
 
@@ -139,13 +139,13 @@ static PyObject *examine(const char *name)
 	PyObject *limits;
 
 	if (tshare_ctx_new_backend(name, &ctx) < 0)
-		return ts_text(tshare_last_error());
+		return ts_text(tshare_error_get());
 	limits = limits_of(ctx);
 	tshare_ctx_unref(ctx);
 	if (limits || !PyErr_ExceptionMatches(PyExc_OSError))
 		return limits;
 	PyErr_Clear();
-	return ts_text(tshare_last_error());
+	return ts_text(tshare_error_get());
 }
 
 /* [("kmod", its Limits, or a text that says why it isn't usable), ...] */
@@ -190,7 +190,7 @@ PyObject *ts_list(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 	if (!ctx)
 		return NULL;
 	state = PyEval_SaveThread();
-	err = tshare_list(ctx, gather, &infos);
+	err = tshare_ctx_list(ctx, gather, &infos);
 	PyEval_RestoreThread(state);
 	if (err == -ENOMEM)
 		PyErr_NoMemory();

@@ -90,7 +90,7 @@ static PyObject *module_unlink(PyObject *Py_UNUSED(module), PyObject *arg)
 		return NULL;
 	}
 	state = PyEval_SaveThread();
-	err = tshare_unlink(ctx, name);
+	err = tshare_ctx_unlink(ctx, name);
 	PyEval_RestoreThread(state);
 	Py_XDECREF(keep);
 	if (err < 0)
@@ -102,7 +102,7 @@ static PyObject *module_backend(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED
 {
 	struct tshare_ctx *ctx = ts_session();
 
-	return ctx ? PyUnicode_FromString(tshare_ctx_backend(ctx)) : NULL;
+	return ctx ? PyUnicode_FromString(tshare_ctx_get_backend(ctx)) : NULL;
 }
 
 static PyMethodDef methods[] = {

@@ -131,37 +131,37 @@ static PyObject *get_name(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!handle)
 		return NULL;
-	if (!*tshare_region_name(handle))
+	if (!*tshare_region_get_name(handle))
 		Py_RETURN_NONE;
-	return ts_text(tshare_region_name(handle));
+	return ts_text(tshare_region_get_name(handle));
 }
 
 static PyObject *get_size(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	return handle ? PyLong_FromUnsignedLongLong(tshare_region_size(handle)) : NULL;
+	return handle ? PyLong_FromUnsignedLongLong(tshare_region_get_size(handle)) : NULL;
 }
 
 static PyObject *get_id(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	return handle ? PyLong_FromUnsignedLongLong(tshare_region_id(handle)) : NULL;
+	return handle ? PyLong_FromUnsignedLongLong(tshare_region_get_id(handle)) : NULL;
 }
 
 static PyObject *get_readonly(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	return handle ? PyBool_FromLong(tshare_region_readonly(handle)) : NULL;
+	return handle ? PyBool_FromLong(tshare_region_is_readonly(handle)) : NULL;
 }
 
 static PyObject *get_backend(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	return handle ? PyUnicode_FromString(tshare_region_backend(handle)) : NULL;
+	return handle ? PyUnicode_FromString(tshare_region_get_backend(handle)) : NULL;
 }
 
 static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
@@ -173,7 +173,7 @@ static PyObject *region_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	return handle ? PyLong_FromLong(tshare_region_fd(handle)) : NULL;
+	return handle ? PyLong_FromLong(tshare_region_get_fd(handle)) : NULL;
 }
 
 static PyObject *region_info(PyObject *self, PyObject *Py_UNUSED(unused))
@@ -201,17 +201,17 @@ static PyObject *region_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
 	ctx = ts_session();
 	if (!ctx)
 		return NULL;
-	if (!*tshare_region_name(handle)) {
+	if (!*tshare_region_get_name(handle)) {
 		PyErr_SetString(PyExc_ValueError, "name: the region has none");
 		return NULL;
 	}
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
 	state = PyEval_SaveThread();
-	err = tshare_unlink(ctx, tshare_region_name(handle));
+	err = tshare_ctx_unlink(ctx, tshare_region_get_name(handle));
 	PyEval_RestoreThread(state);
 	if (err < 0) {
-		name = ts_text(tshare_region_name(handle));
+		name = ts_text(tshare_region_get_name(handle));
 		if (name)
 			ts_raise(err, name);
 		Py_XDECREF(name);
@@ -259,9 +259,9 @@ static PyObject *region_repr(PyObject *self)
 	if (!name)
 		return NULL;
 	repr = PyUnicode_FromFormat("<tshare.Region name=%R size=%llu tensors=%zu%s>", name,
-				    (unsigned long long)tshare_region_size(handle),
-				    tshare_region_tensor_count(handle),
-				    tshare_region_readonly(handle) ? " readonly" : "");
+				    (unsigned long long)tshare_region_get_size(handle),
+				    tshare_region_get_tensor_count(handle),
+				    tshare_region_is_readonly(handle) ? " readonly" : "");
 	Py_DECREF(name);
 	return repr;
 }

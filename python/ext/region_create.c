@@ -116,7 +116,7 @@ static int fill(struct tshare_region *region, const struct entry *entries, Py_ss
 	for (i = 0; i < count && !err; i++) {
 		if (!entries[i].source || entries[i].tied)
 			continue;
-		err = tshare_region_tensor(region, i, &tensor);
+		err = tshare_region_get_tensor(region, i, &tensor);
 		if (!err) {
 			err = tshare_tensor_write(tensor, entries[i].source->data,
 						  entries[i].source->strides);
@@ -137,7 +137,7 @@ static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t co
 	for (i = 0; i < count; i++)
 		if (ties[i] < 0)
 			bases[found++] = specs[i];
-	err = tshare_region_layout(bases, found, offsets, NULL);
+	err = tshare_region_compute_layout(bases, found, offsets, NULL);
 	if (err < 0) {
 		ts_raise(err, NULL);
 		return -1;
@@ -225,7 +225,7 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 	if (!err) {
 		err = fill(region, entries, count);
 		if (err && name)
-			tshare_unlink(ctx, name);
+			tshare_ctx_unlink(ctx, name);
 		if (err)
 			tshare_region_unref(region);
 	}

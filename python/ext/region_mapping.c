@@ -8,7 +8,7 @@ Py_ssize_t ts_region_length(PyObject *self)
 {
 	struct tshare_region *handle = ts_region_handle(self);
 
-	return handle ? (Py_ssize_t)tshare_region_tensor_count(handle) : -1;
+	return handle ? (Py_ssize_t)tshare_region_get_tensor_count(handle) : -1;
 }
 
 /* 1 and @tensor, 0 if there is none of that name, or -1 with an error set. */
@@ -31,7 +31,7 @@ static int lookup(PyObject *self, PyObject *key, struct tshare_tensor **tensor)
 		PyErr_Clear();
 		return 0;
 	}
-	err = tshare_region_tensor_by_name(handle, name, tensor);
+	err = tshare_region_find_tensor(handle, name, tensor);
 	Py_XDECREF(keep);
 	if (err == -ENOENT || err == -EINVAL || err == -ENAMETOOLONG)
 		return 0;
@@ -93,15 +93,15 @@ PyObject *ts_region_iter(PyObject *self)
 
 	if (!handle)
 		return NULL;
-	count = tshare_region_tensor_count(handle);
+	count = tshare_region_get_tensor_count(handle);
 	names = PyTuple_New(count);
 	for (i = 0; names && i < count; i++) {
-		err = tshare_region_tensor(handle, i, &tensor);
+		err = tshare_region_get_tensor(handle, i, &tensor);
 		if (err < 0) {
 			ts_raise(err, NULL);
 			name = NULL;
 		} else {
-			name = ts_text(tshare_tensor_name(tensor));
+			name = ts_text(tshare_tensor_get_name(tensor));
 			tshare_tensor_unref(tensor);
 		}
 		if (!name || PyTuple_SetItem(names, i, name) < 0)

@@ -45,7 +45,7 @@ int ts_source_check_extent(const struct ts_source *source, const void *memory, s
 {
 	if (!tshare_spec_check(&source->spec, source->data, memory, size))
 		return 0;
-	PyErr_Format(PyExc_BufferError, "x: %s", tshare_last_error());
+	PyErr_Format(PyExc_BufferError, "x: %s", tshare_error_get());
 	return -1;
 }
 

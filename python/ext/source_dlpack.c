@@ -13,7 +13,7 @@ static bool is_host(long type)
 static int fail_dlpack(void)
 {
 	static const char managed[] = "managed: ";
-	const char *text = tshare_last_error();
+	const char *text = tshare_error_get();
 
 	if (!strncmp(text, managed, strlen(managed)))
 		text += strlen(managed);

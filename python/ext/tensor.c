@@ -37,7 +37,7 @@ PyObject *ts_tensor_wrap(struct tshare_tensor *handle)
 
 PyObject *ts_tensor_sole(struct tshare_region *region)
 {
-	size_t count = tshare_region_tensor_count(region);
+	size_t count = tshare_region_get_tensor_count(region);
 	struct tshare_tensor *handle;
 	PyObject *self = NULL;
 	int err;
@@ -46,7 +46,7 @@ PyObject *ts_tensor_sole(struct tshare_region *region)
 		PyErr_Format(PyExc_ValueError,
 			     "the region holds %zu tensors, not one: see tshare.Region", count);
 	} else {
-		err = tshare_region_tensor(region, 0, &handle);
+		err = tshare_region_get_tensor(region, 0, &handle);
 		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
 	}
 	tshare_region_unref(region);
@@ -97,8 +97,8 @@ PyObject *ts_tensor_shape(PyObject *self)
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 
 	if (!tensor->shape)
-		tensor->shape = ts_int_tuple(tshare_tensor_shape(tensor->handle),
-					     tshare_tensor_ndim(tensor->handle));
+		tensor->shape = ts_int_tuple(tshare_tensor_get_shape(tensor->handle),
+					     tshare_tensor_get_ndim(tensor->handle));
 	Py_XINCREF(tensor->shape);
 	return tensor->shape;
 }
@@ -106,9 +106,9 @@ PyObject *ts_tensor_shape(PyObject *self)
 const Py_ssize_t *ts_tensor_byte_strides(PyObject *self)
 {
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
-	const int64_t *strides = tshare_tensor_strides(tensor->handle);
-	int32_t ndim = tshare_tensor_ndim(tensor->handle);
-	Py_ssize_t itemsize = ts_itemsize(tshare_tensor_dtype(tensor->handle));
+	const int64_t *strides = tshare_tensor_get_strides(tensor->handle);
+	int32_t ndim = tshare_tensor_get_ndim(tensor->handle);
+	Py_ssize_t itemsize = ts_itemsize(tshare_tensor_get_dtype(tensor->handle));
 	int32_t i;
 
 	if (tensor->byte_strides)
@@ -139,24 +139,24 @@ static PyObject *get_strides(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!handle)
 		return NULL;
-	if (!ts_itemsize(tshare_tensor_dtype(handle)))
+	if (!ts_itemsize(tshare_tensor_get_dtype(handle)))
 		Py_RETURN_NONE;
 	strides = ts_tensor_byte_strides(self);
-	return strides ? ts_int_tuple(strides, tshare_tensor_ndim(handle)) : NULL;
+	return strides ? ts_int_tuple(strides, tshare_tensor_get_ndim(handle)) : NULL;
 }
 
 static PyObject *get_dtype(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? ts_dtype_name(tshare_tensor_dtype(handle)) : NULL;
+	return handle ? ts_dtype_name(tshare_tensor_get_dtype(handle)) : NULL;
 }
 
 static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? PyLong_FromLong(tshare_tensor_ndim(handle)) : NULL;
+	return handle ? PyLong_FromLong(tshare_tensor_get_ndim(handle)) : NULL;
 }
 
 static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(closure))
@@ -166,7 +166,7 @@ static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!handle)
 		return NULL;
-	dtype = tshare_tensor_dtype(handle);
+	dtype = tshare_tensor_get_dtype(handle);
 	return PyLong_FromLong(((uint32_t)dtype.bits * dtype.lanes + 7) / 8);
 }
 
@@ -174,14 +174,14 @@ static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? PyLong_FromUnsignedLongLong(tshare_tensor_nbytes(handle)) : NULL;
+	return handle ? PyLong_FromUnsignedLongLong(tshare_tensor_get_nbytes(handle)) : NULL;
 }
 
 static PyObject *get_readonly(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? PyBool_FromLong(tshare_tensor_readonly(handle)) : NULL;
+	return handle ? PyBool_FromLong(tshare_tensor_is_readonly(handle)) : NULL;
 }
 
 static PyObject *get_name(PyObject *self, void *Py_UNUSED(closure))
@@ -191,9 +191,9 @@ static PyObject *get_name(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!handle)
 		return NULL;
-	name = tshare_tensor_name(handle);
+	name = tshare_tensor_get_name(handle);
 	if (!*name)
-		name = tshare_region_name(tshare_tensor_region(handle));
+		name = tshare_region_get_name(tshare_tensor_get_region(handle));
 	if (!*name)
 		Py_RETURN_NONE;
 	return ts_text(name);
@@ -208,7 +208,7 @@ static PyObject *get_region(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? ts_region_wrap(tshare_region_ref(tshare_tensor_region(handle))) : NULL;
+	return handle ? ts_region_wrap(tshare_region_ref(tshare_tensor_get_region(handle))) : NULL;
 }
 
 static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
@@ -266,7 +266,8 @@ static PyObject *tensor_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? PyLong_FromLong(tshare_region_fd(tshare_tensor_region(handle))) : NULL;
+	return handle ? PyLong_FromLong(tshare_region_get_fd(tshare_tensor_get_region(handle))) :
+			NULL;
 }
 
 static PyObject *tensor_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
@@ -361,11 +362,11 @@ static Py_ssize_t tensor_length(PyObject *self)
 
 	if (!handle)
 		return -1;
-	if (!tshare_tensor_ndim(handle)) {
+	if (!tshare_tensor_get_ndim(handle)) {
 		PyErr_SetString(PyExc_TypeError, "len() of a tensor without dimensions");
 		return -1;
 	}
-	return tshare_tensor_shape(handle)[0];
+	return tshare_tensor_get_shape(handle)[0];
 }
 
 static PyObject *tensor_repr(PyObject *self)
@@ -381,7 +382,7 @@ static PyObject *tensor_repr(PyObject *self)
 	if (name && shape && dtype)
 		repr = PyUnicode_FromFormat(
 			"<tshare.Tensor name=%R shape=%R dtype=%S%s>", name, shape, dtype,
-			tshare_tensor_readonly(tensor->handle) ? " readonly" : "");
+			tshare_tensor_is_readonly(tensor->handle) ? " readonly" : "");
 	Py_XDECREF(name);
 	Py_XDECREF(shape);
 	Py_XDECREF(dtype);

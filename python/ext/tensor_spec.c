@@ -11,15 +11,15 @@ PyObject *ts_tensor_spec(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!handle)
 		return NULL;
-	name = ts_text(tshare_tensor_name(handle));
+	name = ts_text(tshare_tensor_get_name(handle));
 	if (!name)
 		return NULL;
-	dtype = tshare_tensor_dtype(handle);
+	dtype = tshare_tensor_get_dtype(handle);
 	return Py_BuildValue(
 		"(N(iii)NNKO)", name, dtype.code, dtype.bits, dtype.lanes, ts_tensor_shape(self),
-		ts_int_tuple(tshare_tensor_strides(handle), tshare_tensor_ndim(handle)),
-		(unsigned long long)tshare_tensor_byte_offset(handle),
-		tshare_tensor_readonly(handle) ? Py_True : Py_False);
+		ts_int_tuple(tshare_tensor_get_strides(handle), tshare_tensor_get_ndim(handle)),
+		(unsigned long long)tshare_tensor_get_byte_offset(handle),
+		tshare_tensor_is_readonly(handle) ? Py_True : Py_False);
 }
 
 /* (region, spec): spec is checked like any other, since it comes from a peer. */

@@ -24,8 +24,8 @@ static double attach_tshare(void)
 	struct tshare_tensor *tensor;
 
 	if (tshare_tensor_open(ctx, NAME, 0, &tensor) < 0)
-		errx(1, "%s", tshare_last_error());
-	sink = *(unsigned char *)tshare_tensor_data(tensor);
+		errx(1, "%s", tshare_error_get());
+	sink = *(unsigned char *)tshare_tensor_get_data(tensor);
 	tshare_tensor_unref(tensor);
 	return pair_now() - start;
 }
@@ -57,12 +57,12 @@ int main(void)
 
 	if (tshare_ctx_new(&ctx) < 0 ||
 	    tshare_tensor_create(ctx, NAME, TSHARE_UINT8, 1, shape, NULL, &tensor) < 0)
-		errx(1, "%s", tshare_last_error());
+		errx(1, "%s", tshare_error_get());
 	fd = shm_open("/" NAME, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || posix_fallocate(fd, 0, SIZE))
 		err(1, "shm_open");
 
-	snprintf(row, sizeof(row), "C: attach by name (%s)", tshare_ctx_backend(ctx));
+	snprintf(row, sizeof(row), "C: attach by name (%s)", tshare_ctx_get_backend(ctx));
 	pair_run(row, "shm_open + mmap", attach_tshare, attach_shm, 5000, 1.1);
 
 	shm_unlink("/" NAME);

@@ -30,8 +30,8 @@ static double populate_tshare(void)
 	struct tshare_region *region;
 
 	if (tshare_region_create(ctx, NULL, SIZE, NULL, 0, NULL, &region) < 0)
-		errx(1, "%s", tshare_last_error());
-	touch(tshare_region_data(region));
+		errx(1, "%s", tshare_error_get());
+	touch(tshare_region_get_data(region));
 	elapsed = pair_now() - start;
 	tshare_region_unref(region);
 	return elapsed;
@@ -60,8 +60,9 @@ int main(void)
 	char row[64];
 
 	if (tshare_ctx_new(&ctx) < 0)
-		errx(1, "%s", tshare_last_error());
-	snprintf(row, sizeof(row), "C: create + fault in 256 MiB (%s)", tshare_ctx_backend(ctx));
+		errx(1, "%s", tshare_error_get());
+	snprintf(row, sizeof(row), "C: create + fault in 256 MiB (%s)",
+		 tshare_ctx_get_backend(ctx));
 	pair_run(row, "memfd", populate_tshare, populate_memfd, 10, 0.3);
 	tshare_ctx_unref(ctx);
 	return 0;

@@ -54,9 +54,9 @@ static int create_within(void *data)
 			return 3;
 		if (!limits->expected)
 			tshare_region_unref(region);
-		tshare_unlink(ctx, "within");
+		tshare_ctx_unlink(ctx, "within");
 	}
-	if (tshare_ctx_limits(ctx, &known) || known.region_bytes_max > 64 * MIB)
+	if (tshare_ctx_get_limits(ctx, &known) || known.region_bytes_max > 64 * MIB)
 		return 4;
 	return 0;
 }
@@ -110,7 +110,7 @@ static int create_the_largest(void *data)
 
 	(void)data;
 	if (!write_file(ROOT "/outer/memory.max", "67108864") ||
-	    !write_file(ROOT "/outer/cgroup.procs", "0") || tshare_ctx_limits(ctx, &known))
+	    !write_file(ROOT "/outer/cgroup.procs", "0") || tshare_ctx_get_limits(ctx, &known))
 		return 1;
 	return tshare_region_create(ctx, NULL, known.region_bytes_max, NULL, 0, NULL, &region);
 }

@@ -33,7 +33,7 @@ TEST(version_is_that_of_the_header)
 TEST(export_describes_the_tensor)
 {
 	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_FLOAT32, 2, shape_2x3);
-	void *data = tshare_tensor_data(tensor);
+	void *data = tshare_tensor_get_data(tensor);
 	DLManagedTensorVersioned *managed = export(tensor);
 	DLTensor *dl = &managed->dl_tensor;
 
@@ -56,9 +56,9 @@ TEST(an_offset_is_in_the_pointer)
 	struct tshare_tensor *tensor;
 
 	CHECK(!tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region));
-	CHECK(!tshare_region_tensor(region, 0, &tensor));
+	CHECK(!tshare_region_get_tensor(region, 0, &tensor));
 	managed = export(tensor);
-	CHECK(managed->dl_tensor.data == (char *)tshare_region_data(region) + 100);
+	CHECK(managed->dl_tensor.data == (char *)tshare_region_get_data(region) + 100);
 	CHECK(managed->dl_tensor.byte_offset == 0);
 	managed->deleter(managed);
 	tshare_region_unref(region);
@@ -73,7 +73,7 @@ TEST(strides_are_kept)
 	struct tshare_tensor *tensor;
 
 	CHECK(!tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region));
-	CHECK(!tshare_region_tensor(region, 0, &tensor));
+	CHECK(!tshare_region_get_tensor(region, 0, &tensor));
 	tshare_region_unref(region);
 	managed = export(tensor);
 	CHECK(managed->dl_tensor.strides[0] == -3 && managed->dl_tensor.strides[1] == 1);
@@ -173,7 +173,7 @@ TEST(the_legacy_form_refuses_readonly_tensors)
 TEST(the_legacy_form_describes_the_tensor)
 {
 	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_UINT16, 2, shape_2x3);
-	void *data = tshare_tensor_data(tensor);
+	void *data = tshare_tensor_get_data(tensor);
 	DLManagedTensor *managed;
 
 	CHECK(!tshare_tensor_to_dlpack_legacy(tensor, &managed));

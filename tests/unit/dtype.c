@@ -90,7 +90,7 @@ TEST(each_type_with_a_name_can_be_parsed_from_it)
 	for (code = 0; code < 256; code++) {
 		for (bits = 0; bits < 256; bits++) {
 			dtype = (struct tshare_dtype){ code, bits, 1 + code % 3 };
-			if (tshare_dtype_name(dtype, name))
+			if (tshare_dtype_get_name(dtype, name))
 				continue;
 			named++;
 			CHECK(!tshare_dtype_parse(name, &parsed));
@@ -104,7 +104,7 @@ TEST(a_type_without_lanes_has_no_name)
 {
 	char name[TSHARE_DTYPE_NAME_LEN];
 
-	CHECK(tshare_dtype_name((struct tshare_dtype){ 2, 32, 0 }, name) == -EINVAL);
+	CHECK(tshare_dtype_get_name((struct tshare_dtype){ 2, 32, 0 }, name) == -EINVAL);
 }
 
 int main(void)

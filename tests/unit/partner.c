@@ -27,7 +27,7 @@ uint64_t generation_of(struct tshare_region *region)
 {
 	uint64_t generation;
 
-	CHECK(!tshare_region_generation(region, &generation));
+	CHECK(!tshare_region_get_generation(region, &generation));
 	return generation;
 }
 
@@ -51,7 +51,7 @@ struct tshare_region *another(struct tshare_region *region, uint32_t flags)
 {
 	struct tshare_region *other;
 
-	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), flags, &other));
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), flags, &other));
 	return other;
 }
 
@@ -83,7 +83,7 @@ int publish_later(struct partner *partner)
 	struct tshare_region *region = open_as_partner(partner);
 
 	sleep_ns(partner->delay_ns);
-	strcpy(tshare_region_data(region), "published");
+	strcpy(tshare_region_get_data(region), "published");
 	return tshare_region_publish(region, NULL) ? 1 : 0;
 }
 

@@ -68,7 +68,7 @@ void write_at(const char *name, off_t offset, const void *bytes, size_t size);
 /* What tshare_region_open() of the name returns. */
 int open_error(const char *name);
 
-/* For tshare_list(). */
+/* For tshare_ctx_list(). */
 int ignore(const struct tshare_region_info *info, void *data);
 
 /* The exit status of a child that mount_silent_fuse() failed in. */

@@ -27,7 +27,7 @@ struct tshare_limits limits_of(struct tshare_ctx *context)
 {
 	struct tshare_limits limits;
 
-	CHECK(!tshare_ctx_limits(context, &limits));
+	CHECK(!tshare_ctx_get_limits(context, &limits));
 	return limits;
 }
 
@@ -98,9 +98,9 @@ size_t open_descriptors(void)
 
 bool error_says(const char *part)
 {
-	if (strstr(tshare_last_error(), part))
+	if (strstr(tshare_error_get(), part))
 		return true;
-	printf("# last error: %s\n", tshare_last_error());
+	printf("# last error: %s\n", tshare_error_get());
 	return false;
 }
 

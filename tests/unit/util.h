@@ -32,14 +32,14 @@ extern const int64_t shape_4x8[2];
 struct tshare_tensor *new_tensor(const char *name, struct tshare_dtype dtype, int32_t ndim,
 				 const int64_t *shape);
 
-/* What tshare_list() has reported of the region @name, and how often. */
+/* What tshare_ctx_list() has reported of the region @name, and how often. */
 struct found {
 	const char *name;
 	struct tshare_region_info info;
 	int count;
 };
 
-/* For tshare_list(), with a struct found. */
+/* For tshare_ctx_list(), with a struct found. */
 int find_listed(const struct tshare_region_info *info, void *found);
 
 bool all_zero(const void *data, size_t size);

@@ -20,7 +20,7 @@ static struct tshare_tensor *counting(void)
 	struct tshare_tensor *tensor;
 
 	CHECK(!tshare_tensor_create(ctx, NULL, TSHARE_INT32, 2, shape_2x3, NULL, &tensor));
-	memcpy(tshare_tensor_data(tensor), values, sizeof(values));
+	memcpy(tshare_tensor_get_data(tensor), values, sizeof(values));
 	return tensor;
 }
 
@@ -38,24 +38,24 @@ TEST(view_describes_what_it_was_told)
 	const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 };
 	struct tshare_spec spec = { "turned", TSHARE_INT32, 2, shape, strides, 0 };
 
-	CHECK(!tshare_region_view(tshare_tensor_region(whole), &spec, 0, &view));
+	CHECK(!tshare_region_view(tshare_tensor_get_region(whole), &spec, 0, &view));
 	tshare_tensor_unref(whole);
-	CHECK(tshare_tensor_shape(view)[0] == 3 && tshare_tensor_shape(view)[1] == 2);
-	CHECK(tshare_tensor_strides(view)[0] == 1 && tshare_tensor_strides(view)[1] == 3);
-	CHECK(!strcmp(tshare_tensor_name(view), "turned"));
-	CHECK(((int32_t *)tshare_tensor_data(view))[4] == 4);
-	CHECK(tshare_region_tensor_count(tshare_tensor_region(view)) == 1);
+	CHECK(tshare_tensor_get_shape(view)[0] == 3 && tshare_tensor_get_shape(view)[1] == 2);
+	CHECK(tshare_tensor_get_strides(view)[0] == 1 && tshare_tensor_get_strides(view)[1] == 3);
+	CHECK(!strcmp(tshare_tensor_get_name(view), "turned"));
+	CHECK(((int32_t *)tshare_tensor_get_data(view))[4] == 4);
+	CHECK(tshare_region_get_tensor_count(tshare_tensor_get_region(view)) == 1);
 	tshare_tensor_unref(view);
 }
 
 TEST(view_beyond_its_region_is_refused)
 {
 	struct tshare_tensor *whole = counting(), *view;
-	struct tshare_region *region = tshare_tensor_region(whole);
+	struct tshare_region *region = tshare_tensor_get_region(whole);
 	const int64_t shape[] = { 2 };
 	struct tshare_spec spec = spec_of(TSHARE_UINT8, 1, shape, NULL);
 
-	spec.byte_offset = tshare_region_size(region) - 1;
+	spec.byte_offset = tshare_region_get_size(region) - 1;
 	CHECK(tshare_region_view(region, &spec, 0, &view) == -ERANGE);
 	spec.byte_offset--;
 	CHECK(!tshare_region_view(region, &spec, 0, &view));
@@ -69,9 +69,9 @@ TEST(view_can_be_readonly)
 	struct tshare_spec spec = spec_of(TSHARE_INT32, 2, shape_2x3, NULL);
 	DLManagedTensorVersioned *managed;
 
-	CHECK(!tshare_region_view(tshare_tensor_region(whole), &spec, TSHARE_READONLY, &view));
-	CHECK(tshare_tensor_readonly(view) && !tshare_tensor_readonly(whole));
-	CHECK(tshare_tensor_write(view, tshare_tensor_data(whole), NULL) == -EACCES);
+	CHECK(!tshare_region_view(tshare_tensor_get_region(whole), &spec, TSHARE_READONLY, &view));
+	CHECK(tshare_tensor_is_readonly(view) && !tshare_tensor_is_readonly(whole));
+	CHECK(tshare_tensor_write(view, tshare_tensor_get_data(whole), NULL) == -EACCES);
 	CHECK(!tshare_tensor_to_dlpack(view, &managed));
 	CHECK(managed->flags == DLPACK_FLAG_BITMASK_READ_ONLY);
 	managed->deleter(managed);
@@ -84,9 +84,10 @@ TEST(view_refuses_unknown_flags)
 	struct tshare_tensor *whole = counting(), *view;
 	struct tshare_spec spec = spec_of(TSHARE_INT32, 2, shape_2x3, NULL);
 
-	CHECK(tshare_region_view(tshare_tensor_region(whole), &spec, 1U << 9, &view) == -EINVAL);
+	CHECK(tshare_region_view(tshare_tensor_get_region(whole), &spec, 1U << 9, &view) ==
+	      -EINVAL);
 	CHECK(error_says("flags"));
-	CHECK(tshare_region_view(tshare_tensor_region(whole), NULL, 0, &view) == -EINVAL);
+	CHECK(tshare_region_view(tshare_tensor_get_region(whole), NULL, 0, &view) == -EINVAL);
 	CHECK(error_says("spec"));
 	tshare_tensor_unref(whole);
 }
@@ -96,27 +97,27 @@ TEST(view_refuses_unknown_flags)
 TEST(wrap_finds_the_region_of_an_address)
 {
 	struct tshare_tensor *whole = counting(), *part;
-	int32_t *data = tshare_tensor_data(whole);
+	int32_t *data = tshare_tensor_get_data(whole);
 	const int64_t shape[] = { 3 };
 	struct tshare_spec spec = spec_of(TSHARE_INT32, 1, shape, NULL);
 
 	CHECK(!tshare_tensor_wrap(data + 3, &spec, 0, &part));
-	CHECK(tshare_tensor_data(part) == data + 3);
-	CHECK(tshare_tensor_region(part) == tshare_tensor_region(whole));
+	CHECK(tshare_tensor_get_data(part) == data + 3);
+	CHECK(tshare_tensor_get_region(part) == tshare_tensor_get_region(whole));
 	tshare_tensor_unref(whole);
-	CHECK(((int32_t *)tshare_tensor_data(part))[2] == 5);
+	CHECK(((int32_t *)tshare_tensor_get_data(part))[2] == 5);
 	tshare_tensor_unref(part);
 }
 
 TEST(wrap_takes_negative_strides)
 {
 	struct tshare_tensor *whole = counting(), *back;
-	int32_t *data = tshare_tensor_data(whole);
+	int32_t *data = tshare_tensor_get_data(whole);
 	const int64_t shape[] = { 6 }, strides[] = { -1 };
 	struct tshare_spec spec = spec_of(TSHARE_INT32, 1, shape, strides);
 
 	CHECK(!tshare_tensor_wrap(data + 5, &spec, 0, &back));
-	CHECK(tshare_tensor_data(back) == data + 5);
+	CHECK(tshare_tensor_get_data(back) == data + 5);
 	tshare_tensor_unref(back);
 	CHECK(tshare_tensor_wrap(data + 4, &spec, 0, &back) == -ERANGE);
 	tshare_tensor_unref(whole);
@@ -125,8 +126,8 @@ TEST(wrap_takes_negative_strides)
 TEST(wrap_refuses_memory_in_no_region)
 {
 	struct tshare_tensor *whole = counting(), *tensor;
-	const struct tshare_region *region = tshare_tensor_region(whole);
-	char *end = (char *)tshare_region_data(region) + tshare_region_size(region);
+	const struct tshare_region *region = tshare_tensor_get_region(whole);
+	char *end = (char *)tshare_region_get_data(region) + tshare_region_get_size(region);
 	struct tshare_spec spec = spec_of(TSHARE_UINT8, 0, NULL, NULL);
 	const int64_t two[] = { 2 };
 	void *data;
@@ -138,7 +139,7 @@ TEST(wrap_refuses_memory_in_no_region)
 	tshare_tensor_unref(tensor);
 	spec = spec_of(TSHARE_UINT8, 1, two, NULL);
 	CHECK(tshare_tensor_wrap(end - 1, &spec, 0, &tensor) == -ERANGE);
-	data = tshare_tensor_data(whole);
+	data = tshare_tensor_get_data(whole);
 	tshare_tensor_unref(whole);
 	CHECK(tshare_tensor_wrap(data, &spec, 0, &tensor) == -ENOENT);
 }
@@ -155,8 +156,8 @@ TEST(wrap_tells_many_regions_apart)
 	for (i = 0; i < COUNT; i += 2)
 		tshare_tensor_unref(all[i]);
 	for (i = 1; i < COUNT; i += 2) {
-		CHECK(!tshare_tensor_wrap(tshare_tensor_data(all[i]), &spec, 0, &tensor));
-		CHECK(tshare_tensor_region(tensor) == tshare_tensor_region(all[i]));
+		CHECK(!tshare_tensor_wrap(tshare_tensor_get_data(all[i]), &spec, 0, &tensor));
+		CHECK(tshare_tensor_get_region(tensor) == tshare_tensor_get_region(all[i]));
 		tshare_tensor_unref(tensor);
 		tshare_tensor_unref(all[i]);
 	}
@@ -234,7 +235,7 @@ TEST(copy_is_contiguous_whatever_the_strides)
 		spec = spec_of(TSHARE_INT32, 2, shape_2x3, cases[i].strides);
 		CHECK(!tshare_tensor_copy(ctx, NULL, values + cases[i].first, &spec, NULL, &copy));
 		CHECK(tshare_tensor_is_contiguous(copy));
-		CHECK(!memcmp(tshare_tensor_data(copy), cases[i].expected,
+		CHECK(!memcmp(tshare_tensor_get_data(copy), cases[i].expected,
 			      sizeof(cases[i].expected)));
 		tshare_tensor_unref(copy);
 	}
@@ -255,7 +256,7 @@ TEST(copy_takes_elements_of_every_size)
 		spec = spec_of((struct tshare_dtype){ 1, 8, sizes[i] }, 1, shape, strides);
 		CHECK(!tshare_tensor_copy(ctx, NULL, source, &spec, NULL, &copy));
 		for (j = 0; j < 5; j++)
-			CHECK(!memcmp((char *)tshare_tensor_data(copy) + j * sizes[i],
+			CHECK(!memcmp((char *)tshare_tensor_get_data(copy) + j * sizes[i],
 				      source + 2 * j * sizes[i], sizes[i]));
 		tshare_tensor_unref(copy);
 	}
@@ -268,7 +269,7 @@ TEST(copy_of_an_empty_tensor_reads_nothing)
 	struct tshare_tensor *copy;
 
 	CHECK(!tshare_tensor_copy(ctx, NULL, NULL, &spec, NULL, &copy));
-	CHECK(!tshare_tensor_nbytes(copy));
+	CHECK(!tshare_tensor_get_nbytes(copy));
 	tshare_tensor_unref(copy);
 	spec = spec_of(TSHARE_DTYPE(17, 4), 2, shape, NULL);
 	CHECK(!tshare_tensor_copy(ctx, NULL, NULL, &spec, NULL, &copy));
@@ -291,7 +292,7 @@ TEST(copy_of_a_scalar_is_one_element)
 	struct tshare_tensor *copy;
 
 	CHECK(!tshare_tensor_copy(ctx, NULL, &pi, &spec, NULL, &copy));
-	CHECK(*(double *)tshare_tensor_data(copy) == pi);
+	CHECK(*(double *)tshare_tensor_get_data(copy) == pi);
 	tshare_tensor_unref(copy);
 }
 
@@ -304,7 +305,7 @@ TEST(packed_elements_are_copied_when_contiguous_alone)
 	struct tshare_tensor *copy;
 
 	CHECK(!tshare_tensor_copy(ctx, NULL, packed, &spec, NULL, &copy));
-	CHECK(!memcmp(tshare_tensor_data(copy), packed, 3));
+	CHECK(!memcmp(tshare_tensor_get_data(copy), packed, 3));
 	tshare_tensor_unref(copy);
 	spec.strides = strides;
 	CHECK(tshare_tensor_copy(ctx, name, packed, &spec, NULL, &copy) == -EINVAL);
@@ -353,7 +354,7 @@ TEST(write_refuses_strides_that_overflow)
 
 	CHECK(tshare_tensor_write(whole, data, strides) == -EINVAL);
 	CHECK(tshare_tensor_write(whole, NULL, NULL) == -EINVAL);
-	CHECK(((int32_t *)tshare_tensor_data(whole))[5] == 5);
+	CHECK(((int32_t *)tshare_tensor_get_data(whole))[5] == 5);
 	tshare_tensor_unref(whole);
 }
 
@@ -392,7 +393,7 @@ TEST(copy_has_its_name_and_options)
 
 	options.mode = 0640;
 	CHECK(!tshare_tensor_copy(ctx, name, &pi, &spec, &options, &copy));
-	CHECK(!tshare_region_get_info(tshare_tensor_region(copy), &info));
+	CHECK(!tshare_region_get_info(tshare_tensor_get_region(copy), &info));
 	CHECK(!strcmp(info.name, name) && info.mode == 0640);
 	CHECK(tshare_tensor_copy(ctx, name, &pi, &spec, &options, &copy) == -EEXIST);
 	CHECK(tshare_tensor_copy(ctx, name, &pi, NULL, &options, &copy) == -EINVAL);
@@ -408,7 +409,7 @@ TEST(read_gives_c_order)
 	int32_t buffer[6];
 
 	spec.byte_offset = 0;
-	CHECK(!tshare_region_view(tshare_tensor_region(whole), &spec, 0, &view));
+	CHECK(!tshare_region_view(tshare_tensor_get_region(whole), &spec, 0, &view));
 	CHECK(!tshare_tensor_read(view, buffer));
 	CHECK(!memcmp(buffer, expected, sizeof(buffer)));
 	tshare_tensor_unref(view);
@@ -421,11 +422,11 @@ TEST(write_goes_by_the_tensor_s_own_strides)
 	const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 };
 	struct tshare_spec spec = spec_of(TSHARE_INT32, 2, shape, strides);
 	static const int32_t values[] = { 10, 13, 11, 14, 12, 15 };
-	int32_t *data = tshare_tensor_data(whole);
+	int32_t *data = tshare_tensor_get_data(whole);
 	int i;
 
 	spec.byte_offset = 0;
-	CHECK(!tshare_region_view(tshare_tensor_region(whole), &spec, 0, &view));
+	CHECK(!tshare_region_view(tshare_tensor_get_region(whole), &spec, 0, &view));
 	CHECK(!tshare_tensor_write(view, values, NULL));
 	for (i = 0; i < 6; i++)
 		CHECK(data[i] == 10 + i);
@@ -475,7 +476,7 @@ TEST(from_dlpack_copies_a_foreign_tensor)
 
 	deleted = 0;
 	CHECK(!tshare_tensor_from_dlpack(ctx, NULL, &managed, NULL, &tensor));
-	CHECK(!memcmp(tshare_tensor_data(tensor), expected, sizeof(expected)));
+	CHECK(!memcmp(tshare_tensor_get_data(tensor), expected, sizeof(expected)));
 	CHECK(!deleted);
 	tshare_tensor_unref(tensor);
 }
@@ -484,17 +485,17 @@ TEST(from_dlpack_wraps_what_is_in_a_region)
 {
 	struct tshare_tensor *whole = counting(), *tensor;
 	DLManagedTensorVersioned *managed;
-	void *data = tshare_tensor_data(whole);
+	void *data = tshare_tensor_get_data(whole);
 	const char *name = unique("copied");
 
 	CHECK(!tshare_tensor_to_dlpack(whole, &managed));
 	tshare_tensor_unref(whole);
 	CHECK(!tshare_tensor_from_dlpack(ctx, name, managed, NULL, &tensor));
-	CHECK(tshare_tensor_data(tensor) != data);
+	CHECK(tshare_tensor_get_data(tensor) != data);
 	tshare_tensor_unref(tensor);
 	CHECK(!tshare_tensor_from_dlpack(ctx, NULL, managed, NULL, &tensor));
 	managed->deleter(managed);
-	CHECK(tshare_tensor_data(tensor) == data);
+	CHECK(tshare_tensor_get_data(tensor) == data);
 	CHECK(((int32_t *)data)[5] == 5);
 	tshare_tensor_unref(tensor);
 }
@@ -507,7 +508,7 @@ TEST(from_dlpack_keeps_the_readonly_flag_of_what_it_wraps)
 	CHECK(!tshare_tensor_to_dlpack(whole, &managed));
 	managed->flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
 	CHECK(!tshare_tensor_from_dlpack(ctx, NULL, managed, NULL, &tensor));
-	CHECK(tshare_tensor_readonly(tensor));
+	CHECK(tshare_tensor_is_readonly(tensor));
 	managed->deleter(managed);
 	tshare_tensor_unref(tensor);
 	tshare_tensor_unref(whole);
@@ -590,7 +591,7 @@ TEST(from_dlpack_takes_null_strides_as_contiguous)
 
 	legacy.dl_tensor.strides = NULL;
 	CHECK(!tshare_tensor_from_dlpack_legacy(ctx, NULL, &legacy, NULL, &tensor));
-	CHECK(!memcmp(tshare_tensor_data(tensor), data + 1, 6 * sizeof(float)));
+	CHECK(!memcmp(tshare_tensor_get_data(tensor), data + 1, 6 * sizeof(float)));
 	tshare_tensor_unref(tensor);
 }
 

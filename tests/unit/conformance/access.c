@@ -167,7 +167,7 @@ static int try_unlink(void *data)
 
 	if (tshare_ctx_new(&own) || !become(access->uid))
 		return 2;
-	return tshare_unlink(own, access->name) == access->err ? 0 : 1;
+	return tshare_ctx_unlink(own, access->name) == access->err ? 0 : 1;
 }
 
 TEST(only_its_owner_may_unlink_a_name)
@@ -193,7 +193,7 @@ TEST(root_may_unlink_any_name)
 
 	need_root();
 	pid = start_owner(&owned);
-	CHECK(!tshare_unlink(ctx, owned.name));
+	CHECK(!tshare_ctx_unlink(ctx, owned.name));
 	CHECK(!exists(owned.name));
 	stop_owner(&owned, pid);
 }
@@ -203,7 +203,7 @@ static int list_as_user(void *data)
 	struct found found = { .name = data };
 	struct tshare_ctx *own;
 
-	if (tshare_ctx_new(&own) || !become(USER_TWO) || tshare_list(own, find_listed, &found))
+	if (tshare_ctx_new(&own) || !become(USER_TWO) || tshare_ctx_list(own, find_listed, &found))
 		return 2;
 	if (found.count && !(found.info.flags & TSHARE_READONLY))
 		return 3;

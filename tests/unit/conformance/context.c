@@ -15,7 +15,7 @@
 TEST(context_tells_its_backend)
 {
 	const char *forced = getenv("TSHARE_BACKEND");
-	const char *backend = tshare_ctx_backend(ctx);
+	const char *backend = tshare_ctx_get_backend(ctx);
 
 	CHECK(!strcmp(backend, "kmod") || !strcmp(backend, "shm"));
 	CHECK(!forced || !strcmp(backend, forced));
@@ -43,7 +43,7 @@ TEST(limits_are_whole_pages)
 TEST(limits_tell_the_backends_apart)
 {
 	struct tshare_limits limits = limits_of(ctx);
-	bool kmod = !strcmp(tshare_ctx_backend(ctx), "kmod");
+	bool kmod = !strcmp(tshare_ctx_get_backend(ctx), "kmod");
 
 	CHECK(limits.contiguous == kmod);
 	CHECK(limits.dmabuf == kmod);
@@ -172,7 +172,7 @@ TEST(messages_cannot_control_a_terminal)
 	char name[TSHARE_NAME_MAX + 1], message[256] = "";
 
 	snprintf(name, sizeof(name), "%s\x1b[\x9b[\xc2\x9b[\xc3\xa4", unique("odd"));
-	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(tshare_ctx_unlink(ctx, name) == -ENOENT);
 	CHECK(error_says("-odd?[?[??[\xc3\xa4'"));
 	tshare_ctx_set_log_fn(ctx, keep_message, message);
 	tshare_region_unref(new_region(name));
@@ -184,10 +184,10 @@ TEST(a_name_that_is_not_there_is_missed_on_a_backend)
 {
 	char where[32];
 
-	snprintf(where, sizeof(where), "' on %s", tshare_ctx_backend(ctx));
+	snprintf(where, sizeof(where), "' on %s", tshare_ctx_get_backend(ctx));
 	CHECK(!exists(unique("missing")));
 	CHECK(error_says(where));
-	CHECK(tshare_unlink(ctx, unique("missing")) == -ENOENT);
+	CHECK(tshare_ctx_unlink(ctx, unique("missing")) == -ENOENT);
 	CHECK(error_says(where));
 }
 
@@ -198,7 +198,7 @@ static int open_without_permission(void *data)
 
 	if (!become(USER_ONE) || unsetenv("TSHARE_BACKEND") || dup2(*(int *)data, 2) < 0)
 		return 1;
-	if (tshare_ctx_new(&own) || strcmp(tshare_ctx_backend(own), "shm"))
+	if (tshare_ctx_new(&own) || strcmp(tshare_ctx_get_backend(own), "shm"))
 		return 2;
 	tshare_ctx_unref(own);
 	return tshare_ctx_new(&own);

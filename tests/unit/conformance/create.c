@@ -10,7 +10,7 @@ TEST(region_is_zeroed)
 	struct tshare_region *region;
 
 	CHECK(!tshare_region_create(ctx, NULL, 1 << 20, NULL, 0, NULL, &region));
-	CHECK(all_zero(tshare_region_data(region), 1 << 20));
+	CHECK(all_zero(tshare_region_get_data(region), 1 << 20));
 	tshare_region_unref(region);
 }
 
@@ -21,8 +21,8 @@ TEST(region_is_zeroed_when_its_memory_was_used_before)
 
 	for (i = 0; i < 4; i++) {
 		CHECK(!tshare_region_create(ctx, NULL, 1 << 20, NULL, 0, NULL, &region));
-		CHECK(all_zero(tshare_region_data(region), 1 << 20));
-		memset(tshare_region_data(region), 0xff, 1 << 20);
+		CHECK(all_zero(tshare_region_get_data(region), 1 << 20));
+		memset(tshare_region_get_data(region), 0xff, 1 << 20);
 		tshare_region_unref(region);
 	}
 }
@@ -33,7 +33,7 @@ TEST(size_is_rounded_up_to_pages)
 	struct tshare_region *region;
 
 	CHECK(!tshare_region_create(ctx, NULL, limits.page_size + 1, NULL, 0, NULL, &region));
-	CHECK(tshare_region_size(region) == 2 * limits.page_size);
+	CHECK(tshare_region_get_size(region) == 2 * limits.page_size);
 	tshare_region_unref(region);
 }
 
@@ -41,7 +41,7 @@ TEST(all_bytes_can_be_written)
 {
 	struct tshare_region *region = new_region(NULL);
 
-	memset(tshare_region_data(region), 0x5a, tshare_region_size(region));
+	memset(tshare_region_get_data(region), 0x5a, tshare_region_get_size(region));
 	tshare_region_unref(region);
 }
 
@@ -246,8 +246,8 @@ TEST(large_regions_are_aligned_to_huge_pages)
 	for (i = 0; i < N_LARGE; i++) {
 		CHECK(!tshare_region_create(ctx, NULL, limits.huge_page_size + i * limits.page_size,
 					    NULL, 0, NULL, &regions[i]));
-		CHECK((uintptr_t)tshare_region_data(regions[i]) % limits.huge_page_size == 0);
-		memset(tshare_region_data(regions[i]), 1, tshare_region_size(regions[i]));
+		CHECK((uintptr_t)tshare_region_get_data(regions[i]) % limits.huge_page_size == 0);
+		memset(tshare_region_get_data(regions[i]), 1, tshare_region_get_size(regions[i]));
 	}
 	for (i = 0; i < N_LARGE; i++)
 		tshare_region_unref(regions[i]);
@@ -268,9 +268,9 @@ TEST(regions_do_not_overlap_each_other)
 		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
 	}
 	for (i = 0; i < N_LARGE; i++)
-		memset(tshare_region_data(regions[i]), i + 1, size);
+		memset(tshare_region_get_data(regions[i]), i + 1, size);
 	for (i = 0; i < N_LARGE; i++)
-		CHECK(*(char *)tshare_region_data(regions[i]) == i + 1);
+		CHECK(*(char *)tshare_region_get_data(regions[i]) == i + 1);
 	for (i = 0; i < N_LARGE; i++)
 		tshare_region_unref(regions[i]);
 }

@@ -73,8 +73,8 @@ TEST(a_generation_is_no_part_of_the_memory)
 	struct tshare_region *region = new_region(NULL);
 
 	publish(region);
-	CHECK(all_zero(tshare_region_data(region), tshare_region_size(region)));
-	memset(tshare_region_data(region), 0xff, tshare_region_size(region));
+	CHECK(all_zero(tshare_region_get_data(region), tshare_region_get_size(region)));
+	memset(tshare_region_get_data(region), 0xff, tshare_region_get_size(region));
 	CHECK(generation_of(region) == 1);
 	tshare_region_unref(region);
 }
@@ -190,7 +190,7 @@ TEST(a_publish_wakes_another_process)
 	pid_t pid = start_partner(publish_later, &partner);
 
 	CHECK(!wait_beyond(region, 0, LONG, 1));
-	CHECK(!strcmp(tshare_region_data(region), "published"));
+	CHECK(!strcmp(tshare_region_get_data(region), "published"));
 	CHECK(!end_of(pid));
 	tshare_region_unref(region);
 }
@@ -312,7 +312,7 @@ TEST(who_was_passed_a_descriptor_can_publish)
 	struct steps steps;
 
 	CHECK(steps_open(&steps));
-	CHECK(send_fd(steps.ends[0], tshare_region_fd(region)));
+	CHECK(send_fd(steps.ends[0], tshare_region_get_fd(region)));
 	CHECK(!in_child(publish_received, &steps));
 	CHECK(!wait_beyond(region, 0, LONG, 1));
 	steps_close(&steps);
@@ -376,9 +376,9 @@ static int answer(struct partner *partner)
 	for (round = 0; round < partner->rounds; round++) {
 		if (tshare_region_wait(region, seen, LONG, 0, &seen) || seen != 2 * round + 1)
 			return 1;
-		if (*(uint64_t *)tshare_region_data(region) != round)
+		if (*(uint64_t *)tshare_region_get_data(region) != round)
 			return 2;
-		*(uint64_t *)tshare_region_data(region) = ~round;
+		*(uint64_t *)tshare_region_get_data(region) = ~round;
 		if (tshare_region_publish(region, &seen) || seen != 2 * round + 2)
 			return 3;
 	}
@@ -390,7 +390,7 @@ TEST(no_wake_up_is_lost)
 	const char *name = unique("pingpong");
 	struct tshare_region *region = new_region(name);
 	struct partner partner = { .name = name, .rounds = 20000 };
-	volatile uint64_t *shared = tshare_region_data(region);
+	volatile uint64_t *shared = tshare_region_get_data(region);
 	pid_t pid = start_partner(answer, &partner);
 	uint64_t round, seen;
 

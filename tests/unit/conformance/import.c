@@ -18,11 +18,11 @@ static int import_received(void *data)
 	int fd = receive_fd(steps->ends[1]);
 
 	if (tshare_ctx_new(&own) || tshare_region_import(own, fd, 0, &region) ||
-	    tshare_region_tensor(region, 0, &tensor))
+	    tshare_region_get_tensor(region, 0, &tensor))
 		return 1;
-	if (tshare_region_readonly(region) || *(int *)tshare_tensor_data(tensor) != 42)
+	if (tshare_region_is_readonly(region) || *(int *)tshare_tensor_get_data(tensor) != 42)
 		return 2;
-	*(int *)tshare_tensor_data(tensor) = 43;
+	*(int *)tshare_tensor_get_data(tensor) = 43;
 	tshare_tensor_unref(tensor);
 	tshare_region_unref(region);
 	tshare_ctx_unref(own);
@@ -34,11 +34,11 @@ TEST(a_descriptor_passes_to_another_process)
 	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_INT32, 2, shape_4x8);
 	struct steps steps;
 
-	*(int *)tshare_tensor_data(tensor) = 42;
+	*(int *)tshare_tensor_get_data(tensor) = 42;
 	CHECK(steps_open(&steps));
-	CHECK(send_fd(steps.ends[0], tshare_region_fd(tshare_tensor_region(tensor))));
+	CHECK(send_fd(steps.ends[0], tshare_region_get_fd(tshare_tensor_get_region(tensor))));
 	CHECK(!in_child(import_received, &steps));
-	CHECK(*(int *)tshare_tensor_data(tensor) == 43);
+	CHECK(*(int *)tshare_tensor_get_data(tensor) == 43);
 	steps_close(&steps);
 	tshare_tensor_unref(tensor);
 }
@@ -46,14 +46,14 @@ TEST(a_descriptor_passes_to_another_process)
 TEST(an_import_has_a_descriptor_of_its_own)
 {
 	struct tshare_region *region = new_region(NULL), *other;
-	int fd = dup(tshare_region_fd(region));
+	int fd = dup(tshare_region_get_fd(region));
 
 	CHECK(fd >= 0);
 	CHECK(!tshare_region_import(ctx, fd, 0, &other));
-	CHECK(tshare_region_fd(other) != fd);
+	CHECK(tshare_region_get_fd(other) != fd);
 	CHECK(!close(fd));
-	CHECK(fcntl(tshare_region_fd(other), F_GETFD) == FD_CLOEXEC);
-	CHECK(tshare_region_id(other) == tshare_region_id(region));
+	CHECK(fcntl(tshare_region_get_fd(other), F_GETFD) == FD_CLOEXEC);
+	CHECK(tshare_region_get_id(other) == tshare_region_get_id(region));
 	tshare_region_unref(region);
 	tshare_region_unref(other);
 }
@@ -64,9 +64,9 @@ TEST(a_readonly_descriptor_imports_readonly)
 	struct tshare_region *region = new_region(name), *reader, *imported;
 
 	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
-	CHECK(!tshare_region_import(ctx, tshare_region_fd(reader), 0, &imported));
-	CHECK(tshare_region_readonly(imported));
-	CHECK(mprotect(tshare_region_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(reader), 0, &imported));
+	CHECK(tshare_region_is_readonly(imported));
+	CHECK(mprotect(tshare_region_get_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
 	tshare_region_unref(region);
 	tshare_region_unref(reader);
 	tshare_region_unref(imported);
@@ -76,9 +76,9 @@ TEST(a_readonly_import_cannot_be_made_writable)
 {
 	struct tshare_region *region = new_region(NULL), *imported;
 
-	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), TSHARE_READONLY, &imported));
-	CHECK(tshare_region_readonly(imported));
-	CHECK(mprotect(tshare_region_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), TSHARE_READONLY, &imported));
+	CHECK(tshare_region_is_readonly(imported));
+	CHECK(mprotect(tshare_region_get_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
 	tshare_region_unref(region);
 	tshare_region_unref(imported);
 }
@@ -113,7 +113,7 @@ TEST(descriptors_are_closed_on_exec)
 {
 	struct tshare_region *region = new_region(unique("cloexec"));
 
-	CHECK(fcntl(tshare_region_fd(region), F_GETFD) == FD_CLOEXEC);
+	CHECK(fcntl(tshare_region_get_fd(region), F_GETFD) == FD_CLOEXEC);
 	tshare_region_unref(region);
 }
 
@@ -127,12 +127,12 @@ TEST(a_region_of_the_other_backend_can_be_imported)
 	if (tshare_ctx_new_backend(other_backend, &other))
 		SKIP("the other backend is not there");
 	CHECK(!tshare_region_create(other, NULL, 1, NULL, 0, NULL, &region));
-	strcpy(tshare_region_data(region), "across");
-	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), 0, &imported));
-	CHECK(!strcmp(tshare_region_backend(imported), other_backend));
-	CHECK(!strcmp(tshare_region_data(imported), "across"));
+	strcpy(tshare_region_get_data(region), "across");
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), 0, &imported));
+	CHECK(!strcmp(tshare_region_get_backend(imported), other_backend));
+	CHECK(!strcmp(tshare_region_get_data(imported), "across"));
 	CHECK(!tshare_region_get_info(imported, &info));
-	CHECK(info.id == tshare_region_id(region));
+	CHECK(info.id == tshare_region_get_id(region));
 	tshare_region_unref(region);
 	tshare_region_unref(imported);
 	tshare_ctx_unref(other);
@@ -150,7 +150,7 @@ TEST(nothing_is_left_open)
 		CHECK(!tshare_region_open(ctx, name, 0, &other));
 		tshare_region_unref(other);
 		CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &other) == -EEXIST);
-		CHECK(!tshare_unlink(ctx, name));
+		CHECK(!tshare_ctx_unlink(ctx, name));
 		tshare_region_unref(region);
 	}
 	CHECK(open_descriptors() == before);

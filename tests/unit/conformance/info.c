@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What tshare_list() and tshare_region_get_info() return. */
+/* What tshare_ctx_list() and tshare_region_get_info() return. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,16 +13,16 @@ TEST(list_tells_of_named_regions)
 	struct tshare_tensor *tensor = new_tensor(found.name, TSHARE_UINT8, 2, shape_4x8);
 	struct tshare_region *unnamed = new_region(NULL);
 
-	CHECK(!tshare_list(ctx, find_listed, &found));
+	CHECK(!tshare_ctx_list(ctx, find_listed, &found));
 	CHECK(found.count == 1);
-	CHECK(found.info.id == tshare_region_id(tshare_tensor_region(tensor)));
-	CHECK(found.info.size == tshare_region_size(tshare_tensor_region(tensor)));
+	CHECK(found.info.id == tshare_region_get_id(tshare_tensor_get_region(tensor)));
+	CHECK(found.info.size == tshare_region_get_size(tshare_tensor_get_region(tensor)));
 	CHECK(found.info.uid == geteuid() && found.info.gid == getegid());
 	CHECK(found.info.mode == 0600);
 	CHECK(found.info.tensor_count == 1);
 	CHECK(!(found.info.flags & (TSHARE_PERSIST | TSHARE_READONLY)));
 	found = (struct found){ .name = "" };
-	CHECK(!tshare_list(ctx, find_listed, &found));
+	CHECK(!tshare_ctx_list(ctx, find_listed, &found));
 	CHECK(!found.count);
 	tshare_tensor_unref(tensor);
 	tshare_region_unref(unnamed);
@@ -40,7 +40,7 @@ TEST(list_stops_when_it_is_told_to)
 	struct tshare_region *a = new_region(unique("stop-a")), *b = new_region(unique("stop-b"));
 	int calls = 0;
 
-	CHECK(tshare_list(ctx, stop, &calls) == 77);
+	CHECK(tshare_ctx_list(ctx, stop, &calls) == 77);
 	CHECK(calls == 1);
 	tshare_region_unref(a);
 	tshare_region_unref(b);
@@ -60,7 +60,7 @@ TEST(list_tells_of_more_than_one_batch)
 	for (i = 0; i < 200; i += 33) {
 		snprintf(name, sizeof(name), "test-%d-batch-%d", getpid(), i);
 		found = (struct found){ .name = name };
-		CHECK(!tshare_list(ctx, find_listed, &found));
+		CHECK(!tshare_ctx_list(ctx, find_listed, &found));
 		CHECK(found.count == 1);
 	}
 	for (i = 0; i < 200; i++)
@@ -74,8 +74,8 @@ TEST(info_tells_what_was_asked_for)
 	struct tshare_region_info info;
 
 	CHECK(!tshare_region_get_info(region, &info));
-	CHECK(info.id == tshare_region_id(region));
-	CHECK(info.size == tshare_region_size(region));
+	CHECK(info.id == tshare_region_get_id(region));
+	CHECK(info.size == tshare_region_get_size(region));
 	CHECK(info.uid == geteuid() && info.gid == getegid());
 	CHECK(info.mode == 0640);
 	CHECK(info.tensor_count == 0);
@@ -90,10 +90,10 @@ TEST(info_knows_when_the_name_is_gone)
 	struct tshare_region *region = new_region(name);
 	struct tshare_region_info info;
 
-	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
 	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(!strcmp(info.name, ""));
-	CHECK(!strcmp(tshare_region_name(region), name));
+	CHECK(!strcmp(tshare_region_get_name(region), name));
 	tshare_region_unref(region);
 }
 

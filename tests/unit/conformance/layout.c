@@ -13,17 +13,19 @@
 TEST(one_tensor_begins_at_the_start)
 {
 	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_FLOAT32, 2, shape_4x8);
-	struct tshare_region *region = tshare_tensor_region(tensor);
+	struct tshare_region *region = tshare_tensor_get_region(tensor);
 
-	CHECK(tshare_tensor_byte_offset(tensor) == 0);
-	CHECK(tshare_tensor_data(tensor) == tshare_region_data(region));
-	CHECK(tshare_tensor_nbytes(tensor) == 128);
-	CHECK(tshare_tensor_ndim(tensor) == 2);
-	CHECK(!memcmp(tshare_tensor_shape(tensor), shape_4x8, sizeof(shape_4x8)));
-	CHECK(tshare_tensor_strides(tensor)[0] == 8 && tshare_tensor_strides(tensor)[1] == 1);
+	CHECK(tshare_tensor_get_byte_offset(tensor) == 0);
+	CHECK(tshare_tensor_get_data(tensor) == tshare_region_get_data(region));
+	CHECK(tshare_tensor_get_nbytes(tensor) == 128);
+	CHECK(tshare_tensor_get_ndim(tensor) == 2);
+	CHECK(!memcmp(tshare_tensor_get_shape(tensor), shape_4x8, sizeof(shape_4x8)));
+	CHECK(tshare_tensor_get_strides(tensor)[0] == 8 &&
+	      tshare_tensor_get_strides(tensor)[1] == 1);
 	CHECK(tshare_tensor_is_contiguous(tensor));
-	CHECK(!tshare_tensor_readonly(tensor));
-	CHECK(tshare_tensor_dtype(tensor).code == 2 && tshare_tensor_dtype(tensor).bits == 32);
+	CHECK(!tshare_tensor_is_readonly(tensor));
+	CHECK(tshare_tensor_get_dtype(tensor).code == 2 &&
+	      tshare_tensor_get_dtype(tensor).bits == 32);
 	tshare_tensor_unref(tensor);
 }
 
@@ -41,10 +43,10 @@ TEST(tensors_lie_behind_each_other_aligned_to_64_bytes)
 	size_t i;
 
 	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 3, NULL, &region));
-	CHECK(tshare_region_tensor_count(region) == 3);
+	CHECK(tshare_region_get_tensor_count(region) == 3);
 	for (i = 0; i < 3; i++) {
-		CHECK(!tshare_region_tensor_by_name(region, specs[i].name, &tensor));
-		CHECK(tshare_tensor_byte_offset(tensor) == expected[i]);
+		CHECK(!tshare_region_find_tensor(region, specs[i].name, &tensor));
+		CHECK(tshare_tensor_get_byte_offset(tensor) == expected[i]);
 		tshare_tensor_unref(tensor);
 	}
 	tshare_region_unref(region);
@@ -64,20 +66,20 @@ TEST(layout_says_where_create_would_place_tensors)
 	struct tshare_tensor *tensor;
 	size_t i;
 
-	CHECK(!tshare_region_layout(specs, 4, offsets, &size));
+	CHECK(!tshare_region_compute_layout(specs, 4, offsets, &size));
 	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 4, NULL, &region));
-	CHECK(size <= tshare_region_size(region));
+	CHECK(size <= tshare_region_get_size(region));
 	for (i = 0; i < 4; i++) {
-		CHECK(!tshare_region_tensor(region, i, &tensor));
-		CHECK(tshare_tensor_byte_offset(tensor) == offsets[i]);
+		CHECK(!tshare_region_get_tensor(region, i, &tensor));
+		CHECK(tshare_tensor_get_byte_offset(tensor) == offsets[i]);
 		tshare_tensor_unref(tensor);
 	}
 	CHECK(size == offsets[3] + 1);
 	tshare_region_unref(region);
-	CHECK(!tshare_region_layout(NULL, 0, NULL, NULL));
-	CHECK(tshare_region_layout(NULL, 1, offsets, NULL) == -EINVAL);
-	CHECK(tshare_region_layout(specs, 1, NULL, NULL) == -EINVAL);
-	CHECK(tshare_region_layout(specs, SIZE_MAX, offsets, NULL) == -EINVAL);
+	CHECK(!tshare_region_compute_layout(NULL, 0, NULL, NULL));
+	CHECK(tshare_region_compute_layout(NULL, 1, offsets, NULL) == -EINVAL);
+	CHECK(tshare_region_compute_layout(specs, 1, NULL, NULL) == -EINVAL);
+	CHECK(tshare_region_compute_layout(specs, SIZE_MAX, offsets, NULL) == -EINVAL);
 }
 
 TEST(negative_strides_get_room_before_the_first_element)
@@ -91,10 +93,10 @@ TEST(negative_strides_get_room_before_the_first_element)
 	struct tshare_region *region;
 
 	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 2, NULL, &region));
-	CHECK(!tshare_region_tensor(region, 0, &a));
-	CHECK(!tshare_region_tensor(region, 1, &b));
-	CHECK(tshare_tensor_byte_offset(a) >= 16);
-	CHECK(tshare_tensor_byte_offset(b) >= tshare_tensor_byte_offset(a) + 4 + 16);
+	CHECK(!tshare_region_get_tensor(region, 0, &a));
+	CHECK(!tshare_region_get_tensor(region, 1, &b));
+	CHECK(tshare_tensor_get_byte_offset(a) >= 16);
+	CHECK(tshare_tensor_get_byte_offset(b) >= tshare_tensor_get_byte_offset(a) + 4 + 16);
 	CHECK(!tshare_tensor_is_contiguous(a));
 	tshare_tensor_unref(a);
 	tshare_tensor_unref(b);
@@ -112,10 +114,10 @@ TEST(tensors_may_be_placed_and_overlap)
 	struct tshare_region *region;
 
 	CHECK(!tshare_region_create(ctx, NULL, 0, specs, 2, NULL, &region));
-	CHECK(!tshare_region_tensor_by_name(region, "whole", &whole));
-	CHECK(!tshare_region_tensor_by_name(region, "part", &part));
-	((char *)tshare_tensor_data(whole))[3] = 42;
-	CHECK(*(char *)tshare_tensor_data(part) == 42);
+	CHECK(!tshare_region_find_tensor(region, "whole", &whole));
+	CHECK(!tshare_region_find_tensor(region, "part", &part));
+	((char *)tshare_tensor_get_data(whole))[3] = 42;
+	CHECK(*(char *)tshare_tensor_get_data(part) == 42);
 	tshare_tensor_unref(whole);
 	tshare_tensor_unref(part);
 	tshare_region_unref(region);
@@ -205,9 +207,9 @@ TEST(a_tensor_may_have_no_elements)
 	const int64_t shape[] = { 3, 0, 2 };
 	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_FLOAT32, 3, shape);
 
-	CHECK(tshare_tensor_nbytes(tensor) == 0);
+	CHECK(tshare_tensor_get_nbytes(tensor) == 0);
 	CHECK(tshare_tensor_is_contiguous(tensor));
-	CHECK(tshare_region_size(tshare_tensor_region(tensor)) == limits_of(ctx).page_size);
+	CHECK(tshare_region_get_size(tshare_tensor_get_region(tensor)) == limits_of(ctx).page_size);
 	tshare_tensor_unref(tensor);
 }
 
@@ -217,7 +219,7 @@ TEST(sub_byte_elements_are_packed)
 	struct tshare_dtype float4 = { 17, 4, 1 };
 	struct tshare_tensor *tensor = new_tensor(NULL, float4, 1, shape);
 
-	CHECK(tshare_tensor_nbytes(tensor) == 2);
+	CHECK(tshare_tensor_get_nbytes(tensor) == 2);
 	tshare_tensor_unref(tensor);
 }
 
@@ -255,8 +257,8 @@ TEST(tensor_names_may_be_paths)
 	struct tshare_region *region;
 
 	CHECK(!tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region));
-	CHECK(!tshare_region_tensor_by_name(region, spec.name, &tensor));
-	CHECK(!strcmp(tshare_tensor_name(tensor), spec.name));
+	CHECK(!tshare_region_find_tensor(region, spec.name, &tensor));
+	CHECK(!strcmp(tshare_tensor_get_name(tensor), spec.name));
 	tshare_tensor_unref(tensor);
 	tshare_region_unref(region);
 }
@@ -283,17 +285,17 @@ static int check_many(void *name)
 	int32_t i;
 
 	if (tshare_ctx_new(&own) || tshare_region_open(own, name, TSHARE_READONLY, &region) ||
-	    tshare_region_tensor_count(region) != TSHARE_TENSOR_LIMIT)
+	    tshare_region_get_tensor_count(region) != TSHARE_TENSOR_LIMIT)
 		return 1;
 	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {
 		snprintf(part, sizeof(part), "%" PRId32, i);
-		if (tshare_region_tensor_by_name(region, part, &tensor) ||
-		    *(int32_t *)tshare_tensor_data(tensor) != i)
+		if (tshare_region_find_tensor(region, part, &tensor) ||
+		    *(int32_t *)tshare_tensor_get_data(tensor) != i)
 			return 2;
 		tshare_tensor_unref(tensor);
 	}
-	if (tshare_region_tensor_by_name(region, "none", &tensor) != -ENOENT ||
-	    tshare_region_tensor(region, i, &tensor) != -ENOENT)
+	if (tshare_region_find_tensor(region, "none", &tensor) != -ENOENT ||
+	    tshare_region_get_tensor(region, i, &tensor) != -ENOENT)
 		return 3;
 	tshare_region_unref(region);
 	tshare_ctx_unref(own);
@@ -322,8 +324,8 @@ TEST(a_region_holds_up_to_16384_tensors)
 		SKIP("this user may not lock so much memory");
 	CHECK(!err);
 	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {
-		CHECK(!tshare_region_tensor(region, i, &tensor));
-		*(int32_t *)tshare_tensor_data(tensor) = i;
+		CHECK(!tshare_region_get_tensor(region, i, &tensor));
+		*(int32_t *)tshare_tensor_get_data(tensor) = i;
 		tshare_tensor_unref(tensor);
 	}
 	CHECK(!in_child(check_many, (void *)(uintptr_t)name));

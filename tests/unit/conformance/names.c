@@ -62,7 +62,7 @@ static int create_and_be_killed_later(void *name)
 
 	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
 		return 1;
-	strcpy(tshare_region_data(region), "legacy");
+	strcpy(tshare_region_get_data(region), "legacy");
 	if (fork())
 		kill(getpid(), SIGKILL);
 	/* The child of the maker is what keeps the name, until it ends. */
@@ -108,7 +108,7 @@ static int leave_persistent(void *name)
 	options.flags = TSHARE_PERSIST;
 	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, &options, &region))
 		return 1;
-	strcpy(tshare_region_data(region), "left");
+	strcpy(tshare_region_get_data(region), "left");
 	kill(getpid(), SIGKILL);
 	return 2;
 }
@@ -121,11 +121,11 @@ TEST(a_persistent_name_stays_until_it_is_unlinked)
 
 	CHECK(in_child(leave_persistent, (void *)(uintptr_t)name) == -1);
 	CHECK(!tshare_region_open(ctx, name, 0, &region));
-	CHECK(!strcmp(tshare_region_data(region), "left"));
+	CHECK(!strcmp(tshare_region_get_data(region), "left"));
 	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(info.flags & TSHARE_PERSIST);
 	tshare_region_unref(region);
-	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
 	CHECK(!exists(name));
 }
 
@@ -133,22 +133,22 @@ TEST(unlink_frees_the_name)
 {
 	const char *name = unique("unlink");
 	struct tshare_region *region = new_region(name), *next;
-	uint64_t id = tshare_region_id(region);
+	uint64_t id = tshare_region_get_id(region);
 
-	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
 	CHECK(!exists(name));
-	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(tshare_ctx_unlink(ctx, name) == -ENOENT);
 	next = new_region(name);
-	CHECK(tshare_region_id(next) != id);
+	CHECK(tshare_region_get_id(next) != id);
 	tshare_region_unref(region);
 	tshare_region_unref(next);
 }
 
 TEST(unlink_rejects_what_is_no_name)
 {
-	CHECK(tshare_unlink(ctx, NULL) == -EINVAL);
-	CHECK(tshare_unlink(ctx, "") == -EINVAL);
-	CHECK(tshare_unlink(ctx, "a/b") == -EINVAL);
+	CHECK(tshare_ctx_unlink(ctx, NULL) == -EINVAL);
+	CHECK(tshare_ctx_unlink(ctx, "") == -EINVAL);
+	CHECK(tshare_ctx_unlink(ctx, "a/b") == -EINVAL);
 }
 
 TEST(a_context_does_not_take_back_a_name_that_another_made_since)
@@ -159,7 +159,7 @@ TEST(a_context_does_not_take_back_a_name_that_another_made_since)
 
 	CHECK(!tshare_ctx_new(&other));
 	tshare_region_unref(new_region(name));
-	CHECK(!tshare_unlink(other, name));
+	CHECK(!tshare_ctx_unlink(other, name));
 	CHECK(!tshare_region_create(other, name, 1, NULL, 0, NULL, &region));
 	close_context();
 	CHECK(exists(name));

@@ -15,11 +15,11 @@ TEST(what_one_writes_another_reads)
 	struct tshare_tensor *one = new_tensor(name, TSHARE_INT32, 2, shape_4x8), *two;
 
 	CHECK(!tshare_tensor_open(ctx, name, 0, &two));
-	CHECK(tshare_tensor_data(one) != tshare_tensor_data(two));
-	*(int *)tshare_tensor_data(one) = 42;
-	CHECK(*(int *)tshare_tensor_data(two) == 42);
-	*(int *)tshare_tensor_data(two) = 43;
-	CHECK(*(int *)tshare_tensor_data(one) == 43);
+	CHECK(tshare_tensor_get_data(one) != tshare_tensor_get_data(two));
+	*(int *)tshare_tensor_get_data(one) = 42;
+	CHECK(*(int *)tshare_tensor_get_data(two) == 42);
+	*(int *)tshare_tensor_get_data(two) = 43;
+	CHECK(*(int *)tshare_tensor_get_data(one) == 43);
 	tshare_tensor_unref(one);
 	tshare_tensor_unref(two);
 }
@@ -30,13 +30,13 @@ TEST(open_gives_shape_and_type)
 	struct tshare_tensor *one = new_tensor(name, TSHARE_BFLOAT16, 2, shape_4x8), *two;
 
 	CHECK(!tshare_tensor_open(ctx, name, TSHARE_READONLY, &two));
-	CHECK(tshare_tensor_ndim(two) == 2);
-	CHECK(!memcmp(tshare_tensor_shape(two), shape_4x8, sizeof(shape_4x8)));
-	CHECK(tshare_tensor_dtype(two).code == 4 && tshare_tensor_dtype(two).bits == 16 &&
-	      tshare_tensor_dtype(two).lanes == 1);
-	CHECK(tshare_region_id(tshare_tensor_region(one)) ==
-	      tshare_region_id(tshare_tensor_region(two)));
-	CHECK(!strcmp(tshare_region_name(tshare_tensor_region(two)), name));
+	CHECK(tshare_tensor_get_ndim(two) == 2);
+	CHECK(!memcmp(tshare_tensor_get_shape(two), shape_4x8, sizeof(shape_4x8)));
+	CHECK(tshare_tensor_get_dtype(two).code == 4 && tshare_tensor_get_dtype(two).bits == 16 &&
+	      tshare_tensor_get_dtype(two).lanes == 1);
+	CHECK(tshare_region_get_id(tshare_tensor_get_region(one)) ==
+	      tshare_region_get_id(tshare_tensor_get_region(two)));
+	CHECK(!strcmp(tshare_region_get_name(tshare_tensor_get_region(two)), name));
 	tshare_tensor_unref(one);
 	tshare_tensor_unref(two);
 }
@@ -87,12 +87,12 @@ TEST(readonly_memory_cannot_be_made_writable)
 	void *data;
 
 	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
-	CHECK(tshare_region_readonly(reader));
-	data = tshare_region_data(reader);
-	CHECK(mprotect(data, tshare_region_size(reader), PROT_READ | PROT_WRITE) < 0);
+	CHECK(tshare_region_is_readonly(reader));
+	data = tshare_region_get_data(reader);
+	CHECK(mprotect(data, tshare_region_get_size(reader), PROT_READ | PROT_WRITE) < 0);
 	CHECK(errno == EACCES);
-	CHECK(mmap(NULL, tshare_region_size(reader), PROT_WRITE, MAP_SHARED,
-		   tshare_region_fd(reader), 0) == MAP_FAILED);
+	CHECK(mmap(NULL, tshare_region_get_size(reader), PROT_WRITE, MAP_SHARED,
+		   tshare_region_get_fd(reader), 0) == MAP_FAILED);
 	CHECK(errno == EACCES);
 	tshare_region_unref(region);
 	tshare_region_unref(reader);
@@ -111,7 +111,7 @@ TEST(a_write_to_readonly_memory_faults)
 	struct tshare_region *region = new_region(name), *reader;
 
 	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
-	CHECK(in_child(write_into, tshare_region_data(reader)) == -1);
+	CHECK(in_child(write_into, tshare_region_get_data(reader)) == -1);
 	tshare_region_unref(region);
 	tshare_region_unref(reader);
 }
@@ -121,10 +121,10 @@ TEST(memory_outlives_its_name)
 	const char *name = unique("outlives");
 	struct tshare_region *region = new_region(name), *other;
 
-	CHECK(!tshare_unlink(ctx, name));
-	*(char *)tshare_region_data(region) = 1;
-	CHECK(!tshare_region_import(ctx, tshare_region_fd(region), 0, &other));
-	CHECK(*(char *)tshare_region_data(other) == 1);
+	CHECK(!tshare_ctx_unlink(ctx, name));
+	*(char *)tshare_region_get_data(region) = 1;
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), 0, &other));
+	CHECK(*(char *)tshare_region_get_data(other) == 1);
 	tshare_region_unref(region);
 	tshare_region_unref(other);
 }
@@ -134,9 +134,9 @@ TEST(a_tensor_keeps_its_region_and_context)
 	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_UINT8, 2, shape_4x8);
 
 	close_context();
-	memset(tshare_tensor_data(tensor), 1, tshare_tensor_nbytes(tensor));
+	memset(tshare_tensor_get_data(tensor), 1, tshare_tensor_get_nbytes(tensor));
 	CHECK(tshare_tensor_unref(tshare_tensor_ref(tensor)) == NULL);
-	memset(tshare_tensor_data(tensor), 2, tshare_tensor_nbytes(tensor));
+	memset(tshare_tensor_get_data(tensor), 2, tshare_tensor_get_nbytes(tensor));
 	tshare_tensor_unref(tensor);
 }
 

@@ -14,7 +14,7 @@ static void *attach_repeatedly(void *name)
 	for (i = 0; i < 200; i++) {
 		if (tshare_tensor_open(ctx, name, 0, &tensor))
 			return name;
-		++*(volatile char *)tshare_tensor_data(tensor);
+		++*(volatile char *)tshare_tensor_get_data(tensor);
 		tshare_tensor_unref(tensor);
 	}
 	return NULL;
@@ -44,7 +44,7 @@ static void *fail_in_thread(void *failed)
 	struct tshare_region *region;
 
 	tshare_region_open(ctx, "no/such", 0, &region);
-	*(bool *)failed = !strstr(tshare_last_error(), "no/such");
+	*(bool *)failed = !strstr(tshare_error_get(), "no/such");
 	return NULL;
 }
 

@@ -34,7 +34,7 @@ TEST(list_removes_what_the_dead_have_left)
 	char name[] = "dead-listed";
 
 	leave_dead(name);
-	CHECK(!tshare_list(ctx, ignore, NULL));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 	CHECK(!has_file(name));
 }
 
@@ -58,7 +58,7 @@ TEST(the_first_create_removes_what_the_dead_have_left)
 	CHECK(!has_file(name));
 	CHECK(has_file(persists));
 	CHECK(has_file("lives"));
-	CHECK(!tshare_unlink(ctx, persists));
+	CHECK(!tshare_ctx_unlink(ctx, persists));
 	tshare_region_unref(living);
 }
 
@@ -119,10 +119,10 @@ TEST(the_dead_of_other_versions_are_left_alone)
 	leave_dead(name);
 	write_at(name, HEADER(version), &version, sizeof(version));
 	CHECK(open_error(name) == -EPROTO);
-	CHECK(!tshare_list(ctx, ignore, NULL));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) == -EEXIST);
 	CHECK(has_file(name));
-	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
 TEST(open_removes_what_the_dead_have_left)
@@ -139,7 +139,7 @@ TEST(unlink_does_not_find_what_the_dead_have_left)
 	char name[] = "dead-unlinked";
 
 	leave_dead(name);
-	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(tshare_ctx_unlink(ctx, name) == -ENOENT);
 	CHECK(!has_file(name));
 }
 
@@ -151,7 +151,7 @@ static int become_and_create(void *name)
 	if (tshare_ctx_new(&own) || !become(USER_ONE))
 		return 2;
 	return tshare_region_create(own, name, 1, NULL, 0, NULL, &region) == -EEXIST &&
-			       strstr(tshare_last_error(), "only its user can remove it") ?
+			       strstr(tshare_error_get(), "only its user can remove it") ?
 		       0 :
 		       1;
 }
@@ -179,7 +179,7 @@ TEST(create_tells_of_a_dead_name_that_only_another_user_can_remove)
 	CHECK(in_child(leave_readable, name) == -1);
 	CHECK(!in_child(become_and_create, name));
 	CHECK(!chmod(directory, 0700));
-	CHECK(tshare_unlink(ctx, name) == -ENOENT);
+	CHECK(tshare_ctx_unlink(ctx, name) == -ENOENT);
 }
 
 TEST(a_readers_lock_keeps_no_dead_name)
@@ -195,7 +195,7 @@ TEST(a_readers_lock_keeps_no_dead_name)
 	tshare_region_unref(new_region(name));
 	CHECK(!open_error(name));
 	close(fd);
-	CHECK(!tshare_unlink(ctx, name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
 /* Makes a name that is free or dead's, and dies with it; 0 unless it was another's meanwhile. */
@@ -213,7 +213,7 @@ static int make_and_die(void *name)
 	usleep(200);
 	if (tshare_region_open(ctx, name, 0, &found))
 		_exit(2);
-	_exit(tshare_region_id(found) != tshare_region_id(region));
+	_exit(tshare_region_get_id(found) != tshare_region_get_id(region));
 }
 
 static int make_and_die_often(void *name)
@@ -278,7 +278,7 @@ TEST(nobody_removes_a_persistent_region_for_its_draft)
 	for (i = 0; i < 5000; i++) {
 		CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
 		tshare_region_unref(region);
-		lost += !!tshare_unlink(ctx, name);
+		lost += !!tshare_ctx_unlink(ctx, name);
 	}
 	for (i = 0; i < 2; i++)
 		CHECK(!kill(pids[i], SIGKILL) && waitpid(pids[i], NULL, 0) == pids[i]);

@@ -19,7 +19,7 @@ static int damage(off_t offset, const void *bytes, size_t size)
 
 	write_at("victim", offset, bytes, size);
 	err = open_error("victim");
-	CHECK(!tshare_unlink(ctx, "victim"));
+	CHECK(!tshare_ctx_unlink(ctx, "victim"));
 	tshare_region_unref(region);
 	return err;
 }
@@ -80,7 +80,7 @@ static int sleep_on_counter(void *data)
 TEST(a_publish_wakes_who_sleeps_on_the_counter)
 {
 	struct tshare_region *region = new_victim("woken");
-	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_fd(region), 0);
+	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_get_fd(region), 0);
 	int status;
 	pid_t pid;
 
@@ -171,7 +171,7 @@ TEST(truncated_files_are_refused)
 		region = new_victim("short");
 		CHECK(!truncate(path_of("short"), sizes[i]));
 		CHECK(open_error("short") == -EPROTO);
-		CHECK(!tshare_unlink(ctx, "short"));
+		CHECK(!tshare_ctx_unlink(ctx, "short"));
 		tshare_region_unref(region);
 	}
 }
@@ -196,15 +196,15 @@ TEST(random_damage_never_leads_outside)
 		region = new_victim("noise");
 		write_at("noise", offset, &byte, 1);
 		if (!tshare_region_open(ctx, "noise", 0, &opened)) {
-			CHECK(tshare_region_size(opened) == 4096);
-			if (!tshare_region_tensor(opened, 0, &tensor)) {
-				last = *(volatile char *)tshare_tensor_data(tensor);
+			CHECK(tshare_region_get_size(opened) == 4096);
+			if (!tshare_region_get_tensor(opened, 0, &tensor)) {
+				last = *(volatile char *)tshare_tensor_get_data(tensor);
 				(void)last;
 				tshare_tensor_unref(tensor);
 			}
 			tshare_region_unref(opened);
 		}
-		CHECK(!tshare_unlink(ctx, "noise"));
+		CHECK(!tshare_ctx_unlink(ctx, "noise"));
 		tshare_region_unref(region);
 	}
 }
@@ -215,9 +215,9 @@ TEST(an_import_checks_the_header_too)
 	uint64_t size = 1 << 30;
 
 	write_at("import", HEADER(size), &size, sizeof(size));
-	CHECK(tshare_region_import(ctx, tshare_region_fd(region), 0, &imported) == -EPROTO);
+	CHECK(tshare_region_import(ctx, tshare_region_get_fd(region), 0, &imported) == -EPROTO);
 	write_at("import", HEADER(magic), "T", 1);
-	CHECK(tshare_region_import(ctx, tshare_region_fd(region), 0, &imported) == -EINVAL);
+	CHECK(tshare_region_import(ctx, tshare_region_get_fd(region), 0, &imported) == -EINVAL);
 	tshare_region_unref(region);
 }
 

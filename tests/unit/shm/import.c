@@ -22,8 +22,8 @@ static int copy_of(struct tshare_region *region, int seals)
 	int fd = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct stat st;
 
-	CHECK(!fstat(tshare_region_fd(region), &st));
-	CHECK(sendfile(fd, tshare_region_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
+	CHECK(!fstat(tshare_region_get_fd(region), &st));
+	CHECK(sendfile(fd, tshare_region_get_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
 	CHECK(!fcntl(fd, F_ADD_SEALS, seals));
 	return fd;
 }
@@ -60,8 +60,8 @@ TEST(import_refuses_files_of_other_file_systems)
 	struct stat st, there;
 
 	CHECK(fd >= 0 && !unlink(path));
-	CHECK(!fstat(tshare_region_fd(region), &st) && !fstat(fd, &there));
-	CHECK(sendfile(fd, tshare_region_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
+	CHECK(!fstat(tshare_region_get_fd(region), &st) && !fstat(fd, &there));
+	CHECK(sendfile(fd, tshare_region_get_fd(region), &(off_t){ 0 }, st.st_size) == st.st_size);
 	CHECK(import_error(fd) == -EINVAL);
 	close(fd);
 	tshare_region_unref(region);
@@ -135,7 +135,7 @@ static int import_readonly_in_time(void *fd)
 
 	alarm(20);
 	return tshare_region_import(ctx, *(int *)fd, TSHARE_READONLY, &region) ||
-	       !tshare_region_readonly(region);
+	       !tshare_region_is_readonly(region);
 }
 
 TEST(nobody_waits_for_a_lease)
@@ -163,9 +163,9 @@ static int send_own_region(void *data)
 	if (!become(USER_ONE) || tshare_ctx_new(&own) ||
 	    tshare_region_create(own, "sent", 1, NULL, 0, NULL, &region))
 		return 1;
-	fd = tshare_region_fd(region);
+	fd = tshare_region_get_fd(region);
 	return !(send_fd(steps->ends[1], fd) && await_byte(steps->ends[1]) &&
-		 !tshare_unlink(own, "sent") && send_fd(steps->ends[1], fd));
+		 !tshare_ctx_unlink(own, "sent") && send_fd(steps->ends[1], fd));
 }
 
 TEST(import_refuses_another_users_file_without_a_name)
@@ -197,8 +197,8 @@ TEST(import_takes_the_callers_own_file_without_a_name)
 {
 	struct tshare_region *region = new_region("own");
 
-	CHECK(!tshare_unlink(ctx, "own"));
-	CHECK(!import_error(tshare_region_fd(region)));
+	CHECK(!tshare_ctx_unlink(ctx, "own"));
+	CHECK(!import_error(tshare_region_get_fd(region)));
 	tshare_region_unref(region);
 }
 
@@ -224,14 +224,14 @@ TEST(import_takes_what_it_has_checked)
 	struct stat st;
 
 	CHECK(!tshare_region_create(ctx, NULL, 1 << 16, NULL, 0, NULL, &large));
-	swapping.small = tshare_region_fd(small);
-	swapping.large = tshare_region_fd(large);
+	swapping.small = tshare_region_get_fd(small);
+	swapping.large = tshare_region_get_fd(large);
 	swapping.shared = dup(swapping.small);
 	CHECK(!pthread_create(&thread, NULL, swap_descriptors, NULL));
 	for (i = 0; i < 20000; i++) {
 		CHECK(!tshare_region_import(ctx, swapping.shared, 0, &imported));
-		CHECK(!fstat(tshare_region_fd(imported), &st));
-		mixed += (uint64_t)st.st_size != tshare_region_size(imported) + 4096;
+		CHECK(!fstat(tshare_region_get_fd(imported), &st));
+		mixed += (uint64_t)st.st_size != tshare_region_get_size(imported) + 4096;
 		tshare_region_unref(imported);
 	}
 	atomic_store(&swapping.enough, true);

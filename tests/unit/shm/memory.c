@@ -27,8 +27,8 @@ TEST(unnamed_regions_cannot_be_resized)
 {
 	struct tshare_region *region = new_region(NULL);
 
-	CHECK(ftruncate(tshare_region_fd(region), 0) < 0 && errno == EPERM);
-	CHECK(ftruncate(tshare_region_fd(region), 1 << 20) < 0 && errno == EPERM);
+	CHECK(ftruncate(tshare_region_get_fd(region), 0) < 0 && errno == EPERM);
+	CHECK(ftruncate(tshare_region_get_fd(region), 1 << 20) < 0 && errno == EPERM);
 	tshare_region_unref(region);
 }
 
@@ -38,7 +38,7 @@ TEST(memory_is_allocated_at_once)
 	struct stat st;
 
 	CHECK(!tshare_region_create(ctx, "full", 1 << 20, NULL, 0, NULL, &region));
-	CHECK(!fstat(tshare_region_fd(region), &st));
+	CHECK(!fstat(tshare_region_get_fd(region), &st));
 	CHECK(st.st_blocks * 512 >= 1 << 20);
 	tshare_region_unref(region);
 }
@@ -97,7 +97,7 @@ TEST(regions_beyond_the_limits_have_no_memory)
 	struct tshare_limits limits;
 	struct tshare_region *region;
 
-	CHECK(!tshare_ctx_limits(ctx, &limits));
+	CHECK(!tshare_ctx_get_limits(ctx, &limits));
 	CHECK(tshare_region_create(ctx, "huge", limits.bytes_limit + 4096, NULL, 0, NULL,
 				   &region) == -ENOMEM);
 	CHECK(tshare_region_create(ctx, NULL, 1ULL << 44, NULL, 0, NULL, &region) == -ENOMEM);
@@ -122,13 +122,13 @@ TEST(the_bytes_used_are_those_of_regions)
 	char path[sizeof(directory) + 16];
 	int fd;
 
-	CHECK(!tshare_ctx_limits(ctx, &before));
+	CHECK(!tshare_ctx_get_limits(ctx, &before));
 	CHECK(before.bytes_used == 8192);
 	snprintf(path, sizeof(path), "%s/others", directory);
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	CHECK(fd >= 0 && !posix_fallocate(fd, 0, 1 << 20));
 	close(fd);
-	CHECK(!tshare_ctx_limits(ctx, &after));
+	CHECK(!tshare_ctx_get_limits(ctx, &after));
 	CHECK(after.bytes_used == before.bytes_used);
 	CHECK(!unlink(path));
 	tshare_region_unref(region);
@@ -163,7 +163,7 @@ TEST(an_unlinked_name_costs_no_descriptor_whatever_links_its_file_has)
 	snprintf(path, sizeof(path), "%s/kept", directory);
 	CHECK(!link(path_of("linked"), path));
 	CHECK(!stat(path, &file));
-	CHECK(!tshare_unlink(ctx, "linked"));
+	CHECK(!tshare_ctx_unlink(ctx, "linked"));
 	tshare_region_unref(region);
 	for (fd = 0; fd < 1024; fd++)
 		found += !fstat(fd, &st) && st.st_dev == file.st_dev && st.st_ino == file.st_ino;

@@ -22,13 +22,13 @@ TEST(links_are_not_followed)
 	CHECK(!symlink("tshare.target", home_of("link")));
 	CHECK(open_error("link") == -EPROTO);
 	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
-	CHECK(!tshare_unlink(ctx, "link"));
+	CHECK(!tshare_ctx_unlink(ctx, "link"));
 	CHECK(!has_home("link"));
 	CHECK(!mkdir(home_of("link"), 0755));
 	CHECK(!symlink("../tshare.target/region", path_of("link")));
 	CHECK(open_error("link") == -EPROTO);
 	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &other) == -EEXIST);
-	CHECK(!tshare_unlink(ctx, "link"));
+	CHECK(!tshare_ctx_unlink(ctx, "link"));
 	CHECK(has_file("target"));
 	tshare_region_unref(region);
 }
@@ -120,7 +120,7 @@ TEST(foreign_files_are_left_alone)
 	close(fd);
 	CHECK(tshare_region_create(ctx, "foreign", 1, NULL, 0, NULL, &region) == -EEXIST);
 	CHECK(has_file("foreign"));
-	CHECK(!tshare_unlink(ctx, "foreign"));
+	CHECK(!tshare_ctx_unlink(ctx, "foreign"));
 }
 
 static int use_names_beside_silent_fuse(void *name)
@@ -134,8 +134,8 @@ static int use_names_beside_silent_fuse(void *name)
 	open_context();
 	if (tshare_region_create(ctx, "beside", 1, NULL, 0, NULL, &region) || open_error("beside"))
 		return 1;
-	return tshare_list(ctx, ignore, NULL) || open_error(name) != -EPROTO ||
-	       !tshare_unlink(ctx, name) || tshare_unlink(ctx, "beside");
+	return tshare_ctx_list(ctx, ignore, NULL) || open_error(name) != -EPROTO ||
+	       !tshare_ctx_unlink(ctx, name) || tshare_ctx_unlink(ctx, "beside");
 }
 
 TEST(nobody_waits_for_what_is_mounted_on_a_home)
@@ -174,7 +174,7 @@ TEST(an_empty_home_is_no_region)
 	CHECK(open_error("empty") == -ENOENT);
 	tshare_region_unref(new_region("empty"));
 	CHECK(has_file("empty"));
-	CHECK(!tshare_unlink(ctx, "empty"));
+	CHECK(!tshare_ctx_unlink(ctx, "empty"));
 	CHECK(!has_home("empty"));
 }
 
