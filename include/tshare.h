@@ -2,7 +2,7 @@
 /**
  * DOC: libtshare
  *
- * Shared memory that tensors live in.
+ * Shared memory for tensors.
  *
  * A program opens a context (struct tshare_ctx), its session with a backend:
  * the kernel module behind /dev/tshare, or POSIX shared memory where the

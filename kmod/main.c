@@ -80,7 +80,7 @@ static void __exit tshare_exit(void)
 }
 module_exit(tshare_exit);
 
-MODULE_DESCRIPTION("Shared memory that tensors live in");
+MODULE_DESCRIPTION("Shared memory for tensors");
 MODULE_AUTHOR("The tshare developers");
 MODULE_LICENSE("GPL");
 MODULE_VERSION("0.1.0");

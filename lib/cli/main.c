@@ -97,7 +97,7 @@ static void print_usage(FILE *stream)
 	size_t i;
 
 	fputs("Usage: tshare VERB [ARGUMENT...]\n"
-	      "Shared memory that tensors live in.\n\n",
+	      "Shared memory for tensors.\n\n",
 	      stream);
 	for (i = 0; i < N_VERBS; i++)
 		fprintf(stream, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);

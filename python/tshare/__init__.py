@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shared memory that tensors live in.
+"""Shared memory for tensors.
 
     import numpy as np
     import tshare

@@ -375,7 +375,7 @@ def _unlink(names: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
     parser = argparse.ArgumentParser(
-        prog="python -m tshare", description="Shared memory that tensors live in."
+        prog="python -m tshare", description="Shared memory for tensors."
     )
     version = ".".join(tshare.__version__.split(".")[:2])
     parser.add_argument("--version", action="version", version=f"tshare {version}")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * tshare: shared memory that tensors live in
+ * tshare: shared memory for tensors
  *
  * The kernel ABI of the character device /dev/tshare.
  */
