@@ -46,7 +46,7 @@ void tshare_make_printable(char *text)
 	}
 }
 
-int tshare_fail(int err, const char *format, ...)
+void tshare_error_store(const char *format, ...)
 {
 	va_list args;
 
@@ -54,10 +54,9 @@ int tshare_fail(int err, const char *format, ...)
 	vsnprintf(last_error, sizeof(last_error), format, args);
 	va_end(args);
 	tshare_make_printable(last_error);
-	return err;
 }
 
-int tshare_fail_within(int err, const char *format, ...)
+void tshare_error_store_before(const char *format, ...)
 {
 	char text[sizeof(last_error)];
 	va_list args;
@@ -67,7 +66,6 @@ int tshare_fail_within(int err, const char *format, ...)
 	vsnprintf(last_error, sizeof(last_error), format, args);
 	va_end(args);
 	strncat(last_error, text, sizeof(last_error) - strlen(last_error) - 1);
-	return err;
 }
 
 int tshare_fail_name(int err, const char *name)

@@ -7,11 +7,25 @@
  * Stores the thread's error text, "argument: reason", and returns @err, so that
  * a failure is one statement: return tshare_fail(-EINVAL, "size: ...").
  */
-int tshare_fail(int err, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
+#define tshare_fail(err, ...) TSHARE_FAIL(err, tshare_error_store(__VA_ARGS__))
 
 /* Puts a prefix in front of the text that is there, and returns @err. */
-int tshare_fail_within(int err, const char *format, ...)
-	__attribute__((cold, format(printf, 2, 3)));
+#define tshare_fail_within(err, ...) TSHARE_FAIL(err, tshare_error_store_before(__VA_ARGS__))
+
+/*
+ * Not functions, so that the compiler and its analyzer see that what is returned is
+ * @err, and not 0. It is evaluated first: the text may need functions that set errno.
+ */
+#define TSHARE_FAIL(err, store)       \
+	({                            \
+		int fail_err = (err); \
+                                      \
+		store;                \
+		fail_err;             \
+	})
+
+void tshare_error_store(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
+void tshare_error_store_before(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
 
 /* As tshare_fail(), with one text for what can be wrong with a region's name on any backend. */
 int tshare_fail_name(int err, const char *name) __attribute__((cold));
