@@ -52,6 +52,9 @@ static struct system read_system(void)
 
 /* Where the second version's hierarchy is mounted, and which cgroup of it; found once. */
 static char mount_point[PATH_MAX], mount_root[PATH_MAX];
+
+/* A cgroup below the mount point. */
+#define CGROUP_PATH_MAX (2UL * PATH_MAX)
 static pthread_once_t mount_once = PTHREAD_ONCE_INIT;
 
 static void find_mount(void)
@@ -68,7 +71,7 @@ static void find_mount(void)
 }
 
 /* The directory of the process's cgroup; false if there is none to be seen. */
-static bool find_cgroup(char path[2 * PATH_MAX])
+static bool find_cgroup(char path[CGROUP_PATH_MAX])
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/self/cgroup", "re");
 	char line[PATH_MAX], *own = NULL;
@@ -86,13 +89,13 @@ static bool find_cgroup(char path[2 * PATH_MAX])
 	if (strncmp(own, mount_root, root) || (own[root] && own[root] != '/') ||
 	    !strncmp(own + root, "/..", 3))
 		return false;
-	snprintf(path, 2 * PATH_MAX, "%s%s", mount_point, own + root);
+	snprintf(path, CGROUP_PATH_MAX, "%s%s", mount_point, own + root);
 	return true;
 }
 
 static FILE *open_in(const char *cgroup, const char *name)
 {
-	char path[2 * PATH_MAX + 32];
+	char path[CGROUP_PATH_MAX + 32];
 
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
 	return fopen(path, "re");
@@ -154,7 +157,7 @@ uint64_t tshare_memory_available(const char **limit)
 {
 	struct system system = read_system();
 	uint64_t available = system.available, left;
-	char cgroup[2 * PATH_MAX], *slash;
+	char cgroup[CGROUP_PATH_MAX], *slash;
 
 	*limit = "the system";
 	if (!find_cgroup(cgroup))

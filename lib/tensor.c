@@ -28,15 +28,16 @@ struct tshare_tensor {
 static int tensor_new(struct tshare_region *region, const struct tshare_desc *desc, size_t own,
 		      struct tshare_tensor **tensor)
 {
+	size_t dims = 2 * (size_t)desc->ndim; /* shape, then strides */
 	struct tshare_tensor *new;
 	uint32_t i;
 
-	new = malloc(sizeof(*new) + 2 * desc->ndim * sizeof(*new->shape) + own);
+	new = malloc(sizeof(*new) + dims * sizeof(*new->shape) + own);
 	if (!new)
 		return tshare_fail(-ENOMEM, "tensor: out of memory");
 	atomic_init(&new->refs, 1);
 	new->region = tshare_region_ref(region);
-	new->desc = own ? memcpy(new->shape + 2 * desc->ndim, desc, own) : desc;
+	new->desc = own ? memcpy(new->shape + dims, desc, own) : desc;
 	new->readonly = region->readonly;
 	new->strides = new->shape + desc->ndim;
 	for (i = 0; i < desc->ndim; i++) {
