@@ -62,8 +62,8 @@ static bool parse_shape(const char *text, struct layout_tensor *tensor)
 	}
 }
 
-static int add_tensor(struct layout *layout, const struct verb *verb, const char *shape,
-		      const char *dtype, struct layout_tensor **added)
+int layout_shape(struct layout *layout, const struct verb *verb, const char *shape,
+		 const char *dtype)
 {
 	struct layout_tensor *tensors, *tensor;
 
@@ -78,23 +78,13 @@ static int add_tensor(struct layout *layout, const struct verb *verb, const char
 	if (tshare_dtype_parse(dtype, &tensor->spec.dtype))
 		return usage_error(verb, "%s", tshare_error_get());
 	layout->count++;
-	*added = tensor;
 	return EXIT_OK;
-}
-
-int layout_shape(struct layout *layout, const struct verb *verb, const char *shape,
-		 const char *dtype)
-{
-	struct layout_tensor *unused;
-
-	return add_tensor(layout, verb, shape, dtype, &unused);
 }
 
 /* NAME:SHAPE:DTYPE, where only NAME can have a colon. */
 static int add_named_tensor(struct layout *layout, const struct verb *verb, const char *value)
 {
 	char *text = strdup(value), *shape, *dtype;
-	struct layout_tensor *tensor;
 	int status;
 
 	if (!text)
@@ -108,9 +98,9 @@ static int add_named_tensor(struct layout *layout, const struct verb *verb, cons
 	if (!shape || strlen(text) > TSHARE_NAME_MAX) {
 		status = usage_error(verb, "'%s' is not NAME:SHAPE:DTYPE", value);
 	} else {
-		status = add_tensor(layout, verb, shape, dtype, &tensor);
+		status = layout_shape(layout, verb, shape, dtype);
 		if (status == EXIT_OK)
-			strcpy(tensor->name, text);
+			strcpy(layout->tensors[layout->count - 1].name, text);
 	}
 	free(text);
 	return status;

@@ -15,7 +15,7 @@ static const struct verb *const verbs[] = {
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
 /* A message with arguments or names in it. */
-static void put_message(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void put_message(const char *format, va_list args)
 {
 	char *text;
 

@@ -64,7 +64,8 @@ void table_row(struct table *table)
 		table->err = -ENOMEM;
 }
 
-static void add_cell(struct table *table, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void add_cell(struct table *table, const char *format,
+							   va_list args)
 {
 	char *text;
 

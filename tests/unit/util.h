@@ -40,7 +40,7 @@ struct found {
 };
 
 /* For tshare_ctx_list(), with a struct found. */
-int find_listed(const struct tshare_region_info *info, void *found);
+int find_listed(const struct tshare_region_info *info, void *data);
 
 bool all_zero(const void *data, size_t size);
 
