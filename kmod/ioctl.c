@@ -38,6 +38,7 @@
 #define INFO_SIZE_V1	   208
 #define LIST_SIZE_V1	   32
 #define COUNTER_SIZE_V1	   16
+#define FINISH_SIZE_V1	   16
 #define DESC_SIZE_V1	   672
 #define LIST_ENTRY_SIZE_V1 168
 
@@ -48,13 +49,15 @@ static_assert(sizeof(struct tshare_unlink) == UNLINK_SIZE_V1);
 static_assert(sizeof(struct tshare_info) == INFO_SIZE_V1);
 static_assert(sizeof(struct tshare_list) == LIST_SIZE_V1);
 static_assert(sizeof(struct tshare_counter) == COUNTER_SIZE_V1);
+static_assert(sizeof(struct tshare_finish) == FINISH_SIZE_V1);
 static_assert(sizeof(struct tshare_desc) == DESC_SIZE_V1);
 static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 
-/* What CREATE knows. */
+/* The flags of CREATE, and those that need a name. */
 #define CREATE_FLAGS                                                              \
 	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC | \
-	 TSHARE_CREATE_NODE)
+	 TSHARE_CREATE_DRAFT | TSHARE_CREATE_NODE)
+#define CREATE_NAMED_FLAGS (TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT)
 
 /* Room for the struct of any command. */
 union ioctl_arg {
@@ -65,6 +68,7 @@ union ioctl_arg {
 	struct tshare_info info;
 	struct tshare_list list;
 	struct tshare_counter counter;
+	struct tshare_finish finish;
 };
 
 /**
@@ -236,7 +240,7 @@ static int ioctl_create_check(struct tshare_create *req)
 		return err;
 	if (req->flags & ~CREATE_FLAGS)
 		return -EINVAL;
-	if ((req->flags & TSHARE_CREATE_PERSIST) && !req->name[0])
+	if ((req->flags & CREATE_NAMED_FLAGS) && !req->name[0])
 		return -EINVAL;
 	if (!req->size || req->reserved || req->mode & ~0777)
 		return -EINVAL;
@@ -349,7 +353,9 @@ static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *regi
 	info->gid = from_kgid_munged(user_ns, region->gid);
 	info->mode = region->mode;
 	info->node = pfn_to_nid(region->pfn);
-	info->region_flags = region->flags | (writable ? TSHARE_REGION_WRITABLE : 0);
+	info->region_flags = tshare_region_get_state(region, info->name);
+	if (writable)
+		info->region_flags |= TSHARE_REGION_WRITABLE;
 	/* A region is one run of pages: no allocator returns anything else. */
 	info->segments = 1;
 	info->phys_addr = 0;
@@ -358,7 +364,6 @@ static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *regi
 		info->phys_addr = PFN_PHYS(region->pfn);
 	}
 	info->desc_count = region->desc_count;
-	tshare_region_get_name(region, info->name);
 }
 
 static int ioctl_info(struct ioctl_call *call)
@@ -452,6 +457,25 @@ static int ioctl_counter(struct ioctl_call *call)
 	return 0;
 }
 
+static int ioctl_finish(struct ioctl_call *call)
+{
+	struct tshare_finish *req = call->arg;
+	struct tshare_region *region;
+	struct dma_buf *dmabuf;
+	int err;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+
+	dmabuf = dma_buf_get(req->fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	region = tshare_dmabuf_region(dmabuf);
+	err = region ? tshare_region_finish(call->tf, region) : -EINVAL;
+	dma_buf_put(dmabuf);
+	return err;
+}
+
 /**
  * struct ioctl_command - a command
  * @handle: does it; see struct ioctl_call
@@ -484,6 +508,8 @@ static const struct ioctl_command commands[] = {
 	[_IOC_NR(TSHARE_IOCTL_LIST)] = COMMAND(ioctl_list, struct tshare_list, LIST_SIZE_V1, true),
 	[_IOC_NR(TSHARE_IOCTL_COUNTER)] =
 		COMMAND(ioctl_counter, struct tshare_counter, COUNTER_SIZE_V1, true),
+	[_IOC_NR(TSHARE_IOCTL_FINISH)] =
+		COMMAND(ioctl_finish, struct tshare_finish, FINISH_SIZE_V1, false),
 };
 
 /**

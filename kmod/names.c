@@ -62,11 +62,17 @@ static bool region_may_access_noaudit(const struct tshare_region *region, int ac
 	       ns_capable_noaudit(region->ns->user_ns, CAP_IPC_OWNER);
 }
 
-/* Names */
+/*
+ * Names
+ *
+ * A name is in one of its namespace's trees: those of drafts are apart, where only
+ * CREATE and UNLINK look. A draft's name is always its maker's. Once finished, the
+ * region's lifetime decides who has it.
+ */
 
-static struct tshare_region *name_find(struct tshare_ns *ns, const char *name)
+static struct tshare_region *name_find(const struct rb_root *names, const char *name)
 {
-	struct rb_node *node = ns->names.rb_node;
+	struct rb_node *node = names->rb_node;
 
 	while (node) {
 		struct tshare_region *region = rb_entry(node, struct tshare_region, name_node);
@@ -84,9 +90,20 @@ static bool region_has_name(const struct tshare_region *region)
 	return !RB_EMPTY_NODE(&region->name_node);
 }
 
-static void name_insert(struct tshare_file *tf, struct tshare_region *region)
+static bool region_is_draft(const struct tshare_region *region)
 {
-	struct rb_node **link = &region->ns->names.rb_node, *parent = NULL;
+	return region->flags & TSHARE_REGION_DRAFT;
+}
+
+static struct rb_root *name_tree(const struct tshare_region *region)
+{
+	return region_is_draft(region) ? &region->ns->drafts : &region->ns->names;
+}
+
+static void name_link(struct tshare_region *region)
+{
+	struct rb_root *tree = name_tree(region);
+	struct rb_node **link = &tree->rb_node, *parent = NULL;
 
 	while (*link) {
 		struct tshare_region *other = rb_entry(*link, struct tshare_region, name_node);
@@ -95,35 +112,60 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 		link = strcmp(region->name, other->name) < 0 ? &parent->rb_left : &parent->rb_right;
 	}
 	rb_link_node(&region->name_node, parent, link);
-	rb_insert_color(&region->name_node, &region->ns->names);
+	rb_insert_color(&region->name_node, tree);
+}
+
+static void name_unlink(struct tshare_region *region)
+{
+	rb_erase(&region->name_node, name_tree(region));
+	RB_CLEAR_NODE(&region->name_node);
+}
+
+/* Whether the name belongs to no file. It is then a use of namespace and module. */
+static bool name_persists(const struct tshare_region *region)
+{
+	return region->flags & TSHARE_REGION_PERSIST && !region_is_draft(region);
+}
+
+/* Gives the region its name, which takes over a reference of the caller's. */
+static void name_insert(struct tshare_file *tf, struct tshare_region *region)
+{
+	name_link(region);
 	name_count++;
-	kref_get(&region->ref);
-	if (region->flags & TSHARE_REGION_PERSIST) {
+	if (name_persists(region)) {
 		__module_get(THIS_MODULE);
 		tshare_ns_use(region->ns);
 	} else {
 		list_add(&region->name_owner, &tf->names);
+		region->maker = tf;
 	}
 }
 
-/* Removes the name. Its reference is the caller's now, to be dropped by name_release(). */
+/* Removes the name. Its reference is the caller's now, for name_insert() or name_release(). */
 static void name_remove(struct tshare_region *region)
 {
-	rb_erase(&region->name_node, &region->ns->names);
-	RB_CLEAR_NODE(&region->name_node);
+	name_unlink(region);
 	list_del_init(&region->name_owner);
+	region->maker = NULL;
 	name_count--;
 }
 
+/* A region without a name is finished no more: what this depends on is constant. */
 static void name_release(struct tshare_region *region)
 {
-	bool persist = region->flags & TSHARE_REGION_PERSIST;
+	bool persist = name_persists(region);
 
 	if (persist)
 		tshare_ns_close(region->ns);
 	tshare_region_put(region);
 	if (persist)
 		module_put(THIS_MODULE);
+}
+
+/* The region that a name leads to, or else the draft that will be. */
+static struct tshare_region *name_find_any(const struct tshare_ns *ns, const char *name)
+{
+	return name_find(&ns->names, name) ?: name_find(&ns->drafts, name);
 }
 
 /**
@@ -139,7 +181,7 @@ bool tshare_name_taken(struct tshare_ns *ns, const char *name)
 	bool taken;
 
 	mutex_lock(&tshare_lock);
-	taken = name_find(ns, name);
+	taken = name_find_any(ns, name);
 	mutex_unlock(&tshare_lock);
 	return taken;
 }
@@ -156,12 +198,44 @@ int tshare_region_register(struct tshare_file *tf, struct tshare_region *region)
 	int err = 0;
 
 	mutex_lock(&tshare_lock);
-	if (region->name[0] && name_find(region->ns, region->name)) {
+	if (region->name[0] && name_find_any(region->ns, region->name)) {
 		err = -EEXIST;
 	} else {
 		tshare_region_add_id(region);
-		if (region->name[0])
+		if (region->name[0]) {
+			kref_get(&region->ref);
 			name_insert(tf, region);
+		}
+	}
+	mutex_unlock(&tshare_lock);
+	return err;
+}
+
+/**
+ * tshare_region_finish() - let a draft be opened
+ * @tf: the open device
+ * @region: the region, held by the caller
+ *
+ * Return: 0, or
+ * * -EINVAL: it is no draft
+ * * -ENOENT: it has lost its name
+ * * -EPERM: it was made through another file
+ */
+int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region)
+{
+	int err = 0;
+
+	mutex_lock(&tshare_lock);
+	if (!region_is_draft(region)) {
+		err = -EINVAL;
+	} else if (!region_has_name(region)) {
+		err = -ENOENT;
+	} else if (region->maker != tf) {
+		err = -EPERM;
+	} else {
+		name_remove(region);
+		region->flags &= ~TSHARE_REGION_DRAFT;
+		name_insert(tf, region);
 	}
 	mutex_unlock(&tshare_lock);
 	return err;
@@ -173,7 +247,7 @@ static struct tshare_region *name_get(struct tshare_ns *ns, const char *name)
 	struct tshare_region *region;
 
 	mutex_lock(&tshare_lock);
-	region = name_find(ns, name);
+	region = name_find_any(ns, name);
 	if (region)
 		kref_get(&region->ref);
 	mutex_unlock(&tshare_lock);
@@ -197,6 +271,18 @@ static struct tshare_region *region_find(struct tshare_file *tf, const char *nam
 	return region;
 }
 
+/* A draft without a name will never be finished. */
+static int region_check_finished(struct tshare_region *region)
+{
+	int err = 0;
+
+	mutex_lock(&tshare_lock);
+	if (region_is_draft(region))
+		err = region_has_name(region) ? -EINPROGRESS : -ENOENT;
+	mutex_unlock(&tshare_lock);
+	return err;
+}
+
 /**
  * tshare_region_lookup() - find a region that the caller may use
  * @tf: the open device
@@ -204,18 +290,22 @@ static struct tshare_region *region_find(struct tshare_file *tf, const char *nam
  * @id: its id
  * @access: TSHARE_MAY_*
  *
- * Return: a reference, or ERR_PTR(-ENOENT) or (-EACCES).
+ * Return: a reference, or an ERR_PTR: -ENOENT, -EINPROGRESS, -EACCES.
  */
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, const char *name, u64 id,
 					   int access)
 {
 	struct tshare_region *region = region_find(tf, name, id);
+	int err;
 
 	if (!region)
 		return ERR_PTR(-ENOENT);
-	if (!region_may_access(region, access)) {
+	err = region_check_finished(region);
+	if (!err && !region_may_access(region, access))
+		err = -EACCES;
+	if (err) {
 		tshare_region_put(region);
-		return ERR_PTR(-EACCES);
+		return ERR_PTR(err);
 	}
 	return region;
 }
@@ -283,18 +373,24 @@ void tshare_file_unlink_names(struct tshare_file *tf)
 }
 
 /**
- * tshare_region_get_name() - the name that a region has now
+ * tshare_region_get_state() - what of a region can change
  * @region: the region
- * @name: where to store it, TSHARE_NAME_LEN bytes; empty if it has none
+ * @name: where to store its name, TSHARE_NAME_LEN bytes; empty if it has none
+ *
+ * Return: the region's flags.
  */
-void tshare_region_get_name(struct tshare_region *region, char *name)
+u32 tshare_region_get_state(struct tshare_region *region, char *name)
 {
+	u32 flags;
+
 	mutex_lock(&tshare_lock);
 	if (region_has_name(region))
 		memcpy(name, region->name, TSHARE_NAME_LEN);
 	else
 		memset(name, 0, TSHARE_NAME_LEN);
+	flags = region->flags;
 	mutex_unlock(&tshare_lock);
+	return flags;
 }
 
 static void region_fill_entry(struct tshare_region *region, struct tshare_list_entry *entry)
@@ -308,12 +404,11 @@ static void region_fill_entry(struct tshare_region *region, struct tshare_list_e
 		.gid = from_kgid_munged(user_ns, region->gid),
 		.mode = region->mode,
 		.node = pfn_to_nid(region->pfn),
-		.region_flags = region->flags,
 		.desc_count = region->desc_count,
 	};
+	entry->region_flags = tshare_region_get_state(region, entry->name);
 	if (region_may_access_noaudit(region, TSHARE_MAY_WRITE))
 		entry->region_flags |= TSHARE_REGION_WRITABLE;
-	tshare_region_get_name(region, entry->name);
 }
 
 /**

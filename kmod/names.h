@@ -31,8 +31,9 @@ unsigned long tshare_name_count(void);
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region);
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, const char *name, u64 id,
 					   int access);
+int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region);
 bool tshare_region_unlink(struct tshare_region *region);
-void tshare_region_get_name(struct tshare_region *region, char *name);
+u32 tshare_region_get_state(struct tshare_region *region, char *name);
 
 void tshare_file_unlink_names(struct tshare_file *tf);
 int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,

@@ -139,6 +139,7 @@ static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 		.file = file,
 		.user_ns = get_user_ns(ipc->user_ns),
 		.names = RB_ROOT,
+		.drafts = RB_ROOT,
 		.usage = usage,
 	};
 	*usage = (struct tshare_ns_usage){ .inum = ns->inum, .user_ns = ns->user_ns };

@@ -4,16 +4,17 @@
  *
  *	open file --> tshare_file --> tshare_ns
  *	                  |
- *	                  v names (unless they persist)
+ *	                  v names (drafts', and those that don't persist)
  *	dma-buf ----> tshare_region --> tshare_ns
  *	                  |
  *	                  v counter, from its first use on
  *	                file of shared memory
  *
  * Arrows are references. A name is a reference to its region, which goes with the
- * file that it was made through; a persistent name belongs to no file and counts
- * as a use of the module. Files and persistent names are uses of their tshare_ns,
- * which then keeps the IPC namespace; regions don't.
+ * file that it was made through; a persistent name belongs to no file once its
+ * region is finished, and then counts as a use of the module. Files and persistent
+ * names are uses of their tshare_ns, which then keeps the IPC namespace; drafts and
+ * regions don't.
  *
  * Each file of the module knows those below it alone: names.c, region.c, ns.c.
  */
@@ -31,6 +32,7 @@
 
 struct path;
 struct tshare_charge;
+struct tshare_file;
 struct tshare_ns;
 
 /**
@@ -42,7 +44,7 @@ struct tshare_ns;
  * @uid: owner
  * @gid: group
  * @mode: permission bits
- * @flags: TSHARE_REGION_PERSIST and _DMA32
+ * @flags: TSHARE_REGION_PERSIST and _DMA32, constant; and _DRAFT, under tshare_lock
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors, immutable
  * @desc_count: how many
@@ -52,8 +54,9 @@ struct tshare_ns;
  * @maps: what devices have mapped, through any of its dma-bufs
  * @counter: the path of its counter; NULL until its first use, then constant
  * @name: its name, "" if it never had one
- * @name_node: in @ns's names while it has the name; under tshare_lock
- * @name_owner: in the names of the file that it was made through, likewise
+ * @name_node: in @ns's names or drafts while it has the name; under tshare_lock
+ * @name_owner: in @maker's names, likewise
+ * @maker: the file that it was made through, while the name goes with it; likewise
  */
 struct tshare_region {
 	struct kref ref;
@@ -75,6 +78,7 @@ struct tshare_region {
 	char name[TSHARE_NAME_LEN];
 	struct rb_node name_node;
 	struct list_head name_owner;
+	struct tshare_file *maker;
 };
 
 static inline u64 tshare_region_bytes(const struct tshare_region *region)

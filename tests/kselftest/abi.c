@@ -5,7 +5,7 @@
 #include "util.h"
 
 #define LARGEST_ARG ((1 << _IOC_SIZEBITS) - 1)
-#define COMMANDS 7
+#define COMMANDS 8
 
 FIXTURE(command)
 {
@@ -44,7 +44,7 @@ FIXTURE_VARIANT_ADD(command, create)
 	.size = 184,
 	.flags_offset = offsetof(struct tshare_create, flags),
 	.flags = TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC |
-		 TSHARE_CREATE_NODE,
+		 TSHARE_CREATE_DRAFT | TSHARE_CREATE_NODE,
 	.reserved_offset = offsetof(struct tshare_create, reserved),
 	.reserved_size = sizeof(__u64),
 	.writes = true,
@@ -102,11 +102,21 @@ FIXTURE_VARIANT_ADD(command, counter)
 	.writes = true,
 };
 
+FIXTURE_VARIANT_ADD(command, finish)
+{
+	.nr = 7,
+	.size = 16,
+	.flags_offset = offsetof(struct tshare_finish, flags),
+	.reserved_offset = offsetof(struct tshare_finish, reserved),
+	.reserved_size = sizeof(__u64),
+};
+
 FIXTURE_SETUP(command)
 {
 	self->dev = open_device();
 	ASSERT_LE(0, self->dev);
-	self->region = create(self->dev, PAGE, "there");
+	self->region = create_flags(self->dev, PAGE, "there",
+				    variant->nr == 7 ? TSHARE_CREATE_DRAFT : 0);
 	ASSERT_LE(0, self->region);
 	self->arg = calloc(1, LARGEST_ARG);
 	ASSERT_NE(NULL, self->arg);
@@ -134,6 +144,9 @@ FIXTURE_SETUP(command)
 		break;
 	case 6:
 		((struct tshare_counter *)self->arg)->fd = self->region;
+		break;
+	case 7:
+		((struct tshare_finish *)self->arg)->fd = self->region;
 		break;
 	}
 }
@@ -306,6 +319,7 @@ TEST(struct_sizes_are_those_of_the_first_version)
 	EXPECT_EQ(208, sizeof(struct tshare_info));
 	EXPECT_EQ(32, sizeof(struct tshare_list));
 	EXPECT_EQ(16, sizeof(struct tshare_counter));
+	EXPECT_EQ(16, sizeof(struct tshare_finish));
 	EXPECT_EQ(672, sizeof(struct tshare_desc));
 	EXPECT_EQ(168, sizeof(struct tshare_list_entry));
 }

@@ -556,6 +556,8 @@ struct visit {
 	bool user_ns;
 	__u32 flags;
 	__u32 mode;
+	/* Whether it finishes the region that it makes. */
+	bool finish;
 	/* To send the region's descriptor through, -1 not to. */
 	int sock;
 	__u64 id;
@@ -594,6 +596,8 @@ static int visit_a_namespace(void *arg)
 	args.mode = visit->mode;
 	dev = open_device();
 	fd = do_create(dev, &args);
+	if (visit->finish && finish(dev, fd))
+		return 3;
 	visit->id = id_of(dev, fd);
 	visit->ns = current_ipc_ns();
 	if (visit->sock >= 0 && !send_fd(visit->sock, fd))
@@ -689,6 +693,37 @@ TEST_F(namespaces, are_kept_by_a_persistent_name_until_it_goes)
 	/* The region alone no longer keeps it. */
 	ASSERT_LE(0, open_id(self->outer, visit.id, 0));
 	ASSERT_EQ(0, unlink_id(self->outer, visit.id));
+	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+}
+
+TEST_F(namespaces, are_kept_by_a_persistent_draft_once_it_is_finished)
+{
+	struct visit visit = {
+		.sysv = SYSV_MEMORY,
+		.flags = TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT,
+		.finish = true,
+		.sock = -1,
+	};
+	long before = shared_memory();
+
+	ASSERT_LT(0, before);
+	ASSERT_EQ(0, make_visit(&visit));
+	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
+	ASSERT_EQ(0, unlink_id(self->outer, visit.id));
+	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+}
+
+TEST_F(namespaces, are_not_kept_by_a_draft_that_was_not_finished)
+{
+	struct visit visit = {
+		.sysv = SYSV_MEMORY,
+		.flags = TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT,
+		.sock = -1,
+	};
+	long before = shared_memory();
+
+	ASSERT_LT(0, before);
+	ASSERT_EQ(0, make_visit(&visit));
 	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
 }
 

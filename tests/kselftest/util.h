@@ -112,12 +112,29 @@ static inline int create_mode(int dev, __u64 size, const char *name, __u32 mode)
 	return do_create(dev, &args);
 }
 
-static inline int create_persistent(int dev, __u64 size, const char *name)
+static inline int create_flags(int dev, __u64 size, const char *name, __u32 flags)
 {
 	struct tshare_create args = create_args(size, name);
 
-	args.flags = TSHARE_CREATE_PERSIST;
+	args.flags = flags;
 	return do_create(dev, &args);
+}
+
+static inline int create_persistent(int dev, __u64 size, const char *name)
+{
+	return create_flags(dev, size, name, TSHARE_CREATE_PERSIST);
+}
+
+static inline int create_draft(int dev, const char *name)
+{
+	return create_flags(dev, PAGE, name, TSHARE_CREATE_DRAFT);
+}
+
+static inline int finish(int dev, int fd)
+{
+	struct tshare_finish args = { .fd = fd };
+
+	return xioctl(dev, TSHARE_IOCTL_FINISH, &args);
 }
 
 static inline int open_name(int dev, const char *name, __u32 flags)
@@ -302,6 +319,7 @@ static inline long open_fds(void)
 }
 
 #define SYSFS "/sys/class/misc/tshare/"
+#define MODULE_USES "/sys/module/tshare/refcnt"
 
 static inline struct counters count_all(void)
 {

@@ -31,6 +31,12 @@
  * TSHARE_IOCTL_UNLINK. A vanished name never takes the memory from those who
  * use it.
  *
+ * A region made with TSHARE_CREATE_DRAFT is a *draft*: its name is taken, but
+ * nobody can open the region before its maker has filled it and called
+ * TSHARE_IOCTL_FINISH. Until then the name is one of the open file's, and
+ * vanishes with it, also with TSHARE_CREATE_PERSIST. The maker may pass the
+ * draft's descriptor on.
+ *
  * Open files of the device and persistent names keep their IPC namespace; a
  * region, its dma-bufs and its mappings don't. When a namespace other than the
  * initial one has neither any more, the regions left of it can be used as
@@ -87,17 +93,20 @@
  *               structure smaller than its first version, a size of zero, a
  *               malformed name, a malformed descriptor, mode bits outside
  *               0777, a node that is not online or without
- *               TSHARE_CREATE_NODE, a @fd that is no tshare dma-buf, a mapping that is not MAP_SHARED or, by way of a
- *               device's own file, one of device memory
+ *               TSHARE_CREATE_NODE, a @fd that is no tshare dma-buf, or to
+ *               be finished and no draft, a mapping that is not MAP_SHARED or,
+ *               by way of a device's own file, one of device memory
+ * EINPROGRESS   the name or id is a draft's
  * EMFILE        the process has no descriptor left
  * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
  * ENFILE        the system has no open file left
- * ENOENT        no such name or id in this namespace
+ * ENOENT        no such name or id in this namespace; or the draft to be
+ *               finished has lost its name
  * ENOMEM        no contiguous run of that size, on that node, below that limit;
  *               or no memory for a counter
  * ENOTTY        unknown command
- * EPERM         neither owner of the name nor privileged; or an executable
- *               mapping
+ * EPERM         neither owner of the name nor privileged; a draft that was made
+ *               through another open file; or an executable mapping
  * ERANGE        a descriptor's tensor is not wholly inside the region
  */
 
@@ -195,13 +204,14 @@ struct tshare_query {
 #define TSHARE_CREATE_PERSIST	 (1U << 0) /* the name stays until it is unlinked */
 #define TSHARE_CREATE_DMA32	 (1U << 1) /* physical addresses below 4 GiB */
 #define TSHARE_CREATE_NO_CLOEXEC (1U << 2) /* the descriptor survives execve() */
+#define TSHARE_CREATE_DRAFT	 (1U << 4) /* the name can't be opened before FINISH */
 #define TSHARE_CREATE_NODE	 (1U << 6) /* @node says where the memory must be */
 
 /**
  * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
  * @size: in: bytes wanted, from 1; out: bytes of the region, rounded up to
  *        whole pages
- * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST needs a name
+ * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST and _DRAFT need a name
  * @mode: in: permission bits, 0 to 0777; execute bits mean nothing
  * @node: in: with TSHARE_CREATE_NODE the NUMA node that the memory must be on,
  *        else must be zero
@@ -253,7 +263,8 @@ struct tshare_create {
  * Gives a dma-buf of a region that exists, with the access asked for. A
  * read-only one can't be mapped writable, nor made so with mprotect(), nor
  * imported by a device for writing. An id finds regions of the caller's
- * namespace; with CAP_SYS_ADMIN in the initial user namespace, of any.
+ * namespace; with CAP_SYS_ADMIN in the initial user namespace, of any. A draft
+ * can't be opened, by its maker either; one that has lost its name, never.
  */
 struct tshare_open {
 	__u32 flags;
@@ -275,8 +286,9 @@ struct tshare_open {
  *      be zero; reaches other namespaces as in TSHARE_IOCTL_OPEN
  * @name: in: the name
  *
- * Removes a name. The memory stays for those who use it. Needs to be the
- * region's owner, or CAP_IPC_OWNER in the user namespace of its IPC namespace.
+ * Removes a name, a draft's too, which then can't be finished any more. The
+ * memory stays for those who use it. Needs to be the region's owner, or
+ * CAP_IPC_OWNER in the user namespace of its IPC namespace.
  */
 struct tshare_unlink {
 	__u32 flags;
@@ -290,6 +302,7 @@ struct tshare_unlink {
 #define TSHARE_REGION_DMA32    (1U << 1) /* was asked to be below 4 GiB */
 #define TSHARE_REGION_WRITABLE (1U << 2) /* this dma-buf (INFO) or caller (LIST) may write */
 #define TSHARE_REGION_PHYS     (1U << 3) /* INFO: @phys_addr is given */
+#define TSHARE_REGION_DRAFT    (1U << 5) /* it has not been finished */
 
 /**
  * struct tshare_info - ioctl(TSHARE_IOCTL_INFO)
@@ -415,6 +428,23 @@ struct tshare_counter {
 	__u32 reserved;
 };
 
+/**
+ * struct tshare_finish - ioctl(TSHARE_IOCTL_FINISH)
+ * @fd: in: descriptor of a dma-buf of the draft
+ * @flags: in: must be zero
+ * @reserved: in: must be zero
+ *
+ * Finishes a draft: in one step its name leads to it, for all who may open it,
+ * and stays for as long as CREATE said. Writes to the memory that the caller
+ * made before are seen by those who open it. The device must be the open file
+ * that the draft was made through, in whichever process that is open.
+ */
+struct tshare_finish {
+	__s32 fd;
+	__u32 flags;
+	__u64 reserved;
+};
+
 #define TSHARE_IOCTL_QUERY   _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
 #define TSHARE_IOCTL_CREATE  _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
 #define TSHARE_IOCTL_OPEN    _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
@@ -422,5 +452,6 @@ struct tshare_counter {
 #define TSHARE_IOCTL_INFO    _IOWR(TSHARE_IOCTL_MAGIC, 0x04, struct tshare_info)
 #define TSHARE_IOCTL_LIST    _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
 #define TSHARE_IOCTL_COUNTER _IOWR(TSHARE_IOCTL_MAGIC, 0x06, struct tshare_counter)
+#define TSHARE_IOCTL_FINISH  _IOWR(TSHARE_IOCTL_MAGIC, 0x07, struct tshare_finish)
 
 #endif /* _UAPI_LINUX_TSHARE_H */
