@@ -14,7 +14,7 @@
 
 static bool fits(struct tshare_ctx *ctx, uint64_t size)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 	int error;
 

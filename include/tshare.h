@@ -242,19 +242,27 @@ const char *tshare_error_get(void);
 #define TSHARE_DMA32	  (1U << 1) /* create: physical addresses below 4 GiB */
 #define TSHARE_CONTIGUOUS (1U << 2) /* create: physically contiguous or -EOPNOTSUPP */
 #define TSHARE_READONLY	  (1U << 3) /* open: read-only, kept by the MMU */
+#define TSHARE_NODE	  (1U << 4) /* create: on the NUMA node that the options name */
 
-/* Any NUMA node will do. */
+/* struct tshare_options.mode: no permission for anybody, not even for the owner. */
+#define TSHARE_MODE_NONE UINT32_MAX
+
+/* struct tshare_region_info.node: the backend doesn't report the NUMA node. */
 #define TSHARE_ANY_NODE (-1)
 
 /**
  * struct tshare_options - how to create a region
  * @size: sizeof(struct tshare_options), so that it can grow
- * @flags: TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS
- * @mode: permission bits of the region, 0 to 0777; the umask does not apply
- * @node: NUMA node that the memory must be on, or TSHARE_ANY_NODE
+ * @flags: TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE
+ * @mode: permission bits of the region, up to 0777; 0 means 0600, and
+ *        TSHARE_MODE_NONE means none. The umask does not apply
+ * @node: NUMA node that the memory must be on, if @flags has TSHARE_NODE;
+ *        else 0
  *
- * Set it with TSHARE_OPTIONS_INIT, then change what matters. NULL in its place
- * means the same: mode 0600, any node, no flags.
+ * Members that are zero have their defaults, as do all of them where NULL is
+ * passed instead: mode 0600, memory of any node, no flags.
+ *
+ *	struct tshare_options options = { .size = sizeof(options) };
  */
 struct tshare_options {
 	size_t size;
@@ -263,13 +271,12 @@ struct tshare_options {
 	int32_t node;
 };
 
-#define TSHARE_OPTIONS_INIT                                             \
-	{                                                               \
-		sizeof(struct tshare_options), 0, 0600, TSHARE_ANY_NODE \
-	}
-
-/* struct tshare_spec.byte_offset: behind the tensor before, well aligned. */
-#define TSHARE_OFFSET_AUTO UINT64_MAX
+/*
+ * struct tshare_spec.byte_offset: behind the tensor before, aligned to 64 bytes;
+ * and literally the region's first byte.
+ */
+#define TSHARE_OFFSET_AUTO  0
+#define TSHARE_OFFSET_START UINT64_MAX
 
 /**
  * struct tshare_spec - a tensor that a new region shall hold
@@ -280,8 +287,8 @@ struct tshare_options {
  * @shape: elements along each dimension; may be NULL if @ndim is 0
  * @strides: elements from one index to the next along each dimension, or NULL
  *           for C-contiguous
- * @byte_offset: bytes from the region's start to element [0, 0, ...], or
- *               TSHARE_OFFSET_AUTO
+ * @byte_offset: bytes from the region's start to element [0, 0, ...];
+ *               TSHARE_OFFSET_AUTO, which is 0, or TSHARE_OFFSET_START for none
  */
 struct tshare_spec {
 	const char *name;

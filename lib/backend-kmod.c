@@ -128,7 +128,7 @@ static int fail_create(int err, const struct backend_request *request)
 		return tshare_fail(err, "size: no contiguous run of %" PRIu64 " bytes",
 				   request->size);
 	case -EINVAL:
-		if (request->node != TSHARE_ANY_NODE)
+		if (request->flags & TSHARE_NODE)
 			return tshare_fail(err, "options.node: %" PRId32 " is not online",
 					   request->node);
 		return tshare_fail(err, DEVICE ": create: refused as malformed");
@@ -153,7 +153,7 @@ static int kmod_create(void *session, const struct backend_request *request,
 		create.flags |= TSHARE_CREATE_PERSIST;
 	if (request->flags & TSHARE_DMA32)
 		create.flags |= TSHARE_CREATE_DMA32;
-	if (request->node != TSHARE_ANY_NODE) {
+	if (request->flags & TSHARE_NODE) {
 		create.flags |= TSHARE_CREATE_NODE;
 		create.node = request->node;
 	}

@@ -27,9 +27,9 @@
 struct backend_request {
 	const char *name; /* "" for none */
 	uint64_t size;	  /* whole pages, from one */
-	uint32_t flags;	  /* TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS */
+	uint32_t flags;	  /* TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE */
 	uint32_t mode;
-	int32_t node; /* TSHARE_ANY_NODE or a node */
+	int32_t node; /* with TSHARE_NODE */
 	const struct tshare_desc *descs;
 	size_t desc_count;
 };

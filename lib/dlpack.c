@@ -103,7 +103,6 @@ static int describe(const DLTensor *dl, struct tshare_spec *spec, const void **d
 		.ndim = dl->ndim,
 		.shape = dl->shape,
 		.strides = dl->strides,
-		.byte_offset = TSHARE_OFFSET_AUTO,
 	};
 	uintptr_t address = (uintptr_t)dl->data;
 	int err;

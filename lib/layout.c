@@ -83,7 +83,9 @@ static int place(const struct tshare_spec *spec, struct tshare_desc *desc, uint6
 
 	if (!strides_extent(desc, &extent))
 		return too_large();
-	if (spec->byte_offset != TSHARE_OFFSET_AUTO) {
+	if (spec->byte_offset == TSHARE_OFFSET_START) {
+		start = 0;
+	} else if (spec->byte_offset != TSHARE_OFFSET_AUTO) {
 		start = spec->byte_offset;
 	} else if (__builtin_add_overflow(*cursor, extent.below, &start) ||
 		   __builtin_add_overflow(start, mask, &start)) {

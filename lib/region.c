@@ -21,7 +21,8 @@
 #include "refcount.h"
 #include "region.h"
 
-#define CREATE_FLAGS (TSHARE_PERSIST | TSHARE_DMA32 | TSHARE_CONTIGUOUS)
+#define CREATE_FLAGS (TSHARE_PERSIST | TSHARE_DMA32 | TSHARE_CONTIGUOUS | TSHARE_NODE)
+#define DEFAULT_MODE 0600
 
 /* Mapping */
 
@@ -189,7 +190,7 @@ static bool all_zero(const char *bytes, size_t count)
 static int read_options(const struct tshare_options *options, bool named,
 			struct backend_request *request)
 {
-	struct tshare_options known = TSHARE_OPTIONS_INIT;
+	struct tshare_options known = { .size = sizeof(known) };
 
 	if (options && options->size > sizeof(known) &&
 	    !all_zero((const char *)options + sizeof(known), options->size - sizeof(known)))
@@ -203,13 +204,19 @@ static int read_options(const struct tshare_options *options, bool named,
 				   known.flags);
 	if ((known.flags & TSHARE_PERSIST) && !named)
 		return tshare_fail(-EINVAL, "options.flags: TSHARE_PERSIST needs a name");
-	if (known.mode & ~0777U)
+	if ((known.mode & ~0777U) && known.mode != TSHARE_MODE_NONE)
 		return tshare_fail(-EINVAL, "options.mode: %#" PRIo32 " is beyond 0777",
 				   known.mode);
-	if (known.node < TSHARE_ANY_NODE)
+	if (known.node && !(known.flags & TSHARE_NODE))
+		return tshare_fail(-EINVAL,
+				   "options.node: %" PRId32 " is ignored without TSHARE_NODE; "
+				   "set the flag, or 0",
+				   known.node);
+	if (known.node < 0)
 		return tshare_fail(-EINVAL, "options.node: %" PRId32 " is negative", known.node);
 	request->flags = known.flags;
-	request->mode = known.mode;
+	if (known.mode != TSHARE_MODE_NONE)
+		request->mode = known.mode ? known.mode : DEFAULT_MODE;
 	request->node = known.node;
 	return 0;
 }

@@ -106,7 +106,6 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 		.dtype = dtype,
 		.ndim = ndim,
 		.shape = shape,
-		.byte_offset = TSHARE_OFFSET_AUTO,
 	};
 	struct tshare_region *region;
 	int err;
@@ -270,6 +269,8 @@ int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_
 		return tshare_fail(-ENOENT, "data: %p is in no region of this process", data);
 	placed = *spec;
 	placed.byte_offset = (const char *)data - (const char *)region->data;
+	if (!placed.byte_offset)
+		placed.byte_offset = TSHARE_OFFSET_START;
 	err = tshare_region_view(region, &placed, flags, tensor);
 	tshare_region_unref(region);
 	return err;

@@ -8,7 +8,7 @@
 
 void layout_init(struct layout *layout)
 {
-	*layout = (struct layout){ .options = TSHARE_OPTIONS_INIT };
+	*layout = (struct layout){ .options.size = sizeof(layout->options) };
 }
 
 void layout_release(struct layout *layout)
@@ -121,11 +121,12 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 	case 'm':
 		if (!parse_number(value, 8, &number, &end) || *end || number > 0777)
 			return usage_error(verb, "'%s' is not a mode", value);
-		layout->options.mode = number;
+		layout->options.mode = number ? number : TSHARE_MODE_NONE;
 		break;
 	case 'n':
 		if (!parse_number(value, 10, &number, &end) || *end || number > INT32_MAX)
 			return usage_error(verb, "'%s' is not a NUMA node", value);
+		layout->options.flags |= TSHARE_NODE;
 		layout->options.node = number;
 		break;
 	case 'd':

@@ -35,7 +35,7 @@ static int refuse_unsupported(const struct backend_request *request)
 		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_CONTIGUOUS is not for shm");
 	if (request->flags & TSHARE_DMA32)
 		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_DMA32 is not for shm");
-	if (request->node != TSHARE_ANY_NODE)
+	if (request->flags & TSHARE_NODE)
 		return tshare_fail(-EOPNOTSUPP, "options.node: shm can't choose a NUMA node");
 	return 0;
 }

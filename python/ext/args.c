@@ -171,11 +171,12 @@ int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 	if (!ts_none(args[0])) {
 		if (ts_int_arg(args[0], "mode", 0, 0777, &number) < 0)
 			return -1;
-		options->mode = number;
+		options->mode = number ? number : TSHARE_MODE_NONE;
 	}
 	if (!ts_none(args[2])) {
 		if (ts_int_arg(args[2], "node", 0, INT32_MAX, &number) < 0)
 			return -1;
+		options->flags |= TSHARE_NODE;
 		options->node = number;
 	}
 	for (i = 0; i < TS_OPTION_COUNT; i++) {

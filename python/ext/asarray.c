@@ -160,7 +160,7 @@ PyObject *ts_asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssiz
 		     PyObject *kwnames)
 {
 	static const char *const names[] = { "x", "name", "copy", TS_OPTION_NAMES };
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	PyObject *given[3 + TS_OPTION_COUNT], *result;
 	struct ts_source source;
 	enum copy copy;

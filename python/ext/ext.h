@@ -132,6 +132,12 @@ int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
 #define TS_OPTION_COUNT 5
 int ts_options_arg(PyObject *const *args, struct tshare_options *options);
 
+/* For struct tshare_spec.byte_offset: so many bytes from the region's start, 0 as well. */
+static inline uint64_t ts_offset(uint64_t bytes)
+{
+	return bytes ? bytes : TSHARE_OFFSET_START;
+}
+
 /* Types of elements */
 
 struct ts_format {

@@ -148,7 +148,6 @@ static PyObject *make(struct tshare_tensor *handle, const struct view *view)
 		.ndim = view->ndim,
 		.shape = view->shape,
 		.strides = view->strides,
-		.byte_offset = tshare_tensor_get_byte_offset(handle),
 	};
 	/* The tensor was checked to lie in its region: this can't overflow. */
 	int64_t bits = view->offset * dtype.bits * dtype.lanes;
@@ -160,7 +159,7 @@ static PyObject *make(struct tshare_tensor *handle, const struct view *view)
 				"index: packed elements that begin within a byte can't be a view");
 		return NULL;
 	}
-	spec.byte_offset += bits / 8;
+	spec.byte_offset = ts_offset(tshare_tensor_get_byte_offset(handle) + bits / 8);
 	err = tshare_region_view(tshare_tensor_get_region(handle), &spec,
 				 tshare_tensor_is_readonly(handle) ? TSHARE_READONLY : 0, &made);
 	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(made);

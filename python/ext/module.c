@@ -8,7 +8,7 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 {
 	PyThreadState *state;
 	static const char *const names[] = { "name", "shape", "dtype", TS_OPTION_NAMES };
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_dtype dtype = TSHARE_UINT8;
 	PyObject *given[3 + TS_OPTION_COUNT], *keep = NULL, *self = NULL;
 	const char *name = NULL;

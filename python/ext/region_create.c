@@ -78,7 +78,6 @@ static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *s
 	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &entry->keep);
 	if (!spec->name)
 		return -1;
-	spec->byte_offset = TSHARE_OFFSET_AUTO;
 	if (!PyTuple_Check(what))
 		return entry_of_array(PyTuple_GetItem(item, 0), what, entry, spec);
 	count = PyTuple_Size(what);
@@ -101,7 +100,7 @@ static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *s
 	if (count > 3 && PyTuple_GetItem(what, 3) != Py_None) {
 		if (ts_int_arg(PyTuple_GetItem(what, 3), "offset", 0, INT64_MAX, &offset) < 0)
 			return -1;
-		spec->byte_offset = offset;
+		spec->byte_offset = ts_offset(offset);
 	}
 	return 0;
 }
@@ -156,6 +155,8 @@ static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t co
 		if (ts_source_is_contiguous(base))
 			specs[i].strides = entries[i].source->strides;
 	}
+	for (i = 0; i < count; i++)
+		specs[i].byte_offset = ts_offset(specs[i].byte_offset);
 	return 0;
 }
 
@@ -262,7 +263,7 @@ PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 			   PyObject *kwnames)
 {
 	static const char *const names[] = { "name", "tensors", "size", TS_OPTION_NAMES };
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	PyObject *given[3 + TS_OPTION_COUNT], *items = NULL, *self;
 	int64_t size = 0;
 

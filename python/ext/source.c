@@ -29,7 +29,6 @@ void ts_source_start(struct ts_source *source)
 	memset(source, 0, sizeof(*source));
 	source->spec.shape = source->shape;
 	source->spec.strides = source->strides;
-	source->spec.byte_offset = TSHARE_OFFSET_AUTO;
 }
 
 bool ts_source_is_unsuited(void)

@@ -38,7 +38,7 @@ PyObject *ts_tensor_rebuild(PyObject *Py_UNUSED(module), PyObject *args)
 			      &lanes, &shape, &strides, &offset, &readonly))
 		return NULL;
 	spec.dtype = (struct tshare_dtype){ code, bits, lanes };
-	spec.byte_offset = offset;
+	spec.byte_offset = ts_offset(offset);
 	if (ts_dims_arg(shape, "shape", dims, &spec.ndim) < 0 ||
 	    ts_dims_arg(strides, "strides", steps, &count) < 0)
 		return NULL;

@@ -113,6 +113,10 @@ def test_create_gives_the_mode_that_was_asked_for(name):
     assert tshare.create(name, 1, mode=0o640).region.info().mode == 0o640
 
 
+def test_create_gives_a_mode_without_permissions(name):
+    assert tshare.create(name, 1, mode=0).region.info().mode == 0
+
+
 def test_create_refuses_a_taken_name(name):
     keep = tshare.create(name, 1)
     with pytest.raises(FileExistsError) as caught:

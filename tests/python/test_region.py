@@ -119,6 +119,13 @@ def test_region_of_many_tensors_holds_them_all():
     assert region["layer.499"].shape == (2, 499)
 
 
+def test_an_offset_of_zero_is_the_first_byte():
+    region = tshare.Region.create(
+        tensors={"a": (4, "uint8"), "b": (2, "uint8", None, 0), "c": (1, "uint8")}
+    )
+    assert places(region) == {"a": 0, "b": 0, "c": 64}
+
+
 def test_region_takes_strides_and_offset_in_bytes():
     region = tshare.Region.create(
         None,

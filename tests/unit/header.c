@@ -7,9 +7,9 @@ int main(void)
 #ifdef TSHARE_H
 	/* Macros are compiled only where they are used. */
 	struct tshare_dtype dtype = TSHARE_FLOAT32;
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	uint64_t offsets[] = { TSHARE_OFFSET_AUTO, TSHARE_OFFSET_START };
 
-	return !(dtype.bits == 32 && options.mode == 0600);
+	return !(dtype.bits == 32 && !offsets[0] && offsets[1]);
 #else
 	return 0;
 #endif

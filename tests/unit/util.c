@@ -43,7 +43,7 @@ const char *unique(const char *stem)
 
 struct tshare_region *new_region_mode(const char *name, uint32_t mode)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 
 	options.mode = mode;

@@ -27,7 +27,7 @@ static struct tshare_tensor *counting(void)
 static struct tshare_spec spec_of(struct tshare_dtype dtype, int32_t ndim, const int64_t *shape,
 				  const int64_t *strides)
 {
-	return (struct tshare_spec){ NULL, dtype, ndim, shape, strides, TSHARE_OFFSET_AUTO };
+	return (struct tshare_spec){ NULL, dtype, ndim, shape, strides };
 }
 
 /* Views */
@@ -120,6 +120,20 @@ TEST(wrap_takes_negative_strides)
 	CHECK(tshare_tensor_get_data(back) == data + 5);
 	tshare_tensor_unref(back);
 	CHECK(tshare_tensor_wrap(data + 4, &spec, 0, &back) == -ERANGE);
+	tshare_tensor_unref(whole);
+}
+
+TEST(wrap_takes_the_first_byte_for_what_it_is)
+{
+	struct tshare_tensor *whole = counting(), *tensor;
+	const int64_t shape[] = { 6 }, strides[] = { -1 };
+	struct tshare_spec spec = spec_of(TSHARE_INT32, 1, shape, strides);
+
+	CHECK(tshare_tensor_wrap(tshare_tensor_get_data(whole), &spec, 0, &tensor) == -ERANGE);
+	spec.strides = NULL;
+	CHECK(!tshare_tensor_wrap(tshare_tensor_get_data(whole), &spec, 0, &tensor));
+	CHECK(tshare_tensor_get_byte_offset(tensor) == 0);
+	tshare_tensor_unref(tensor);
 	tshare_tensor_unref(whole);
 }
 
@@ -384,7 +398,7 @@ TEST(a_spec_is_checked_against_its_memory)
 
 TEST(copy_has_its_name_and_options)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_spec spec = spec_of(TSHARE_FLOAT64, 0, NULL, NULL);
 	const char *name = unique("copy");
 	struct tshare_region_info info;
@@ -408,7 +422,6 @@ TEST(read_gives_c_order)
 	static const int32_t expected[] = { 0, 3, 1, 4, 2, 5 };
 	int32_t buffer[6];
 
-	spec.byte_offset = 0;
 	CHECK(!tshare_region_view(tshare_tensor_get_region(whole), &spec, 0, &view));
 	CHECK(!tshare_tensor_read(view, buffer));
 	CHECK(!memcmp(buffer, expected, sizeof(buffer)));
@@ -425,7 +438,6 @@ TEST(write_goes_by_the_tensor_s_own_strides)
 	int32_t *data = tshare_tensor_get_data(whole);
 	int i;
 
-	spec.byte_offset = 0;
 	CHECK(!tshare_region_view(tshare_tensor_get_region(whole), &spec, 0, &view));
 	CHECK(!tshare_tensor_write(view, values, NULL));
 	for (i = 0; i < 6; i++)

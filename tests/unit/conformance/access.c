@@ -79,7 +79,7 @@ struct owned {
 /* Makes a region as USER_ONE, and keeps it until told to go. */
 static int own_region(void *data)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct owned *owned = data;
 	struct tshare_region *region;
 	struct tshare_ctx *own;
@@ -133,7 +133,7 @@ TEST(an_owner_is_held_to_the_mode_too)
 
 TEST(a_name_without_any_permission_goes_with_its_maker)
 {
-	struct owned owned = { unique("closed"), 0, { { 0 } } };
+	struct owned owned = { unique("closed"), TSHARE_MODE_NONE, { { 0 } } };
 	pid_t pid;
 
 	need_root();

@@ -111,7 +111,7 @@ TEST(create_rejects_a_name_that_is_taken)
 
 TEST(create_rejects_unknown_flags)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 
 	options.flags = TSHARE_READONLY;
@@ -123,7 +123,7 @@ TEST(create_rejects_unknown_flags)
 
 TEST(create_rejects_a_mode_beyond_0777)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 
 	options.mode = 01000;
@@ -131,9 +131,56 @@ TEST(create_rejects_a_mode_beyond_0777)
 	CHECK(error_says("options.mode"));
 }
 
+TEST(options_of_zeros_mean_the_defaults)
+{
+	struct tshare_options options = { .size = sizeof(options) };
+	struct tshare_region_info info;
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region));
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.mode == 0600);
+	CHECK(!(info.flags & (TSHARE_PERSIST | TSHARE_DMA32)));
+	tshare_region_unref(region);
+}
+
+TEST(a_mode_without_permissions_has_a_value_of_its_own)
+{
+	struct tshare_options options = { .size = sizeof(options), .mode = TSHARE_MODE_NONE };
+	struct tshare_region_info info;
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region));
+	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(info.mode == 0);
+	tshare_region_unref(region);
+}
+
+TEST(create_rejects_a_node_without_its_flag)
+{
+	struct tshare_options options = { .size = sizeof(options), .node = 1 };
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("options.node: 1"));
+	CHECK(error_says("TSHARE_NODE"));
+	options.node = -1;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+}
+
+TEST(create_rejects_a_negative_node)
+{
+	struct tshare_options options = { .size = sizeof(options), .node = -1 };
+	struct tshare_region *region;
+
+	options.flags = TSHARE_NODE;
+	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("options.node: -1 is negative"));
+}
+
 TEST(create_rejects_persistence_without_a_name)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 
 	options.flags = TSHARE_PERSIST;
@@ -146,7 +193,7 @@ TEST(create_rejects_options_of_another_size)
 	struct {
 		struct tshare_options known;
 		uint64_t unknown;
-	} options = { TSHARE_OPTIONS_INIT, 0 };
+	} options = { { .size = 0 }, 0 };
 	struct tshare_region *region;
 
 	options.known.size = sizeof(options.known) - 1;
@@ -161,7 +208,7 @@ TEST(create_rejects_options_of_another_size)
 
 TEST(contiguous_memory_is_given_or_refused)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region_info info;
 	struct tshare_region *region;
 	int err;
@@ -182,7 +229,7 @@ TEST(contiguous_memory_is_given_or_refused)
 
 TEST(memory_below_4_gib_is_given_or_refused)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region_info info;
 	struct tshare_region *region;
 	int err;
@@ -202,12 +249,12 @@ TEST(memory_below_4_gib_is_given_or_refused)
 
 TEST(memory_of_a_node_is_given_or_refused)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region_info info;
 	struct tshare_region *region;
 	int err;
 
-	options.node = 0;
+	options.flags = TSHARE_NODE;
 	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
 	if (!limits_of(ctx).contiguous) {
 		CHECK(err == -EOPNOTSUPP);

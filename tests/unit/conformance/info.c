@@ -112,7 +112,7 @@ TEST(info_tells_who_may_only_read)
 
 TEST(the_umask_has_no_say)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	mode_t before = umask(0777);
 	struct tshare_region_info info;
 	struct tshare_region *region;

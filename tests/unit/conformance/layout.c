@@ -8,8 +8,6 @@
 
 #include "../partner.h"
 
-#define AUTO TSHARE_OFFSET_AUTO
-
 TEST(one_tensor_begins_at_the_start)
 {
 	struct tshare_tensor *tensor = new_tensor(NULL, TSHARE_FLOAT32, 2, shape_4x8);
@@ -33,9 +31,9 @@ TEST(tensors_lie_behind_each_other_aligned_to_64_bytes)
 {
 	const int64_t odd[] = { 33 };
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 1, odd, NULL, AUTO },
-		{ "b", TSHARE_FLOAT64, 1, odd, NULL, AUTO },
-		{ "c", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "a", TSHARE_UINT8, 1, odd },
+		{ "b", TSHARE_FLOAT64, 1, odd },
+		{ "c", TSHARE_UINT8, 0 },
 	};
 	const uint64_t expected[] = { 0, 64, 384 };
 	struct tshare_tensor *tensor;
@@ -56,10 +54,10 @@ TEST(layout_says_where_create_would_place_tensors)
 {
 	const int64_t shape[] = { 3, 5 }, strides[] = { -5, 1 };
 	const struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 2, shape, NULL, AUTO },
-		{ "b", TSHARE_FLOAT32, 2, shape, strides, AUTO },
+		{ "a", TSHARE_UINT8, 2, shape },
+		{ "b", TSHARE_FLOAT32, 2, shape, strides },
 		{ "c", TSHARE_FLOAT32, 2, shape, NULL, 4096 },
-		{ "d", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "d", TSHARE_UINT8, 0 },
 	};
 	uint64_t offsets[4], size;
 	struct tshare_region *region;
@@ -82,12 +80,48 @@ TEST(layout_says_where_create_would_place_tensors)
 	CHECK(tshare_region_compute_layout(specs, SIZE_MAX, offsets, NULL) == -EINVAL);
 }
 
+TEST(specs_of_zeros_lie_behind_each_other)
+{
+	const int64_t shape[] = { 3 };
+	struct tshare_spec specs[] = {
+		{ .name = "a", .dtype = TSHARE_UINT8, .ndim = 1, .shape = shape },
+		{ .name = "b", .dtype = TSHARE_UINT8, .ndim = 1, .shape = shape },
+	};
+	uint64_t offsets[2];
+
+	CHECK(!tshare_region_compute_layout(specs, 2, offsets, NULL));
+	CHECK(offsets[0] == 0 && offsets[1] == 64);
+}
+
+TEST(a_tensor_can_be_placed_at_the_very_start)
+{
+	const int64_t shape[] = { 3 }, back[] = { -1 };
+	struct tshare_spec specs[] = {
+		{ .name = "a", .dtype = TSHARE_UINT8, .ndim = 1, .shape = shape },
+		{
+			.name = "b",
+			.dtype = TSHARE_UINT8,
+			.ndim = 1,
+			.shape = shape,
+			.byte_offset = TSHARE_OFFSET_START,
+		},
+	};
+	struct tshare_region *region;
+	uint64_t offsets[2];
+
+	CHECK(!tshare_region_compute_layout(specs, 2, offsets, NULL));
+	CHECK(offsets[0] == 0 && offsets[1] == 0);
+	specs[1].strides = back;
+	CHECK(tshare_region_create(ctx, NULL, 0, specs, 2, NULL, &region) == -ERANGE);
+	CHECK(error_says("specs[1].strides"));
+}
+
 TEST(negative_strides_get_room_before_the_first_element)
 {
 	const int64_t shape[] = { 5 }, strides[] = { -1 };
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_FLOAT32, 1, shape, strides, AUTO },
-		{ "b", TSHARE_FLOAT32, 1, shape, strides, AUTO },
+		{ "a", TSHARE_FLOAT32, 1, shape, strides },
+		{ "b", TSHARE_FLOAT32, 1, shape, strides },
 	};
 	struct tshare_tensor *a, *b;
 	struct tshare_region *region;
@@ -159,8 +193,8 @@ TEST(errors_name_the_tensor)
 {
 	const int64_t shape[] = { -1 };
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 0, NULL, NULL, AUTO },
-		{ "b", TSHARE_UINT8, 1, shape, NULL, AUTO },
+		{ "a", TSHARE_UINT8, 0 },
+		{ "b", TSHARE_UINT8, 1, shape },
 	};
 	struct tshare_region *region;
 
@@ -226,9 +260,9 @@ TEST(sub_byte_elements_are_packed)
 TEST(tensor_names_are_unique_in_a_region)
 {
 	struct tshare_spec specs[] = {
-		{ "w", TSHARE_UINT8, 0, NULL, NULL, AUTO },
-		{ "v", TSHARE_UINT8, 0, NULL, NULL, AUTO },
-		{ "w", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "w", TSHARE_UINT8, 0 },
+		{ "v", TSHARE_UINT8, 0 },
+		{ "w", TSHARE_UINT8, 0 },
 	};
 	struct tshare_region *region;
 
@@ -239,9 +273,9 @@ TEST(tensor_names_are_unique_in_a_region)
 TEST(one_tensor_of_a_region_may_have_no_name)
 {
 	struct tshare_spec specs[] = {
-		{ NULL, TSHARE_UINT8, 0, NULL, NULL, AUTO },
-		{ "v", TSHARE_UINT8, 0, NULL, NULL, AUTO },
-		{ "", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ NULL, TSHARE_UINT8, 0 },
+		{ "v", TSHARE_UINT8, 0 },
+		{ "", TSHARE_UINT8, 0 },
 	};
 	struct tshare_region *region;
 
@@ -252,7 +286,7 @@ TEST(one_tensor_of_a_region_may_have_no_name)
 
 TEST(tensor_names_may_be_paths)
 {
-	struct tshare_spec spec = { "params/dense/kernel", TSHARE_UINT8, 0, NULL, NULL, AUTO };
+	struct tshare_spec spec = { "params/dense/kernel", TSHARE_UINT8, 0 };
 	struct tshare_tensor *tensor;
 	struct tshare_region *region;
 
@@ -265,7 +299,7 @@ TEST(tensor_names_may_be_paths)
 
 TEST(tensor_names_have_up_to_127_bytes)
 {
-	struct tshare_spec spec = { NULL, TSHARE_UINT8, 0, NULL, NULL, AUTO };
+	struct tshare_spec spec = { NULL, TSHARE_UINT8, 0 };
 	struct tshare_region *region;
 	char name[TSHARE_NAME_MAX + 2];
 
@@ -315,7 +349,7 @@ TEST(a_region_holds_up_to_16384_tensors)
 	CHECK(specs && names);
 	for (i = 0; i <= TSHARE_TENSOR_LIMIT; i++) {
 		snprintf(names[i], sizeof(names[i]), "%" PRId32, i);
-		specs[i] = (struct tshare_spec){ names[i], TSHARE_INT32, 0, NULL, NULL, AUTO };
+		specs[i] = (struct tshare_spec){ names[i], TSHARE_INT32, 0 };
 	}
 	CHECK(tshare_region_create(ctx, name, 0, specs, i, NULL, &region) == -EINVAL);
 	CHECK(error_says("count"));

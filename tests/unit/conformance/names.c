@@ -101,7 +101,7 @@ TEST(a_child_that_closes_the_context_leaves_the_name_to_its_parent)
 
 static int leave_persistent(void *name)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 

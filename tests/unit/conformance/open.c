@@ -7,8 +7,6 @@
 
 #include "../util.h"
 
-#define AUTO TSHARE_OFFSET_AUTO
-
 TEST(what_one_writes_another_reads)
 {
 	const char *name = unique("shared");
@@ -65,8 +63,8 @@ TEST(tensor_open_wants_one_tensor)
 {
 	const char *none = unique("none"), *two = unique("two");
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 0, NULL, NULL, AUTO },
-		{ "b", TSHARE_UINT8, 0, NULL, NULL, AUTO },
+		{ "a", TSHARE_UINT8, 0 },
+		{ "b", TSHARE_UINT8, 0 },
 	};
 	struct tshare_region *first = new_region(none), *second;
 	struct tshare_tensor *tensor;

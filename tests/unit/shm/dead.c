@@ -41,7 +41,7 @@ TEST(list_removes_what_the_dead_have_left)
 TEST(the_first_create_removes_what_the_dead_have_left)
 {
 	char name[] = "dead-swept", persists[] = "persists";
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *living, *region;
 
 	options.flags = TSHARE_PERSIST;
@@ -158,7 +158,7 @@ static int become_and_create(void *name)
 
 static int leave_readable(void *name)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
@@ -263,7 +263,7 @@ static int sweep_for_ever(void)
 
 TEST(nobody_removes_a_persistent_region_for_its_draft)
 {
-	struct tshare_options options = TSHARE_OPTIONS_INIT;
+	struct tshare_options options = { .size = sizeof(options) };
 	char name[] = "was-a-draft";
 	struct tshare_region *region;
 	int i, lost = 0;
