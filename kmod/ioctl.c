@@ -4,8 +4,7 @@
  *
  * tshare_fops_ioctl() copies a command's struct in and out and checks its size;
  * the commands see a struct of the kernel's own. What a command makes takes
- * effect once its struct has been copied out, and is undone if that fails: see
- * struct ioctl_call.
+ * effect once its struct has been copied out: see struct ioctl_call.
  */
 #include <linux/build_bug.h>
 #include <linux/capability.h>
@@ -56,8 +55,8 @@ static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 /* The flags of CREATE, and those that need a name. */
 #define CREATE_FLAGS                                                              \
 	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC | \
-	 TSHARE_CREATE_DRAFT | TSHARE_CREATE_NODE)
-#define CREATE_NAMED_FLAGS (TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT)
+	 TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_NODE)
+#define CREATE_NAMED_FLAGS (TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE)
 
 /* Room for the struct of any command. */
 union ioctl_arg {
@@ -78,10 +77,12 @@ union ioctl_arg {
  * @file: a file that the command returns, or NULL
  * @fd: the descriptor reserved for @file
  * @created: a region that the command makes, a reference; or NULL
+ * @replace: whether @created may take its name from another region
  *
  * A command that fails, or whose struct can't be copied out, leaves nothing
- * behind: ioctl_call_end() then releases @file and @fd, and unlinks the name of
- * @created. So a command just returns an error after it has set these.
+ * behind: ioctl_call_end() then releases @file, @fd and @created. So a command just
+ * returns an error after it has set these. @created is registered last, since a name
+ * that it takes could not be given back.
  */
 struct ioctl_call {
 	struct tshare_file *tf;
@@ -89,15 +90,13 @@ struct ioctl_call {
 	struct file *file;
 	int fd;
 	struct tshare_region *created;
+	bool replace;
 };
 
 static void ioctl_call_end(struct ioctl_call *call, int err)
 {
-	if (call->created) {
-		if (err)
-			tshare_region_unlink(call->created);
+	if (call->created)
 		tshare_region_put(call->created);
-	}
 	if (!call->file)
 		return;
 	if (err) {
@@ -263,8 +262,12 @@ static int ioctl_create(struct ioctl_call *call)
 	err = ioctl_create_check(req);
 	if (err)
 		return err;
-	if (req->name[0] && tshare_name_taken(call->tf->ns, req->name))
-		return -EEXIST;
+	call->replace = req->flags & TSHARE_CREATE_REPLACE;
+	if (req->name[0]) {
+		err = tshare_name_check_free(call->tf->ns, req->name, call->replace);
+		if (err)
+			return err;
+	}
 	descs = user_copy_descs_in(req);
 	if (IS_ERR(descs))
 		return PTR_ERR(descs);
@@ -278,10 +281,6 @@ static int ioctl_create(struct ioctl_call *call)
 	err = ioctl_return_region(call, region, true, !(req->flags & TSHARE_CREATE_NO_CLOEXEC));
 	if (err)
 		return err;
-	err = tshare_region_register(call->tf, region);
-	if (err)
-		return err;
-
 	req->fd = call->fd;
 	req->id = region->id;
 	return 0;
@@ -464,14 +463,15 @@ static int ioctl_finish(struct ioctl_call *call)
 	struct dma_buf *dmabuf;
 	int err;
 
-	if (req->flags || req->reserved)
+	if (req->flags & ~TSHARE_FINISH_REPLACE || req->reserved)
 		return -EINVAL;
 
 	dmabuf = dma_buf_get(req->fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	region = tshare_dmabuf_region(dmabuf);
-	err = region ? tshare_region_finish(call->tf, region) : -EINVAL;
+	err = region ? tshare_region_finish(call->tf, region, req->flags & TSHARE_FINISH_REPLACE) :
+		       -EINVAL;
 	dma_buf_put(dmabuf);
 	return err;
 }
@@ -543,6 +543,8 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 	err = command->handle(&call);
 	if (!err && command->copies_out)
 		err = user_copy_out(to, usize, &arg, command->size);
+	if (!err && call.created)
+		err = tshare_region_register(call.tf, call.created, call.replace);
 	ioctl_call_end(&call, err);
 	return err;
 }

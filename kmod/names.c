@@ -168,77 +168,169 @@ static struct tshare_region *name_find_any(const struct tshare_ns *ns, const cha
 	return name_find(&ns->names, name) ?: name_find(&ns->drafts, name);
 }
 
-/**
- * tshare_name_taken() - whether a region has this name
- * @ns: the namespace
- * @name: the name
- *
- * Spares a search for memory that would be in vain. tshare_region_register()
- * checks again, under the lock.
+/*
+ * Whether the region that the name leads to, if any, may lose it to another one: 0,
+ * -EEXIST if the caller doesn't ask for that, or 1 if that takes CAP_IPC_OWNER, which
+ * is to be checked outside the lock.
  */
-bool tshare_name_taken(struct tshare_ns *ns, const char *name)
+static int name_check_replace(const struct tshare_ns *ns, const char *name, bool replace,
+			      bool privileged)
 {
-	bool taken;
+	const struct tshare_region *region = name_find(&ns->names, name);
+
+	if (!region)
+		return 0;
+	if (!replace)
+		return -EEXIST;
+	return !privileged && !uid_eq(current_fsuid(), region->uid);
+}
+
+/* The same for a new region, which no draft must await. */
+static int name_check_new(const struct tshare_ns *ns, const char *name, bool replace,
+			  bool privileged)
+{
+	if (name_find(&ns->drafts, name))
+		return -EEXIST;
+	return name_check_replace(ns, name, replace, privileged);
+}
+
+static int name_check_new_locked(struct tshare_ns *ns, const char *name, bool replace,
+				 bool privileged)
+{
+	int ret;
 
 	mutex_lock(&tshare_lock);
-	taken = name_find_any(ns, name);
+	ret = name_check_new(ns, name, replace, privileged);
 	mutex_unlock(&tshare_lock);
-	return taken;
+	return ret;
+}
+
+static bool ns_may_replace(const struct tshare_ns *ns)
+{
+	return ns_capable(ns->user_ns, CAP_IPC_OWNER);
+}
+
+/**
+ * tshare_name_check_free() - whether a new region may have a name
+ * @ns: the namespace
+ * @name: the name
+ * @replace: whether it may be that of a finished region
+ *
+ * Spares a search for memory that would be in vain. tshare_region_register()
+ * checks again, in the step that gives the name.
+ *
+ * Return: 0, -EEXIST, -EPERM.
+ */
+int tshare_name_check_free(struct tshare_ns *ns, const char *name, bool replace)
+{
+	int ret = name_check_new_locked(ns, name, replace, false);
+
+	if (ret > 0)
+		ret = ns_may_replace(ns) ? name_check_new_locked(ns, name, replace, true) : -EPERM;
+	return ret;
+}
+
+/*
+ * Gives the region its name, as name_insert() does. The region that the name has
+ * led to loses it, and is the caller's to release, unless @region is a draft.
+ */
+static struct tshare_region *name_take(struct tshare_file *tf, struct tshare_region *region)
+{
+	struct tshare_region *old = NULL;
+
+	if (!region_is_draft(region))
+		old = name_find(&region->ns->names, region->name);
+	if (old)
+		name_remove(old);
+	name_insert(tf, region);
+	return old;
+}
+
+static int region_register(struct tshare_file *tf, struct tshare_region *region, bool replace,
+			   bool privileged)
+{
+	struct tshare_region *old = NULL;
+	int ret = 0;
+
+	mutex_lock(&tshare_lock);
+	if (region->name[0])
+		ret = name_check_new(region->ns, region->name, replace, privileged);
+	if (!ret)
+		tshare_region_add_id(region);
+	if (!ret && region->name[0]) {
+		kref_get(&region->ref);
+		old = name_take(tf, region);
+	}
+	mutex_unlock(&tshare_lock);
+	if (old)
+		name_release(old);
+	return ret;
 }
 
 /**
  * tshare_region_register() - let a region be found by its id and its name
- * @tf: the file that the name belongs to
+ * @tf: the file that it is made through, in the region's namespace
  * @region: the region
+ * @replace: whether it may take the name from a finished region
  *
- * Return: 0, or -EEXIST if the name is taken.
+ * Return: 0, -EEXIST if the name is taken, -EPERM if the caller may not take it.
  */
-int tshare_region_register(struct tshare_file *tf, struct tshare_region *region)
+int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace)
 {
-	int err = 0;
+	int ret = region_register(tf, region, replace, false);
+
+	if (ret > 0)
+		ret = ns_may_replace(region->ns) ? region_register(tf, region, replace, true) :
+						   -EPERM;
+	return ret;
+}
+
+static int region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace,
+			 bool privileged)
+{
+	struct tshare_region *old = NULL;
+	int ret;
 
 	mutex_lock(&tshare_lock);
-	if (region->name[0] && name_find_any(region->ns, region->name)) {
-		err = -EEXIST;
-	} else {
-		tshare_region_add_id(region);
-		if (region->name[0]) {
-			kref_get(&region->ref);
-			name_insert(tf, region);
-		}
+	if (!region_is_draft(region))
+		ret = -EINVAL;
+	else if (!region_has_name(region))
+		ret = -ENOENT;
+	else if (region->maker != tf)
+		ret = -EPERM;
+	else
+		ret = name_check_replace(region->ns, region->name, replace, privileged);
+	if (!ret) {
+		name_remove(region);
+		region->flags &= ~TSHARE_REGION_DRAFT;
+		old = name_take(tf, region);
 	}
 	mutex_unlock(&tshare_lock);
-	return err;
+	if (old)
+		name_release(old);
+	return ret;
 }
 
 /**
  * tshare_region_finish() - let a draft be opened
  * @tf: the open device
  * @region: the region, held by the caller
+ * @replace: whether it may take the name from another region
  *
  * Return: 0, or
+ * * -EEXIST: another region has the name
  * * -EINVAL: it is no draft
  * * -ENOENT: it has lost its name
- * * -EPERM: it was made through another file
+ * * -EPERM: it was made through another file, or the caller may not take the name
  */
-int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region)
+int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace)
 {
-	int err = 0;
+	int ret = region_finish(tf, region, replace, false);
 
-	mutex_lock(&tshare_lock);
-	if (!region_is_draft(region)) {
-		err = -EINVAL;
-	} else if (!region_has_name(region)) {
-		err = -ENOENT;
-	} else if (region->maker != tf) {
-		err = -EPERM;
-	} else {
-		name_remove(region);
-		region->flags &= ~TSHARE_REGION_DRAFT;
-		name_insert(tf, region);
-	}
-	mutex_unlock(&tshare_lock);
-	return err;
+	if (ret > 0)
+		ret = ns_may_replace(region->ns) ? region_finish(tf, region, replace, true) :
+						   -EPERM;
+	return ret;
 }
 
 /* A reference to the region with a name in the caller's namespace. */
@@ -310,13 +402,8 @@ struct tshare_region *tshare_region_lookup(struct tshare_file *tf, const char *n
 	return region;
 }
 
-/**
- * tshare_region_unlink() - remove a region's name
- * @region: the region, held by the caller
- *
- * Return: whether it had one.
- */
-bool tshare_region_unlink(struct tshare_region *region)
+/* Removes the region's name; false if it has none any more. */
+static bool region_unlink(struct tshare_region *region)
 {
 	bool had;
 
@@ -347,7 +434,7 @@ int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id)
 		return -ENOENT;
 	if (!region_is_owned(region))
 		err = -EPERM;
-	else if (!tshare_region_unlink(region))
+	else if (!region_unlink(region))
 		err = -ENOENT;
 	tshare_region_put(region);
 	return err;

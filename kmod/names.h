@@ -24,15 +24,14 @@ struct tshare_file {
 #define TSHARE_MAY_WRITE 2
 #define TSHARE_MAY_READ	 4
 
-bool tshare_name_taken(struct tshare_ns *ns, const char *name);
+int tshare_name_check_free(struct tshare_ns *ns, const char *name, bool replace);
 int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id);
 unsigned long tshare_name_count(void);
 
-int tshare_region_register(struct tshare_file *tf, struct tshare_region *region);
+int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace);
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, const char *name, u64 id,
 					   int access);
-int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region);
-bool tshare_region_unlink(struct tshare_region *region);
+int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace);
 u32 tshare_region_get_state(struct tshare_region *region, char *name);
 
 void tshare_file_unlink_names(struct tshare_file *tf);

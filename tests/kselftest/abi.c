@@ -44,7 +44,7 @@ FIXTURE_VARIANT_ADD(command, create)
 	.size = 184,
 	.flags_offset = offsetof(struct tshare_create, flags),
 	.flags = TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC |
-		 TSHARE_CREATE_DRAFT | TSHARE_CREATE_NODE,
+		 TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_NODE,
 	.reserved_offset = offsetof(struct tshare_create, reserved),
 	.reserved_size = sizeof(__u64),
 	.writes = true,
@@ -107,6 +107,7 @@ FIXTURE_VARIANT_ADD(command, finish)
 	.nr = 7,
 	.size = 16,
 	.flags_offset = offsetof(struct tshare_finish, flags),
+	.flags = TSHARE_FINISH_REPLACE,
 	.reserved_offset = offsetof(struct tshare_finish, reserved),
 	.reserved_size = sizeof(__u64),
 };

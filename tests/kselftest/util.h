@@ -130,11 +130,21 @@ static inline int create_draft(int dev, const char *name)
 	return create_flags(dev, PAGE, name, TSHARE_CREATE_DRAFT);
 }
 
-static inline int finish(int dev, int fd)
+static inline int finish_flags(int dev, int fd, __u32 flags)
 {
-	struct tshare_finish args = { .fd = fd };
+	struct tshare_finish args = { .fd = fd, .flags = flags };
 
 	return xioctl(dev, TSHARE_IOCTL_FINISH, &args);
+}
+
+static inline int finish(int dev, int fd)
+{
+	return finish_flags(dev, fd, 0);
+}
+
+static inline int finish_replacing(int dev, int fd)
+{
+	return finish_flags(dev, fd, TSHARE_FINISH_REPLACE);
 }
 
 static inline int open_name(int dev, const char *name, __u32 flags)

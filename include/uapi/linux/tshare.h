@@ -37,6 +37,12 @@
  * vanishes with it, also with TSHARE_CREATE_PERSIST. The maker may pass the
  * draft's descriptor on.
  *
+ * With TSHARE_CREATE_REPLACE the name may be that of another region, which the
+ * caller must be allowed to unlink. In one step the name then leads to the new
+ * region. The old one stays for those who use it, without a name. A draft takes
+ * the name over when it is finished, with TSHARE_FINISH_REPLACE: until then the
+ * name leads to the old region.
+ *
  * Open files of the device and persistent names keep their IPC namespace; a
  * region, its dma-bufs and its mappings don't. When a namespace other than the
  * initial one has neither any more, the regions left of it can be used as
@@ -63,7 +69,8 @@
  * older kernel lacks must be zero (-E2BIG otherwise). Zero means what the
  * kernel did before the member existed. Unknown flags and reserved members
  * other than zero are -EINVAL. Unknown commands are -ENOTTY.
- * What a member that is only "out" holds on input does not matter.
+ * What a member that is only "out" holds on input does not matter. A command
+ * that fails may have stored something in members that are "out".
  *
  * Arrays of structures are passed as a pointer, a count and the size of one
  * element, so that elements can grow in the same way.
@@ -85,7 +92,8 @@
  *               a page that is still pinned keeps its folio counted, also when
  *               its region is gone. Or the limit of the memory cgroup is
  *               reached, to which regions of up to 2 MiB are charged
- * EEXIST        the name is taken
+ * EEXIST        the name is taken: by a draft, or by another region that the
+ *               caller did not ask to replace
  * EFAULT        a pointer leads nowhere
  * EINTR         a fatal signal arrived while memory was searched for, or
  *               regions were listed
@@ -105,8 +113,9 @@
  * ENOMEM        no contiguous run of that size, on that node, below that limit;
  *               or no memory for a counter
  * ENOTTY        unknown command
- * EPERM         neither owner of the name nor privileged; a draft that was made
- *               through another open file; or an executable mapping
+ * EPERM         neither owner of the name (to unlink or to replace) nor
+ *               privileged; a draft that was made through another open file; or
+ *               an executable mapping
  * ERANGE        a descriptor's tensor is not wholly inside the region
  */
 
@@ -205,13 +214,15 @@ struct tshare_query {
 #define TSHARE_CREATE_DMA32	 (1U << 1) /* physical addresses below 4 GiB */
 #define TSHARE_CREATE_NO_CLOEXEC (1U << 2) /* the descriptor survives execve() */
 #define TSHARE_CREATE_DRAFT	 (1U << 4) /* the name can't be opened before FINISH */
+#define TSHARE_CREATE_REPLACE	 (1U << 5) /* the name may be another region's */
 #define TSHARE_CREATE_NODE	 (1U << 6) /* @node says where the memory must be */
 
 /**
  * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
  * @size: in: bytes wanted, from 1; out: bytes of the region, rounded up to
  *        whole pages
- * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST and _DRAFT need a name
+ * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST, _DRAFT and _REPLACE need
+ *         a name
  * @mode: in: permission bits, 0 to 0777; execute bits mean nothing
  * @node: in: with TSHARE_CREATE_NODE the NUMA node that the memory must be on,
  *        else must be zero
@@ -428,16 +439,21 @@ struct tshare_counter {
 	__u32 reserved;
 };
 
+/* struct tshare_finish.flags */
+#define TSHARE_FINISH_REPLACE (1U << 0) /* the name may be another region's */
+
 /**
  * struct tshare_finish - ioctl(TSHARE_IOCTL_FINISH)
  * @fd: in: descriptor of a dma-buf of the draft
- * @flags: in: must be zero
+ * @flags: in: TSHARE_FINISH_*
  * @reserved: in: must be zero
  *
  * Finishes a draft: in one step its name leads to it, for all who may open it,
  * and stays for as long as CREATE said. Writes to the memory that the caller
  * made before are seen by those who open it. The device must be the open file
- * that the draft was made through, in whichever process that is open.
+ * that the draft was made through, in whichever process that is open. If another
+ * region has the name and TSHARE_FINISH_REPLACE is missing (EEXIST), or the
+ * caller may not unlink that region (EPERM), the draft stays one.
  */
 struct tshare_finish {
 	__s32 fd;
