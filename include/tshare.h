@@ -155,8 +155,8 @@ int tshare_dtype_get_name(struct tshare_dtype dtype, char *name);
  *
  * The names of regions created in a context go when the context does: at the
  * last unref (of the context and of all that was made in it), at exit, and
- * when the process is killed; unless they were made with TSHARE_PERSIST. After
- * fork() the child holds the context too.
+ * when the process is killed; unless their lifetime is TSHARE_LIFETIME_PERSIST.
+ * After fork() the child holds the context too.
  *
  * Return: 0; -ENODEV if the backend is not there; -EACCES if it may not be
  * used; -EINVAL for another value of TSHARE_BACKEND; what open(2) returns.
@@ -238,11 +238,14 @@ const char *tshare_error_get(void);
 /* Regions */
 
 /* struct tshare_options.flags, and flags of the calls that say so */
-#define TSHARE_PERSIST	  (1U << 0) /* create: the name stays until unlinked */
 #define TSHARE_DMA32	  (1U << 1) /* create: physical addresses below 4 GiB */
 #define TSHARE_CONTIGUOUS (1U << 2) /* create: physically contiguous or -EOPNOTSUPP */
 #define TSHARE_READONLY	  (1U << 3) /* open: read-only, kept by the MMU */
 #define TSHARE_NODE	  (1U << 4) /* create: on the NUMA node that the options name */
+
+/* struct tshare_options.lifetime: how long a region's name stays, unless it is unlinked */
+#define TSHARE_LIFETIME_MAKER	0 /* until the context that it was made in is closed */
+#define TSHARE_LIFETIME_PERSIST 2 /* until it is unlinked */
 
 /* struct tshare_options.mode: no permission for anybody, not even for the owner. */
 #define TSHARE_MODE_NONE UINT32_MAX
@@ -253,14 +256,17 @@ const char *tshare_error_get(void);
 /**
  * struct tshare_options - how to create a region
  * @size: sizeof(struct tshare_options), so that it can grow
- * @flags: TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE
+ * @flags: TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE
  * @mode: permission bits of the region, up to 0777; 0 means 0600, and
  *        TSHARE_MODE_NONE means none. The umask does not apply
  * @node: NUMA node that the memory must be on, if @flags has TSHARE_NODE;
  *        else 0
+ * @lifetime: how long the name stays, TSHARE_LIFETIME_*; a region without a name
+ *            has none but TSHARE_LIFETIME_MAKER
  *
  * Members that are zero have their defaults, as do all of them where NULL is
- * passed instead: mode 0600, memory of any node, no flags.
+ * passed instead: mode 0600, memory of any node, no flags,
+ * TSHARE_LIFETIME_MAKER.
  *
  *	struct tshare_options options = { .size = sizeof(options) };
  */
@@ -269,6 +275,7 @@ struct tshare_options {
 	uint32_t flags;
 	uint32_t mode;
 	int32_t node;
+	uint32_t lifetime;
 };
 
 /*
@@ -407,8 +414,9 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @gid: group
  * @mode: permission bits
  * @node: NUMA node, or TSHARE_ANY_NODE if the backend doesn't say
- * @flags: TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS as they apply, and
- *         TSHARE_READONLY if the caller may not write
+ * @flags: TSHARE_DMA32, TSHARE_CONTIGUOUS as they apply, and TSHARE_READONLY if
+ *         the caller may not write
+ * @lifetime: how long its name stays, or would have: TSHARE_LIFETIME_*
  * @segments: physically contiguous segments; 0 if the backend doesn't say
  * @phys_addr: physical address, for CAP_SYS_RAWIO on kmod; else 0
  * @tensor_count: number of tensors
@@ -422,6 +430,7 @@ struct tshare_region_info {
 	uint32_t mode;
 	int32_t node;
 	uint32_t flags;
+	uint32_t lifetime;
 	uint32_t segments;
 	uint64_t phys_addr;
 	uint32_t tensor_count;

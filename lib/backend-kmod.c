@@ -149,7 +149,7 @@ static int kmod_create(void *session, const struct backend_request *request,
 	};
 	int err;
 
-	if (request->flags & TSHARE_PERSIST)
+	if (request->lifetime == TSHARE_LIFETIME_PERSIST)
 		create.flags |= TSHARE_CREATE_PERSIST;
 	if (request->flags & TSHARE_DMA32)
 		create.flags |= TSHARE_CREATE_DMA32;
@@ -340,13 +340,17 @@ static uint32_t api_flags(uint32_t region_flags)
 {
 	uint32_t flags = TSHARE_CONTIGUOUS;
 
-	if (region_flags & TSHARE_REGION_PERSIST)
-		flags |= TSHARE_PERSIST;
 	if (region_flags & TSHARE_REGION_DMA32)
 		flags |= TSHARE_DMA32;
 	if (!(region_flags & TSHARE_REGION_WRITABLE))
 		flags |= TSHARE_READONLY;
 	return flags;
+}
+
+static uint32_t api_lifetime(uint32_t region_flags)
+{
+	return region_flags & TSHARE_REGION_PERSIST ? TSHARE_LIFETIME_PERSIST :
+						      TSHARE_LIFETIME_MAKER;
 }
 
 static int report_entry(const struct tshare_list_entry *entry,
@@ -360,6 +364,7 @@ static int report_entry(const struct tshare_list_entry *entry,
 		.mode = entry->mode,
 		.node = entry->node,
 		.flags = api_flags(entry->region_flags),
+		.lifetime = api_lifetime(entry->region_flags),
 		.segments = 1,
 		.tensor_count = entry->desc_count,
 	};
@@ -433,6 +438,7 @@ static int kmod_info(void *session, int fd, struct tshare_region_info *info)
 		.mode = answer.mode,
 		.node = answer.node,
 		.flags = api_flags(answer.region_flags),
+		.lifetime = api_lifetime(answer.region_flags),
 		.segments = answer.segments,
 		.phys_addr = answer.phys_addr,
 		.tensor_count = answer.desc_count,

@@ -27,9 +27,10 @@
 struct backend_request {
 	const char *name; /* "" for none */
 	uint64_t size;	  /* whole pages, from one */
-	uint32_t flags;	  /* TSHARE_PERSIST, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE */
+	uint32_t flags;	  /* TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE */
 	uint32_t mode;
-	int32_t node; /* with TSHARE_NODE */
+	int32_t node;	   /* with TSHARE_NODE */
+	uint32_t lifetime; /* TSHARE_LIFETIME_*; MAKER for a region without a name */
 	const struct tshare_desc *descs;
 	size_t desc_count;
 };

@@ -21,7 +21,7 @@
 #include "refcount.h"
 #include "region.h"
 
-#define CREATE_FLAGS (TSHARE_PERSIST | TSHARE_DMA32 | TSHARE_CONTIGUOUS | TSHARE_NODE)
+#define CREATE_FLAGS (TSHARE_DMA32 | TSHARE_CONTIGUOUS | TSHARE_NODE)
 #define DEFAULT_MODE 0600
 
 /* Mapping */
@@ -202,8 +202,6 @@ static int read_options(const struct tshare_options *options, bool named,
 	if (known.flags & ~CREATE_FLAGS)
 		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
 				   known.flags);
-	if ((known.flags & TSHARE_PERSIST) && !named)
-		return tshare_fail(-EINVAL, "options.flags: TSHARE_PERSIST needs a name");
 	if ((known.mode & ~0777U) && known.mode != TSHARE_MODE_NONE)
 		return tshare_fail(-EINVAL, "options.mode: %#" PRIo32 " is beyond 0777",
 				   known.mode);
@@ -214,7 +212,14 @@ static int read_options(const struct tshare_options *options, bool named,
 				   known.node);
 	if (known.node < 0)
 		return tshare_fail(-EINVAL, "options.node: %" PRId32 " is negative", known.node);
+	if (known.lifetime != TSHARE_LIFETIME_MAKER && known.lifetime != TSHARE_LIFETIME_PERSIST)
+		return tshare_fail(-EINVAL, "options.lifetime: %" PRIu32 " is unknown",
+				   known.lifetime);
+	if (known.lifetime != TSHARE_LIFETIME_MAKER && !named)
+		return tshare_fail(-EINVAL, "options.lifetime: only a name can outlive its maker, "
+					    "and the region has none");
 	request->flags = known.flags;
+	request->lifetime = known.lifetime;
 	if (known.mode != TSHARE_MODE_NONE)
 		request->mode = known.mode ? known.mode : DEFAULT_MODE;
 	request->node = known.node;

@@ -10,7 +10,7 @@ static int create(struct layout *layout)
 	ctx = open_session();
 	if (!ctx)
 		return EXIT_FAILED;
-	layout->options.flags |= TSHARE_PERSIST;
+	layout->options.lifetime = TSHARE_LIFETIME_PERSIST;
 	region = layout_create(layout, ctx);
 	tshare_ctx_unref(ctx);
 	if (!region)

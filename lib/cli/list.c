@@ -55,7 +55,7 @@ static int print_text(const struct regions *regions)
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (i = 0; i < regions->count; i++) {
 		info = &regions->infos[i];
-		report_flags(info->flags, flags);
+		report_flags(info, flags);
 		report_user(info->uid, user);
 		table_row(&table);
 		table_cell(&table, "%" PRIu64, info->size);

@@ -9,10 +9,14 @@ static const struct {
 	uint32_t flag;
 	const char *name;
 } flag_names[] = {
-	{ TSHARE_PERSIST, "persist" },
 	{ TSHARE_DMA32, "dma32" },
 	{ TSHARE_CONTIGUOUS, "contiguous" },
 	{ TSHARE_READONLY, "readonly" },
+};
+
+static const char *const lifetime_names[] = {
+	[TSHARE_LIFETIME_MAKER] = "maker",
+	[TSHARE_LIFETIME_PERSIST] = "persist",
 };
 
 #define N_FLAGS (sizeof(flag_names) / sizeof(flag_names[0]))
@@ -34,22 +38,28 @@ void report_region_json(const struct tshare_region_info *info)
 		json_null("node");
 	else
 		json_int("node", info->node);
+	json_string("lifetime", lifetime_names[info->lifetime]);
 	for (i = 0; i < N_FLAGS; i++)
 		json_bool(flag_names[i].name, info->flags & flag_names[i].flag);
 }
 
-void report_flags(uint32_t flags, char text[REPORT_FLAGS_LEN])
+static void add_flag(char text[REPORT_FLAGS_LEN], const char *name)
+{
+	if (text[0])
+		strcat(text, ",");
+	strcat(text, name);
+}
+
+void report_flags(const struct tshare_region_info *info, char text[REPORT_FLAGS_LEN])
 {
 	size_t i;
 
 	text[0] = '\0';
-	for (i = 0; i < N_FLAGS; i++) {
-		if (!(flags & flag_names[i].flag))
-			continue;
-		if (text[0])
-			strcat(text, ",");
-		strcat(text, flag_names[i].name);
-	}
+	if (info->lifetime != TSHARE_LIFETIME_MAKER)
+		add_flag(text, lifetime_names[info->lifetime]);
+	for (i = 0; i < N_FLAGS; i++)
+		if (info->flags & flag_names[i].flag)
+			add_flag(text, flag_names[i].name);
 	if (!text[0])
 		strcpy(text, "-");
 }

@@ -10,7 +10,7 @@ void report_region_json(const struct tshare_region_info *info);
 
 /* "persist,readonly" or "-" */
 #define REPORT_FLAGS_LEN 64
-void report_flags(uint32_t flags, char text[REPORT_FLAGS_LEN]);
+void report_flags(const struct tshare_region_info *info, char text[REPORT_FLAGS_LEN]);
 
 /* The name of a user, or the number of one without. */
 #define REPORT_USER_LEN 64

@@ -117,7 +117,7 @@ static int region_text(struct tshare_region *region, const struct tshare_region_
 	char flags[REPORT_FLAGS_LEN], user[REPORT_USER_LEN];
 	struct table facts;
 
-	report_flags(info->flags, flags);
+	report_flags(info, flags);
 	report_user(info->uid, user);
 	facts_init(&facts);
 	facts_add(&facts, "region", "%s", tshare_region_get_name(region));

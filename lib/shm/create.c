@@ -134,7 +134,7 @@ static int link_named(struct shm_session *session, int fd, const char *file,
 	err = set_mode(fd, request->mode);
 	if (err)
 		return err;
-	if (request->flags & TSHARE_PERSIST) {
+	if (request->lifetime == TSHARE_LIFETIME_PERSIST) {
 		err = shm_name_link_for_good(session, fd, file, request->name);
 		return err ? err : fd;
 	}

@@ -182,7 +182,8 @@ int shm_file_describe(int fd, struct tshare_region_info *info)
 		.gid = st.st_gid,
 		.mode = shown_mode(&head.header, st.st_mode),
 		.node = TSHARE_ANY_NODE,
-		.flags = head.header.flags & SHM_PERSIST ? TSHARE_PERSIST : 0,
+		.lifetime = head.header.flags & SHM_PERSIST ? TSHARE_LIFETIME_PERSIST :
+							      TSHARE_LIFETIME_MAKER,
 		.tensor_count = head.header.desc_count,
 	};
 	if (st.st_nlink && alive)

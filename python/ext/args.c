@@ -161,9 +161,37 @@ int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndi
 	return err;
 }
 
+static const char *const lifetime_names[] = {
+	[TSHARE_LIFETIME_MAKER] = "maker",
+	[TSHARE_LIFETIME_PERSIST] = "persist",
+};
+
+PyObject *ts_lifetime_name(uint32_t lifetime)
+{
+	return PyUnicode_FromString(lifetime_names[lifetime]);
+}
+
+static int lifetime_arg(PyObject *obj, uint32_t *lifetime)
+{
+	uint32_t i;
+
+	if (!PyUnicode_Check(obj)) {
+		PyErr_Format(PyExc_TypeError, "lifetime: must be a str, not %R", Py_TYPE(obj));
+		return -1;
+	}
+	for (i = 0; i < sizeof(lifetime_names) / sizeof(lifetime_names[0]); i++) {
+		if (!lifetime_names[i] || PyUnicode_CompareWithASCIIString(obj, lifetime_names[i]))
+			continue;
+		*lifetime = i;
+		return 0;
+	}
+	PyErr_Format(PyExc_ValueError, "lifetime: %R is neither 'maker' nor 'persist'", obj);
+	return -1;
+}
+
 int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 {
-	static const uint32_t flags[] = { 0, TSHARE_PERSIST, 0, TSHARE_DMA32, TSHARE_CONTIGUOUS };
+	static const uint32_t flags[] = { 0, 0, 0, TSHARE_DMA32, TSHARE_CONTIGUOUS };
 	int64_t number;
 	bool set;
 	int i;
@@ -173,6 +201,8 @@ int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 			return -1;
 		options->mode = number ? number : TSHARE_MODE_NONE;
 	}
+	if (!ts_none(args[1]) && lifetime_arg(args[1], &options->lifetime) < 0)
+		return -1;
 	if (!ts_none(args[2])) {
 		if (ts_int_arg(args[2], "node", 0, INT32_MAX, &number) < 0)
 			return -1;

@@ -127,10 +127,12 @@ int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns);
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
 
-/* mode, persist, node, dma32 and contiguous, in that order. */
-#define TS_OPTION_NAMES "mode", "persist", "node", "dma32", "contiguous"
+/* mode, lifetime, node, dma32 and contiguous, in that order. */
+#define TS_OPTION_NAMES "mode", "lifetime", "node", "dma32", "contiguous"
 #define TS_OPTION_COUNT 5
 int ts_options_arg(PyObject *const *args, struct tshare_options *options);
+/* What Python calls a TSHARE_LIFETIME_*: new reference. */
+PyObject *ts_lifetime_name(uint32_t lifetime);
 
 /* For struct tshare_spec.byte_offset: so many bytes from the region's start, 0 as well. */
 static inline uint64_t ts_offset(uint64_t bytes)

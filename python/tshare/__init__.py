@@ -16,7 +16,8 @@ here.
 The process opens one session with the backend, the kernel module or POSIX
 shared memory, when it first needs it; TSHARE_BACKEND=kmod or shm in the
 environment forces one. Names of regions go when the session does, which is
-when the process has ended, unless they were made with persist=True.
+when the process has ended, unless they were made with
+lifetime="persist".
 
 Errors: ValueError for an argument that is malformed, TypeError for one of the
 wrong type, OSError for what the system refuses, with the errno that the C

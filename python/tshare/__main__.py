@@ -43,7 +43,7 @@ LIMITS = (
     "contiguous",
     "dmabuf",
 )
-FLAGS = ("persist", "dma32", "contiguous", "readonly")
+FLAGS = ("dma32", "contiguous", "readonly")
 # Elements of a tensor that are printed, and of which types they are.
 VALUES = 8
 PRINTED = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
@@ -124,7 +124,8 @@ def _user(uid: int) -> str:
 
 
 def _flags(info: RegionInfo) -> str:
-    return ",".join(flag for flag in FLAGS if getattr(info, flag)) or "-"
+    lifetime = [info.lifetime] if info.lifetime != "maker" else []
+    return ",".join(lifetime + [flag for flag in FLAGS if getattr(info, flag)]) or "-"
 
 
 # info
@@ -232,6 +233,7 @@ def _region_json(info: RegionInfo) -> dict[str, Any]:
         "gid": info.gid,
         "mode": f"{info.mode:04o}",
         "node": info.node,
+        "lifetime": info.lifetime,
         **{flag: getattr(info, flag) for flag in FLAGS},
     }
 

@@ -36,8 +36,8 @@ class RegionInfo(NamedTuple):
     """Owner's group id."""
     id: int
     """Number of the region, unique among those of the backend that exist."""
-    persist: bool
-    """Whether the name stays until it is unlinked."""
+    lifetime: str
+    """How long the name stays: "maker" or "persist", as given to create()."""
     tensor_count: int
     """Number of tensors."""
     readonly: bool
@@ -245,7 +245,7 @@ class Region(Mapping[str, Tensor]):
         *,
         size: SupportsIndex | None = None,
         mode: SupportsIndex = 0o600,
-        persist: bool = False,
+        lifetime: str = "maker",
         node: SupportsIndex | None = None,
         dma32: bool = False,
         contiguous: bool = False,
@@ -260,7 +260,8 @@ class Region(Mapping[str, Tensor]):
             the region.
         :param size: Bytes; None for as many as the tensors need.
         :param mode: Permission bits, 0 to 0o777. The umask does not apply.
-        :param persist: Keep the name when this process ends, until it is unlinked.
+        :param lifetime: How long the name stays: "maker": until this process ends. "persist":
+            until it is unlinked.
         :param node: NUMA node that the memory must be on; None for any.
         :param dma32: Demand physical addresses below 4 GiB.
         :param contiguous: Demand physically contiguous memory.
@@ -403,7 +404,7 @@ def create(
     dtype: Any = "uint8",
     *,
     mode: SupportsIndex = 0o600,
-    persist: bool = False,
+    lifetime: str = "maker",
     node: SupportsIndex | None = None,
     dma32: bool = False,
     contiguous: bool = False,
@@ -416,7 +417,8 @@ def create(
     :param dtype: Name of a type, such as "float32", or a type of NumPy, PyTorch, JAX or
         ml_dtypes, or float, int, bool or complex.
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
-    :param persist: Keep the name when this process ends, until it is unlinked.
+    :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
+        it is unlinked.
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.
@@ -474,7 +476,7 @@ def asarray(
     *,
     copy: bool | None = None,
     mode: SupportsIndex = 0o600,
-    persist: bool = False,
+    lifetime: str = "maker",
     node: SupportsIndex | None = None,
     dma32: bool = False,
     contiguous: bool = False,
@@ -489,7 +491,8 @@ def asarray(
         as it is.
     :param copy: True: always copy. False: never copy. None: copy where needed.
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
-    :param persist: Keep the name when this process ends, until it is unlinked.
+    :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
+        it is unlinked.
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.

@@ -130,7 +130,8 @@ class SharedMemory(_std.SharedMemory):
     def _create(self, name: str, size: int) -> _tshare.Tensor:
         region = _region_name(name)
         try:
-            return _tshare.create(region, size, mode=self._mode, persist=not self._track)
+            lifetime = "maker" if self._track else "persist"
+            return _tshare.create(region, size, mode=self._mode, lifetime=lifetime)
         except OSError as error:
             raise _error(error.errno or 0, name) from error
 

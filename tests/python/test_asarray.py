@@ -589,10 +589,10 @@ def test_taken_name_is_refused(name):
 
 
 def test_options_are_create_s(name):
-    t = tshare.asarray(b"abc", name, mode=0o640, persist=True)
+    t = tshare.asarray(b"abc", name, mode=0o640, lifetime="persist")
     info = t.region.info()
     assert info.mode == 0o640
-    assert info.persist
+    assert info.lifetime == "persist"
     with pytest.raises(ValueError, match="mode"):
         tshare.asarray(b"abc", mode=0o7777)
     with pytest.raises(TypeError, match="name"):

@@ -36,7 +36,7 @@ def test_create_takes_name_shape_and_dtype_by_position(name):
 
 def test_create_takes_all_arguments_by_keyword(name):
     t = tshare.create(
-        name=name, shape=[2, 3], dtype="int16", mode=0o640, persist=False, node=None,
+        name=name, shape=[2, 3], dtype="int16", mode=0o640, lifetime="maker", node=None,
         dma32=False, contiguous=False,
     )  # fmt: skip
     assert (t.name, t.shape, t.dtype) == (name, (2, 3), "int16")
@@ -264,7 +264,8 @@ def test_error_of_a_dtype_lists_those_there_are():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"persist": True}, "^persist: "),
+        ({"lifetime": "persist"}, "^lifetime: "),
+        ({"lifetime": "for ever"}, "^lifetime: 'for ever' is "),
         ({"shape": (-1,)}, "^shape"),
         ({"shape": (2**62, 2**62)}, "^shape"),
         ({"name": "a/b"}, "^name: "),

@@ -130,7 +130,7 @@ def test_info_json_is_the_command_s(backend):
 def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
     names = [new_name(), new_name(), new_name()]
     for name in (names[0], names[2]):
-        tshare.create(name, 1, persist=True)
+        tshare.create(name, 1, lifetime="persist")
     said = module("unlink", *names)
     assert said.returncode == 1
     assert said.stderr.startswith(b"tshare: ")

@@ -125,7 +125,7 @@ def test_list_tells_of_named_regions(name):
     assert info.uid == os.getuid()
     assert info.gid == os.getgid()
     assert info.id == made.region.id
-    assert info.persist is False
+    assert info.lifetime == "maker"
     assert info.tensor_count == 1
     assert isinstance(info, tshare.RegionInfo)
 
@@ -141,9 +141,9 @@ def test_list_does_not_tell_of_unlinked_regions(name):
     assert name not in {info.name for info in tshare.list()}
 
 
-def test_persist_is_told_of(name):
-    made = tshare.create(name, 4, persist=True)
-    assert made.region.info().persist is True
+def test_lifetime_is_reported(name):
+    made = tshare.create(name, 4, lifetime="persist")
+    assert made.region.info().lifetime == "persist"
     made.unlink()
 
 

@@ -13,7 +13,7 @@ from support import run, spawn
 MAKER = """
     import sys, tshare
 
-    t = tshare.create(sys.argv[1], 8, persist=len(sys.argv) > 2)
+    t = tshare.create(sys.argv[1], 8, lifetime=sys.argv[2] if len(sys.argv) > 2 else "maker")
     with memoryview(t) as view:
         view[0] = 42
     print("made", flush=True)

@@ -94,9 +94,9 @@ def test_region_of_none_raises_file_not_found(name):
 
 
 def test_region_takes_options(name):
-    region = tshare.Region.create(name, SPECS, mode=0o644, persist=True, size=1 << 16)
+    region = tshare.Region.create(name, SPECS, mode=0o644, lifetime="persist", size=1 << 16)
     info = region.info()
-    assert (info.name, info.mode, info.persist) == (name, 0o644, True)
+    assert (info.name, info.mode, info.lifetime) == (name, 0o644, "persist")
     assert info.size == region.size == 1 << 16
     assert info.tensor_count == 3
     assert info.id == region.id

@@ -140,7 +140,8 @@ TEST(options_of_zeros_mean_the_defaults)
 	CHECK(!tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region));
 	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(info.mode == 0600);
-	CHECK(!(info.flags & (TSHARE_PERSIST | TSHARE_DMA32)));
+	CHECK(!(info.flags & TSHARE_DMA32));
+	CHECK(info.lifetime == TSHARE_LIFETIME_MAKER);
 	tshare_region_unref(region);
 }
 
@@ -178,14 +179,23 @@ TEST(create_rejects_a_negative_node)
 	CHECK(error_says("options.node: -1 is negative"));
 }
 
+TEST(create_rejects_unknown_lifetimes)
+{
+	struct tshare_options options = { .size = sizeof(options), .lifetime = 3 };
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, "x", 1, NULL, 0, &options, &region) == -EINVAL);
+	CHECK(error_says("options.lifetime: 3"));
+}
+
 TEST(create_rejects_persistence_without_a_name)
 {
 	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *region;
 
-	options.flags = TSHARE_PERSIST;
+	options.lifetime = TSHARE_LIFETIME_PERSIST;
 	CHECK(tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region) == -EINVAL);
-	CHECK(error_says("TSHARE_PERSIST needs a name"));
+	CHECK(error_says("options.lifetime: "));
 }
 
 TEST(create_rejects_options_of_another_size)

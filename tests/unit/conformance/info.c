@@ -20,7 +20,8 @@ TEST(list_tells_of_named_regions)
 	CHECK(found.info.uid == geteuid() && found.info.gid == getegid());
 	CHECK(found.info.mode == 0600);
 	CHECK(found.info.tensor_count == 1);
-	CHECK(!(found.info.flags & (TSHARE_PERSIST | TSHARE_READONLY)));
+	CHECK(!(found.info.flags & TSHARE_READONLY));
+	CHECK(found.info.lifetime == TSHARE_LIFETIME_MAKER);
 	found = (struct found){ .name = "" };
 	CHECK(!tshare_ctx_list(ctx, find_listed, &found));
 	CHECK(!found.count);

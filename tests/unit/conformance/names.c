@@ -105,7 +105,7 @@ static int leave_persistent(void *name)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	options.flags = TSHARE_PERSIST;
+	options.lifetime = TSHARE_LIFETIME_PERSIST;
 	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, &options, &region))
 		return 1;
 	strcpy(tshare_region_get_data(region), "left");
@@ -123,7 +123,7 @@ TEST(a_persistent_name_stays_until_it_is_unlinked)
 	CHECK(!tshare_region_open(ctx, name, 0, &region));
 	CHECK(!strcmp(tshare_region_get_data(region), "left"));
 	CHECK(!tshare_region_get_info(region, &info));
-	CHECK(info.flags & TSHARE_PERSIST);
+	CHECK(info.lifetime == TSHARE_LIFETIME_PERSIST);
 	tshare_region_unref(region);
 	CHECK(!tshare_ctx_unlink(ctx, name));
 	CHECK(!exists(name));

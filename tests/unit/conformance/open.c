@@ -54,9 +54,9 @@ TEST(open_rejects_unknown_flags)
 {
 	struct tshare_region *region;
 
-	CHECK(tshare_region_open(ctx, "x", TSHARE_PERSIST, &region) == -EINVAL);
+	CHECK(tshare_region_open(ctx, "x", TSHARE_DMA32, &region) == -EINVAL);
 	CHECK(error_says("flags"));
-	CHECK(tshare_region_import(ctx, 0, TSHARE_PERSIST, &region) == -EINVAL);
+	CHECK(tshare_region_import(ctx, 0, TSHARE_DMA32, &region) == -EINVAL);
 }
 
 TEST(tensor_open_wants_one_tensor)

@@ -44,7 +44,7 @@ TEST(the_first_create_removes_what_the_dead_have_left)
 	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region *living, *region;
 
-	options.flags = TSHARE_PERSIST;
+	options.lifetime = TSHARE_LIFETIME_PERSIST;
 	living = new_region("lives");
 	leave_dead(name);
 	CHECK(!tshare_region_create(ctx, persists, 1, NULL, 0, &options, &region));
@@ -274,7 +274,7 @@ TEST(nobody_removes_a_persistent_region_for_its_draft)
 		if (!pids[i])
 			_exit(sweep_for_ever());
 	}
-	options.flags = TSHARE_PERSIST;
+	options.lifetime = TSHARE_LIFETIME_PERSIST;
 	for (i = 0; i < 5000; i++) {
 		CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
 		tshare_region_unref(region);
