@@ -259,19 +259,55 @@ FIXTURE_VARIANT(lifetimes)
 	__u32 new_flags;
 };
 
-#define LIFETIMES(name, old, new) \
-	FIXTURE_VARIANT_ADD(lifetimes, name) { .old_flags = (old), .new_flags = (new) }
-
 #define PERSIST TSHARE_CREATE_PERSIST
 
-LIFETIMES(makers_by_makers, 0, 0);
-LIFETIMES(makers_by_persistent, 0, PERSIST);
-LIFETIMES(persistent_by_makers, PERSIST, 0);
-LIFETIMES(persistent_by_persistent, PERSIST, PERSIST);
-LIFETIMES(makers_by_makers_draft, 0, DRAFT);
-LIFETIMES(makers_by_persistent_draft, 0, DRAFT | PERSIST);
-LIFETIMES(persistent_by_makers_draft, PERSIST, DRAFT);
-LIFETIMES(persistent_by_persistent_draft, PERSIST, DRAFT | PERSIST);
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers)
+{
+	.old_flags = 0,
+	.new_flags = 0,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent)
+{
+	.old_flags = 0,
+	.new_flags = PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers)
+{
+	.old_flags = PERSIST,
+	.new_flags = 0,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent)
+{
+	.old_flags = PERSIST,
+	.new_flags = PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers_draft)
+{
+	.old_flags = 0,
+	.new_flags = DRAFT,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent_draft)
+{
+	.old_flags = 0,
+	.new_flags = DRAFT | PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers_draft)
+{
+	.old_flags = PERSIST,
+	.new_flags = DRAFT,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent_draft)
+{
+	.old_flags = PERSIST,
+	.new_flags = DRAFT | PERSIST,
+};
 
 FIXTURE_SETUP(lifetimes)
 {
