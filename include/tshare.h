@@ -37,7 +37,8 @@
  * -EFBIG         RLIMIT_FSIZE is reached (shm)
  * -EINVAL        an argument is malformed; tshare_error_get() names it
  * -EINTR         a signal handler ran while the call waited
- * -ENAMETOOLONG  a name of more than TSHARE_NAME_MAX bytes
+ * -ENAMETOOLONG  a region's name of more than TSHARE_NAME_MAX bytes, or a tensor's
+ *                of more than TSHARE_TENSOR_NAME_MAX
  * -ENODEV        the backend asked for is not there (no module, no /dev/shm), or
  *                there is no /proc, which named regions need on shm
  * -ENOENT        no region of that name, or no tensor of that name in it
@@ -72,12 +73,13 @@ extern "C" {
 #define TSHARE_VERSION_MAJOR 0
 #define TSHARE_VERSION_MINOR 1
 
-/* Bytes of a region's or tensor's name, without the terminating NUL. */
-#define TSHARE_NAME_MAX 127
+/* Bytes of a region's name, and of a tensor's, without the terminating NUL. */
+#define TSHARE_NAME_MAX	       127
+#define TSHARE_TENSOR_NAME_MAX 1023
 
 /* The most dimensions of a tensor, and tensors in a region. */
 #define TSHARE_NDIM_LIMIT   32
-#define TSHARE_TENSOR_LIMIT 16384
+#define TSHARE_TENSOR_LIMIT 131072
 
 struct tshare_ctx;
 struct tshare_region;
@@ -287,8 +289,9 @@ struct tshare_options {
 
 /**
  * struct tshare_spec - a tensor that a new region shall hold
- * @name: its name in the region, unique there, of up to TSHARE_NAME_MAX bytes
- *        of any value but NUL; NULL or "" for none, which one tensor may have
+ * @name: its name in the region, unique there, of up to TSHARE_TENSOR_NAME_MAX
+ *        bytes of any value but NUL, '/' among them; NULL or "" for none, which
+ *        one tensor may have
  * @dtype: type of the elements
  * @ndim: number of dimensions, 0 (a scalar) to TSHARE_NDIM_LIMIT
  * @shape: elements along each dimension; may be NULL if @ndim is 0
@@ -344,7 +347,8 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
  *        NULL for none
  * @size: bytes, or 0 for as many as the tensors need
  * @specs: the tensors in it; may be NULL if @count is 0
- * @count: number of tensors, 0 to TSHARE_TENSOR_LIMIT
+ * @count: number of tensors, 0 to TSHARE_TENSOR_LIMIT; their dimensions and names
+ *         together take at most 64 MiB
  * @options: or NULL
  * @region: where to store it: mapped, writable, zeroed
  *
@@ -448,7 +452,12 @@ size_t tshare_region_get_tensor_count(const struct tshare_region *region);
  * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
  * @tensor: where to store it
  *
- * Return: 0; -ENOENT, -ENOMEM.
+ * A region that was opened or imported and has more than a few dozen tensors reads
+ * and checks their list when the first of these three functions is called, and indexes
+ * the names when the first tensor is asked for by name. Any thread may be the first.
+ *
+ * Return: 0; -ENOENT if there is no such place, -ENOMEM, -EPROTO if a peer has
+ * damaged the list (shm).
  */
 int tshare_region_get_tensor(struct tshare_region *region, size_t index,
 			     struct tshare_tensor **tensor);
@@ -459,10 +468,22 @@ int tshare_region_get_tensor(struct tshare_region *region, size_t index,
  * @name: its name in the region
  * @tensor: where to store it
  *
- * Return: 0; -ENOENT, -ENOMEM.
+ * Return: 0; -ENOENT if there is none of that name, -ENOMEM, -EPROTO as
+ * tshare_region_get_tensor().
  */
 int tshare_region_find_tensor(struct tshare_region *region, const char *name,
 			      struct tshare_tensor **tensor);
+
+/**
+ * tshare_region_get_tensor_name() - the name of a tensor of the region by its place
+ * @region: the region
+ * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
+ * @name: where to store a pointer to it, which is good for as long as the region
+ *        is; "" for none
+ *
+ * Return: 0; -ENOENT, -ENOMEM, -EPROTO as tshare_region_get_tensor().
+ */
+int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, const char **name);
 
 /* Generations */
 

@@ -25,13 +25,6 @@ static int desc_reject(const char **why, const char *text, int err)
 	return err;
 }
 
-static int name_check_end(const char name[TSHARE_NAME_LEN], const char **why)
-{
-	if (!memchr(name, '\0', TSHARE_NAME_LEN))
-		return desc_reject(why, "name: longer than 127 bytes", -ENAMETOOLONG);
-	return 0;
-}
-
 /**
  * tshare_name_check() - is this the name of a region?
  * @name: TSHARE_NAME_LEN bytes
@@ -44,10 +37,8 @@ static int name_check_end(const char name[TSHARE_NAME_LEN], const char **why)
  */
 int tshare_name_check(const char name[TSHARE_NAME_LEN], const char **why)
 {
-	int err = name_check_end(name, why);
-
-	if (err)
-		return err;
+	if (!memchr(name, '\0', TSHARE_NAME_LEN))
+		return desc_reject(why, "name: longer than 127 bytes", -ENAMETOOLONG);
 	if (strchr(name, '/'))
 		return desc_reject(why, "name: has a '/'", -EINVAL);
 	if (!strcmp(name, ".") || !strcmp(name, ".."))
@@ -68,60 +59,93 @@ static bool desc_extend(__s64 *first, __s64 *last, __s64 n, __s64 stride)
 	return !__builtin_add_overflow(span < 0 ? *first : *last, span, span < 0 ? first : last);
 }
 
+/* Whether the memory from @byte up to @end is all zeros. */
+static bool desc_all_zero(const char *byte, const char *end)
+{
+	while (byte < end)
+		if (*byte++)
+			return false;
+	return true;
+}
+
+/* That the record has no part outside of @left bytes, and its name is one. */
+static int desc_check_record(const struct tshare_desc *desc, size_t left, const char **why)
+{
+	const char *name;
+
+	if (left < sizeof(*desc))
+		return desc_reject(why, "size: the list ends within a descriptor", -EINVAL);
+	if (desc->ndim > TSHARE_NDIM_MAX)
+		return desc_reject(why, "ndim: more than 32 dimensions", -EINVAL);
+	if (desc->name_len > TSHARE_TENSOR_NAME_MAX)
+		return desc_reject(why, "name: longer than 1023 bytes", -ENAMETOOLONG);
+	if (desc->flags)
+		return desc_reject(why, "flags: unknown", -EINVAL);
+	if (desc->size != tshare_desc_size(desc->ndim, desc->name_len))
+		return desc_reject(why, "size: not that of its dimensions and name", -EINVAL);
+	if (desc->size > left)
+		return desc_reject(why, "size: the list ends within a descriptor", -EINVAL);
+	name = tshare_desc_name(desc);
+	if (memchr(name, '\0', desc->name_len))
+		return desc_reject(why, "name: has a NUL in it", -EINVAL);
+	if (!desc_all_zero(name + desc->name_len, (const char *)desc + desc->size))
+		return desc_reject(why, "name: not followed by zeros", -EINVAL);
+	return 0;
+}
+
 /*
  * Strides of zero let any number of elements lie in a region. A copy of the
  * tensor counts them, also those of an empty tensor's other dimensions.
  */
 static bool desc_countable(const struct tshare_desc *desc, __u64 element_bits)
 {
+	const __s64 *shape = tshare_desc_shape(desc);
 	__s64 total = element_bits;
 	__u32 i;
 
 	for (i = 0; i < desc->ndim; i++)
-		if (desc->shape[i] && __builtin_mul_overflow(total, desc->shape[i], &total))
+		if (shape[i] && __builtin_mul_overflow(total, shape[i], &total))
 			return false;
 	return true;
 }
 
 /**
- * tshare_desc_check() - does this descriptor describe a tensor in its region?
- * @desc: the descriptor
+ * tshare_desc_check() - does this record describe a tensor in its region?
+ * @desc: the record, at an address that is a multiple of 8
+ * @left: bytes from @desc to the end of the buffer that it is in
  * @region_size: bytes of the region
  * @why: where to store what is wrong, a static string that names the member;
  *       or NULL
  *
- * Return: 0, -ENAMETOOLONG or -EINVAL for a malformed descriptor, -ERANGE
- * for a tensor that is not wholly inside the region.
+ * Of a record that is accepted all members may be used, and tshare_desc_next()
+ * is the next record or the end of the buffer.
+ *
+ * Return: 0, -ENAMETOOLONG or -EINVAL for a malformed record, -ERANGE for a
+ * tensor that is not wholly inside the region.
  */
-int tshare_desc_check(const struct tshare_desc *desc, __u64 region_size, const char **why)
+int tshare_desc_check(const struct tshare_desc *desc, size_t left, __u64 region_size,
+		      const char **why)
 {
-	__u64 element_bits = (__u64)desc->dtype_bits * desc->dtype_lanes;
 	__s64 first = 0, last = 0, start_bits, low, high, end;
+	const __s64 *shape, *strides;
+	__u64 element_bits;
 	bool empty = false;
 	int err;
 	__u32 i;
 
-	/* No file is called after it, as one is after a region: any bytes will do. */
-	err = name_check_end(desc->name, why);
+	err = desc_check_record(desc, left, why);
 	if (err)
 		return err;
+	element_bits = (__u64)desc->dtype_bits * desc->dtype_lanes;
 	if (!element_bits)
 		return desc_reject(why, "dtype: has no bits or no lanes", -EINVAL);
-	if (desc->ndim > TSHARE_NDIM_MAX)
-		return desc_reject(why, "ndim: more than 32 dimensions", -EINVAL);
-	if (desc->flags)
-		return desc_reject(why, "flags: unknown", -EINVAL);
-	for (i = 0; i < sizeof(desc->reserved) / sizeof(desc->reserved[0]); i++)
-		if (desc->reserved[i])
-			return desc_reject(why, "reserved: not zero", -EINVAL);
+	shape = tshare_desc_shape(desc);
+	strides = tshare_desc_strides(desc);
 	for (i = 0; i < desc->ndim; i++) {
-		if (desc->shape[i] < 0)
+		if (shape[i] < 0)
 			return desc_reject(why, "shape: has a negative dimension", -EINVAL);
-		empty |= !desc->shape[i];
+		empty |= !shape[i];
 	}
-	for (; i < TSHARE_NDIM_MAX; i++)
-		if (desc->shape[i] || desc->strides[i])
-			return desc_reject(why, "shape, strides: not zero beyond ndim", -EINVAL);
 
 	if (!desc_countable(desc, element_bits))
 		return desc_reject(why, "shape: more elements than can be counted", -ERANGE);
@@ -130,7 +154,7 @@ int tshare_desc_check(const struct tshare_desc *desc, __u64 region_size, const c
 	if (empty)
 		return 0;
 	for (i = 0; i < desc->ndim; i++)
-		if (!desc_extend(&first, &last, desc->shape[i], desc->strides[i]))
+		if (!desc_extend(&first, &last, shape[i], strides[i]))
 			return desc_reject(why, "shape, strides: overflow", -ERANGE);
 
 	/* In bits, so that packed sub-byte elements are held to the last one. */

@@ -24,21 +24,21 @@
 #include "compat.h"
 #include "counter.h"
 #include "desc.h"
+#include "descs.h"
 #include "device.h"
 #include "dmabuf.h"
 #include "names.h"
 #include "region.h"
 
 /* Sizes of the structures' first versions, below which none is taken. */
-#define QUERY_SIZE_V1	   64
+#define QUERY_SIZE_V1	   72
 #define CREATE_SIZE_V1	   184
-#define OPEN_SIZE_V1	   176
+#define OPEN_SIZE_V1	   192
 #define UNLINK_SIZE_V1	   144
-#define INFO_SIZE_V1	   208
+#define INFO_SIZE_V1	   224
 #define LIST_SIZE_V1	   32
 #define COUNTER_SIZE_V1	   16
 #define FINISH_SIZE_V1	   16
-#define DESC_SIZE_V1	   672
 #define LIST_ENTRY_SIZE_V1 168
 
 static_assert(sizeof(struct tshare_query) == QUERY_SIZE_V1);
@@ -49,7 +49,6 @@ static_assert(sizeof(struct tshare_info) == INFO_SIZE_V1);
 static_assert(sizeof(struct tshare_list) == LIST_SIZE_V1);
 static_assert(sizeof(struct tshare_counter) == COUNTER_SIZE_V1);
 static_assert(sizeof(struct tshare_finish) == FINISH_SIZE_V1);
-static_assert(sizeof(struct tshare_desc) == DESC_SIZE_V1);
 static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 
 /* The flags of CREATE, and those that need a name. */
@@ -151,52 +150,6 @@ static int user_check_element_size(u32 size, u32 min)
 	return size > PAGE_SIZE ? -E2BIG : 0;
 }
 
-static struct tshare_desc *user_copy_descs_in(const struct tshare_create *req)
-{
-	void __user *from = u64_to_user_ptr(req->descs);
-	struct tshare_desc *descs;
-	int err;
-	u32 i;
-
-	if (!req->desc_count)
-		return NULL;
-	if (req->desc_count > TSHARE_DESC_MAX)
-		return ERR_PTR(-E2BIG);
-	err = user_check_element_size(req->desc_size, DESC_SIZE_V1);
-	if (err)
-		return ERR_PTR(err);
-
-	descs = kvcalloc(req->desc_count, sizeof(*descs), GFP_KERNEL_ACCOUNT);
-	if (!descs)
-		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < req->desc_count && !err; i++) {
-		err = copy_struct_from_user(&descs[i], sizeof(descs[i]),
-					    from + (size_t)i * req->desc_size, req->desc_size);
-		if (!err)
-			err = tshare_desc_check(&descs[i], req->size, NULL);
-		cond_resched();
-	}
-	if (err) {
-		kvfree(descs);
-		return ERR_PTR(err);
-	}
-	return descs;
-}
-
-static int user_copy_descs_out(const struct tshare_region *region, u64 to, u32 count, u32 size)
-{
-	void __user *uptr = u64_to_user_ptr(to);
-	u32 i, nr = min(count, region->desc_count);
-	int err = count ? user_check_element_size(size, DESC_SIZE_V1) : 0;
-
-	for (i = 0; i < nr && !err; i++) {
-		err = user_copy_out(uptr + (size_t)i * size, size, &region->descs[i],
-				    sizeof(region->descs[i]));
-		cond_resched();
-	}
-	return err;
-}
-
 /* Commands */
 
 static int ioctl_query(struct ioctl_call *call)
@@ -214,6 +167,8 @@ static int ioctl_query(struct ioctl_call *call)
 		.name_len = TSHARE_NAME_LEN,
 		.ndim_max = TSHARE_NDIM_MAX,
 		.desc_max = TSHARE_DESC_MAX,
+		.tensor_name_max = TSHARE_TENSOR_NAME_MAX,
+		.descs_size_max = TSHARE_DESCS_SIZE_MAX,
 		.bytes_limit = (u64)tshare_pages_limit() << PAGE_SHIFT,
 		.bytes_used = (u64)tshare_pages_used() << PAGE_SHIFT,
 		.region_bytes_max = (u64)tshare_pages_left(call->tf->ns) << PAGE_SHIFT,
@@ -256,7 +211,7 @@ static int ioctl_create(struct ioctl_call *call)
 {
 	struct tshare_create *req = call->arg;
 	struct tshare_region *region;
-	struct tshare_desc *descs;
+	struct tshare_descs descs;
 	int err;
 
 	err = ioctl_create_check(req);
@@ -268,13 +223,13 @@ static int ioctl_create(struct ioctl_call *call)
 		if (err)
 			return err;
 	}
-	descs = user_copy_descs_in(req);
-	if (IS_ERR(descs))
-		return PTR_ERR(descs);
+	err = tshare_descs_copy_in(&descs, req->descs, req->descs_size, req->desc_count, req->size);
+	if (err)
+		return err;
 
-	region = tshare_region_alloc(call->tf->ns, req, descs);
+	region = tshare_region_alloc(call->tf->ns, req, &descs);
 	if (IS_ERR(region)) {
-		kvfree(descs);
+		tshare_descs_free(&descs);
 		return PTR_ERR(region);
 	}
 	call->created = region;
@@ -303,7 +258,8 @@ static int ioctl_open(struct ioctl_call *call)
 	struct tshare_region *region;
 	int err;
 
-	if (req->flags & ~(TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC) || req->reserved)
+	if (req->flags & ~(TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC) || req->timeout_ns ||
+	    req->other_than || req->reserved)
 		return -EINVAL;
 	err = ioctl_check_name_or_id(req->name, req->id);
 	if (err)
@@ -316,14 +272,15 @@ static int ioctl_open(struct ioctl_call *call)
 	err = ioctl_return_region(call, region, write, !(req->flags & TSHARE_OPEN_NO_CLOEXEC));
 	if (err)
 		goto out;
-	err = user_copy_descs_out(region, req->descs, req->desc_count, req->desc_size);
+	err = tshare_descs_copy_out(&region->descs, req->descs, req->descs_size);
 	if (err)
 		goto out;
 
 	req->fd = call->fd;
 	req->id = region->id;
 	req->size = tshare_region_bytes(region);
-	req->desc_count = region->desc_count;
+	req->descs_size = region->descs.size;
+	req->desc_count = region->descs.count;
 out:
 	tshare_region_put(region);
 	return err;
@@ -362,7 +319,10 @@ static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *regi
 		info->region_flags |= TSHARE_REGION_PHYS;
 		info->phys_addr = PFN_PHYS(region->pfn);
 	}
-	info->desc_count = region->desc_count;
+	info->descs_size = region->descs.size;
+	info->desc_count = region->descs.count;
+	info->offset = 0;
+	info->length = info->size;
 }
 
 static int ioctl_info(struct ioctl_call *call)
@@ -379,8 +339,7 @@ static int ioctl_info(struct ioctl_call *call)
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	region = tshare_dmabuf_region(dmabuf);
-	err = region ? user_copy_descs_out(region, req->descs, req->desc_count, req->desc_size) :
-		       -EINVAL;
+	err = region ? tshare_descs_copy_out(&region->descs, req->descs, req->descs_size) : -EINVAL;
 	if (!err)
 		ioctl_info_fill(req, region, tshare_dmabuf_writable(dmabuf));
 	dma_buf_put(dmabuf);

@@ -491,7 +491,7 @@ static void region_fill_entry(struct tshare_region *region, struct tshare_list_e
 		.gid = from_kgid_munged(user_ns, region->gid),
 		.mode = region->mode,
 		.node = pfn_to_nid(region->pfn),
-		.desc_count = region->desc_count,
+		.desc_count = region->descs.count,
 	};
 	entry->region_flags = tshare_region_get_state(region, entry->name);
 	if (region_may_access_noaudit(region, TSHARE_MAY_WRITE))

@@ -28,21 +28,20 @@ static atomic64_t last_id;
  * Return: a reference, or an ERR_PTR: -ENOMEM, -EDQUOT, -EINTR.
  */
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
-					  struct tshare_desc *descs)
+					  const struct tshare_descs *descs)
 {
 	struct tshare_request want = {
 		.nr_pages = req->size >> PAGE_SHIFT,
 		.node = req->flags & TSHARE_CREATE_NODE ? req->node : NUMA_NO_NODE,
 		.dma32 = req->flags & TSHARE_CREATE_DMA32,
 	};
-	unsigned long nr_charged = want.nr_pages + PFN_DOWN(req->desc_count * sizeof(*descs));
 	struct tshare_region *region;
 	int err;
 
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-	region->charge = tshare_charge_create(ns, nr_charged);
+	region->charge = tshare_charge_create(ns, want.nr_pages);
 	if (IS_ERR(region->charge)) {
 		err = PTR_ERR(region->charge);
 		goto err_free;
@@ -65,8 +64,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 		region->flags |= TSHARE_REGION_DMA32;
 	if (req->flags & TSHARE_CREATE_DRAFT)
 		region->flags |= TSHARE_REGION_DRAFT;
-	region->descs = descs;
-	region->desc_count = req->desc_count;
+	region->descs = *descs;
 	dma_resv_init(&region->resv);
 	mutex_init(&region->maps_lock);
 	INIT_LIST_HEAD(&region->maps);
@@ -149,7 +147,7 @@ static void region_release(struct kref *ref)
 	tshare_ns_put(region->ns);
 	dma_resv_fini(&region->resv);
 	mutex_destroy(&region->maps_lock);
-	kvfree(region->descs);
+	tshare_descs_free(&region->descs);
 	kfree(region);
 	atomic_long_dec(&tshare_region_count);
 }

@@ -30,6 +30,8 @@
 #include <linux/tshare.h>
 #include <linux/uidgid.h>
 
+#include "descs.h"
+
 struct path;
 struct tshare_charge;
 struct tshare_file;
@@ -46,8 +48,7 @@ struct tshare_ns;
  * @mode: permission bits
  * @flags: TSHARE_REGION_PERSIST and _DMA32, constant; and _DRAFT, under tshare_lock
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
- * @descs: tensor descriptors, immutable
- * @desc_count: how many
+ * @descs: tensor descriptors
  * @charge: what it counts against
  * @resv: fences, shared by all its dma-bufs
  * @maps_lock: protects @maps; no other lock of the module is taken under it
@@ -68,8 +69,7 @@ struct tshare_region {
 	umode_t mode;
 	u32 flags;
 	struct tshare_ns *ns;
-	struct tshare_desc *descs;
-	u32 desc_count;
+	struct tshare_descs descs;
 	struct tshare_charge *charge;
 	struct dma_resv resv;
 	struct mutex maps_lock; /* protects maps */
@@ -87,7 +87,7 @@ static inline u64 tshare_region_bytes(const struct tshare_region *region)
 }
 
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
-					  struct tshare_desc *descs);
+					  const struct tshare_descs *descs);
 void tshare_region_add_id(struct tshare_region *region);
 struct tshare_region *tshare_region_find(u64 id);
 struct tshare_region *tshare_region_next(u64 *cursor);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files of shared memory that the module makes and keeps, such as a region's counter.
+ * Files of shared memory that the module makes and keeps: a region's counter, and
+ * its descriptors if they take more than a page.
  *
  * Their pages can be swapped, and are charged to the memory cgroup of whoever
  * touches them first, as those of all shared memory. A region keeps the file's

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "desc-list.h"
 #include "error.h"
-#include "layout.h"
 
 #define DEVICE "/dev/tshare"
 
@@ -143,9 +143,9 @@ static int kmod_create(void *session, const struct backend_request *request,
 	struct tshare_create create = {
 		.size = request->size,
 		.mode = request->mode,
-		.desc_count = request->desc_count,
 		.descs = (uintptr_t)request->descs,
-		.desc_size = sizeof(*request->descs),
+		.descs_size = request->descs_size,
+		.desc_count = request->desc_count,
 	};
 	int err;
 
@@ -167,84 +167,63 @@ static int kmod_create(void *session, const struct backend_request *request,
 	return 0;
 }
 
-/* Fetches descriptors, of which there are @count, into @region. */
-static int fetch_descs(int device, size_t count, struct backend_region *region)
-{
-	struct tshare_info info = { .fd = region->fd, .desc_size = sizeof(*region->descs) };
-	struct tshare_desc *descs;
-	int err;
+/* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
+#define FIRST_DESCS_SIZE 4096
 
-	descs = calloc(count, sizeof(*descs));
-	if (!descs)
-		return tshare_fail(-ENOMEM, "region: out of memory");
-	info.descs = (uintptr_t)descs;
-	info.desc_count = count;
-	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
-	if (err) {
-		free(descs);
-		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
+/* Adds to @region its descriptors, of which @first has all if they fit. */
+static int adopt_descs(struct backend_region *region, const void *first, size_t size, size_t count)
+{
+	if (count && size <= FIRST_DESCS_SIZE) {
+		region->descs = desc_list_copy(count, first, size);
+		if (!region->descs)
+			return tshare_fail(-ENOMEM, "region: out of memory");
 	}
-	free(region->descs);
-	region->descs = descs;
+	region->descs_size = size;
+	region->desc_count = count;
 	return 0;
 }
 
-/*
- * Completes @region, which has @count descriptors, of which @descs of one
- * element has the first. The kernel has checked them; a library checks again
- * what it will compute addresses from.
- */
-static int adopt_descs(int device, struct tshare_desc *first, size_t count,
-		       struct backend_region *region)
+static int kmod_read_descs(void *session, const struct backend_region *region, void *descs)
 {
-	int err = 0;
+	struct tshare_info info = {
+		.fd = region->fd,
+		.descs = (uintptr_t)descs,
+		.descs_size = region->descs_size,
+	};
+	int device, err;
 
-	if (count)
-		region->descs = first;
-	else
-		free(first);
-	if (count > 1)
-		err = fetch_descs(device, count, region);
-	if (!err && tshare_layout_check(region->descs, count, region->size, "tensors"))
-		err = tshare_fail_within(-EPROTO, DEVICE ": ");
-	if (err) {
-		free(region->descs);
-		region->descs = NULL;
-		return err;
-	}
-	region->desc_count = count;
-	return 0;
+	device = session ? session_fd(session) : open_device();
+	if (device < 0)
+		return device;
+	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
+	if (!session)
+		close(device);
+	return err ? tshare_fail(err, DEVICE ": info: %s", strerror(-err)) : 0;
 }
 
 /* Opens by name, or by @id if that is empty. */
 static int open_region(int device, const char *name, uint64_t id, bool readonly,
 		       struct backend_region *region)
 {
+	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
 	struct tshare_open request = {
 		.flags = readonly ? 0 : TSHARE_OPEN_WRITE,
 		.id = id,
-		.desc_count = 1,
-		.desc_size = sizeof(struct tshare_desc),
+		.descs = (uintptr_t)descs,
+		.descs_size = sizeof(descs),
 	};
 	struct backend_region found = { .readonly = readonly };
-	struct tshare_desc *desc;
 	int err;
 
-	desc = malloc(sizeof(*desc));
-	if (!desc)
-		return tshare_fail(-ENOMEM, "region: out of memory");
-	request.descs = (uintptr_t)desc;
 	memcpy(request.name, name, sizeof(request.name));
 	err = device_ioctl(device, TSHARE_IOCTL_OPEN, &request);
-	if (err) {
-		free(desc);
+	if (err)
 		return tshare_fail_name(err, name);
-	}
 	found.fd = request.fd;
 	found.id = request.id;
 	found.size = request.size;
 	memcpy(found.name, name, sizeof(found.name));
-	err = adopt_descs(device, desc, request.desc_count, &found);
+	err = adopt_descs(&found, descs, request.descs_size, request.desc_count);
 	if (err) {
 		close(found.fd);
 		return err;
@@ -259,43 +238,21 @@ static int kmod_lookup(void *session, const char *name, bool readonly,
 	return open_region(session_fd(session), name, 0, readonly, region);
 }
 
-/* Makes @fd, whose region @info describes, the region's descriptor, with the access that it has. */
-static int adopt_fd(int fd, const struct tshare_info *info, struct tshare_desc *first, int device,
-		    struct backend_region *region)
-{
-	struct backend_region found = {
-		.fd = fd,
-		.readonly = !(info->region_flags & TSHARE_REGION_WRITABLE),
-		.id = info->id,
-		.size = info->size,
-	};
-	int err;
-
-	memcpy(found.name, info->name, sizeof(found.name));
-	err = adopt_descs(device, first, info->desc_count, &found);
-	if (err)
-		return err;
-	*region = found;
-	return 0;
-}
-
 static int import_from(int device, int fd, bool readonly, struct backend_region *region)
 {
 	static const char by_id[TSHARE_NAME_LEN];
-	struct tshare_info info = { .fd = fd, .desc_count = 1 };
-	struct tshare_desc *desc;
+	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
+	struct tshare_info info = {
+		.fd = fd,
+		.descs = (uintptr_t)descs,
+		.descs_size = sizeof(descs),
+	};
+	struct backend_region found = { .fd = fd };
 	int err;
 
-	desc = malloc(sizeof(*desc));
-	if (!desc)
-		return tshare_fail(-ENOMEM, "region: out of memory");
-	info.descs = (uintptr_t)desc;
-	info.desc_size = sizeof(*desc);
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
-	if (err) {
-		free(desc);
+	if (err)
 		return tshare_fail(err, "fd: %s", strerror(-err));
-	}
 	/*
 	 * A writable dma-buf can't be made read-only, but a process that may read the
 	 * region gets a read-only one of it. Others keep the one that they were
@@ -303,12 +260,19 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	 */
 	if (readonly && (info.region_flags & TSHARE_REGION_WRITABLE) &&
 	    !open_region(device, by_id, info.id, true, region)) {
-		free(desc);
 		close(fd);
 		memcpy(region->name, info.name, sizeof(region->name));
 		return 0;
 	}
-	return adopt_fd(fd, &info, desc, device, region);
+	found.readonly = !(info.region_flags & TSHARE_REGION_WRITABLE);
+	found.id = info.id;
+	found.size = info.size;
+	memcpy(found.name, info.name, sizeof(found.name));
+	err = adopt_descs(&found, descs, info.descs_size, info.desc_count);
+	if (err)
+		return err;
+	*region = found;
+	return 0;
 }
 
 static int kmod_import(void *session, int fd, bool readonly, struct backend_region *region)
@@ -455,6 +419,7 @@ const struct backend_ops tshare_backend_kmod = {
 	.create = kmod_create,
 	.lookup = kmod_lookup,
 	.import = kmod_import,
+	.read_descs = kmod_read_descs,
 	.unlink = kmod_unlink,
 	.list = kmod_list,
 	.counter = kmod_counter,

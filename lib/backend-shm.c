@@ -335,6 +335,12 @@ static int shm_list(void *opened, int (*fn)(const struct tshare_region_info *inf
 	return list_directory(session, stream, fn, data);
 }
 
+static int shm_read_descs(void *opened, const struct backend_region *region, void *descs)
+{
+	(void)opened;
+	return shm_file_read_descs(region, descs);
+}
+
 const struct backend_ops tshare_backend_shm = {
 	.name = "shm",
 	.open = shm_open_session,
@@ -343,6 +349,7 @@ const struct backend_ops tshare_backend_shm = {
 	.create = shm_create,
 	.lookup = shm_lookup,
 	.import = shm_import,
+	.read_descs = shm_read_descs,
 	.unlink = shm_unlink_name,
 	.list = shm_list,
 	.counter = shm_counter,

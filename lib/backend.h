@@ -23,6 +23,8 @@
 
 #include "tshare.h"
 
+struct desc_list;
+
 /* What the API asks for when it creates a region. */
 struct backend_request {
 	const char *name; /* "" for none */
@@ -31,23 +33,25 @@ struct backend_request {
 	uint32_t mode;
 	int32_t node;	   /* with TSHARE_NODE */
 	uint32_t lifetime; /* TSHARE_LIFETIME_*; MAKER for a region without a name */
-	const struct tshare_desc *descs;
+	const void *descs; /* packed, as struct tshare_desc has it */
+	size_t descs_size;
 	size_t desc_count;
 };
 
 /*
  * A region that a backend handed out. The caller owns @fd and @descs, and
- * releases them with close() and free(). @descs and @name are for regions that
- * were found. The caller of create() has them already, and create() leaves them
- * alone.
+ * releases them with close() and desc_list_free(). @descs and the two members behind
+ * it and @name are for regions that were found. The caller of create() has them
+ * already, and create() leaves them alone.
  */
 struct backend_region {
 	int fd;	       /* what another process can import; O_CLOEXEC */
 	bool readonly; /* whether @fd can't be mapped writable */
 	uint64_t id;
-	uint64_t size;		   /* bytes that can be mapped from @map_offset on */
-	uint64_t map_offset;	   /* where in @fd the region's first byte is */
-	struct tshare_desc *descs; /* validated against @size; NULL if there are none */
+	uint64_t size;		 /* bytes that can be mapped from @map_offset on */
+	uint64_t map_offset;	 /* where in @fd the region's first byte is */
+	struct desc_list *descs; /* if they came along, not checked; else NULL */
+	size_t descs_size;	 /* bytes of them, which read_descs() reads */
 	size_t desc_count;
 	char name[TSHARE_NAME_LEN];
 };
@@ -94,6 +98,12 @@ struct backend_ops {
 	 * else -ENODEV.
 	 */
 	int (*import)(void *session, int fd, bool readonly, struct backend_region *region);
+
+	/*
+	 * Reads the descriptors of a region that was found, @region->descs_size bytes,
+	 * which the caller checks. @session may be NULL, as for import().
+	 */
+	int (*read_descs)(void *session, const struct backend_region *region, void *descs);
 
 	int (*unlink)(void *session, const char *name);
 	int (*list)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "desc.h"
+#include "cleanup.h"
+#include "desc-list.h"
 #include "error.h"
 #include "export.h"
 #include "layout.h"
@@ -15,18 +16,15 @@ static int too_large(void)
 	return tshare_fail(-EINVAL, "shape: more bytes than can be counted");
 }
 
-static int describe_type(const struct tshare_spec *spec, struct tshare_desc *desc)
+static int check_type(const struct tshare_spec *spec)
 {
 	if (!spec->dtype.bits || !spec->dtype.lanes)
 		return tshare_fail(-EINVAL, "dtype: %u bits and %u lanes", spec->dtype.bits,
 				   spec->dtype.lanes);
-	desc->dtype_code = spec->dtype.code;
-	desc->dtype_bits = spec->dtype.bits;
-	desc->dtype_lanes = spec->dtype.lanes;
 	return 0;
 }
 
-static int describe_shape(const struct tshare_spec *spec, struct tshare_desc *desc)
+static int check_shape(const struct tshare_spec *spec)
 {
 	int32_t i;
 
@@ -35,115 +33,196 @@ static int describe_shape(const struct tshare_spec *spec, struct tshare_desc *de
 				   TSHARE_NDIM_LIMIT);
 	if (spec->ndim && !spec->shape)
 		return tshare_fail(-EINVAL, "shape: is NULL");
-	for (i = 0; i < spec->ndim; i++) {
+	for (i = 0; i < spec->ndim; i++)
 		if (spec->shape[i] < 0)
 			return tshare_fail(-EINVAL, "shape[%" PRId32 "]: %" PRId64 " is negative",
 					   i, spec->shape[i]);
-		desc->shape[i] = spec->shape[i];
-	}
-	desc->ndim = spec->ndim;
 	return 0;
 }
 
-static int describe_strides(const struct tshare_spec *spec, struct tshare_desc *desc)
+/* The strides that a spec has or, in @filled, those that it leaves to the library. */
+static int choose_strides(const struct tshare_spec *spec, int64_t filled[TSHARE_NDIM_LIMIT],
+			  const int64_t **strides)
 {
-	const int64_t *strides = spec->strides;
-	int64_t filled[TSHARE_NDIM_LIMIT];
-	int32_t i;
-
-	if (!strides) {
-		if (!strides_fill(spec->ndim, spec->shape, filled))
-			return too_large();
-		strides = filled;
-	}
-	for (i = 0; i < spec->ndim; i++)
-		desc->strides[i] = strides[i];
-	return 0;
-}
-
-static int describe_name(const struct tshare_spec *spec, struct tshare_desc *desc)
-{
-	size_t length;
-
-	if (!spec->name)
+	*strides = spec->strides;
+	if (*strides)
 		return 0;
-	length = strnlen(spec->name, TSHARE_NAME_LEN);
-	if (length == TSHARE_NAME_LEN)
-		return tshare_fail(-ENAMETOOLONG, "name: longer than %d bytes", TSHARE_NAME_MAX);
-	memcpy(desc->name, spec->name, length);
+	if (!strides_fill(spec->ndim, spec->shape, filled))
+		return too_large();
+	*strides = filled;
 	return 0;
 }
 
-/* Puts the tensor at or behind @cursor if its place is free to choose, and moves @cursor there. */
-static int place(const struct tshare_spec *spec, struct tshare_desc *desc, uint64_t *cursor)
+static uint64_t element_bits(const struct tshare_spec *spec)
+{
+	return (uint64_t)spec->dtype.bits * spec->dtype.lanes;
+}
+
+/* Puts a tensor at or behind @cursor if its place is free to choose, and moves @cursor there. */
+static int place(const struct tshare_spec *spec, const int64_t *strides, uint64_t *cursor,
+		 uint64_t *start)
 {
 	const uint64_t mask = TSHARE_TENSOR_ALIGNMENT - 1;
 	struct extent extent;
-	uint64_t start;
 
-	if (!strides_extent(desc, &extent))
+	if (!strides_extent(element_bits(spec), spec->ndim, spec->shape, strides, &extent))
 		return too_large();
 	if (spec->byte_offset == TSHARE_OFFSET_START) {
-		start = 0;
+		*start = 0;
 	} else if (spec->byte_offset != TSHARE_OFFSET_AUTO) {
-		start = spec->byte_offset;
-	} else if (__builtin_add_overflow(*cursor, extent.below, &start) ||
-		   __builtin_add_overflow(start, mask, &start)) {
+		*start = spec->byte_offset;
+	} else if (__builtin_add_overflow(*cursor, extent.below, start) ||
+		   __builtin_add_overflow(*start, mask, start)) {
 		return too_large();
 	} else {
-		start &= ~mask;
+		*start &= ~mask;
 	}
-	desc->byte_offset = start;
-	if (__builtin_add_overflow(start, extent.above, cursor))
+	if (__builtin_add_overflow(*start, extent.above, cursor))
 		return tshare_fail(-ERANGE, "byte_offset: beyond any region");
 	return 0;
 }
 
-static int describe(const struct tshare_spec *spec, struct tshare_desc *desc, uint64_t *cursor)
+static size_t name_length(const struct tshare_spec *spec)
 {
-	int err;
-
-	err = describe_type(spec, desc);
-	if (!err)
-		err = describe_shape(spec, desc);
-	if (!err)
-		err = describe_strides(spec, desc);
-	if (!err)
-		err = describe_name(spec, desc);
-	if (!err)
-		err = place(spec, desc, cursor);
-	return err;
+	return spec->name ? strnlen(spec->name, TSHARE_TENSOR_NAME_MAX + 1) : 0;
 }
 
-int tshare_layout(const struct tshare_spec *specs, size_t count, struct tshare_desc *descs,
-		  uint64_t *size)
+/* Finds the size of the descriptor that a spec is to have. */
+static int measure(const struct tshare_spec *spec, size_t *size)
 {
-	uint64_t cursor = 0, end = 0;
-	size_t i;
+	size_t name_len = name_length(spec);
 	int err;
 
+	err = check_type(spec);
+	if (!err)
+		err = check_shape(spec);
+	if (err)
+		return err;
+	if (name_len > TSHARE_TENSOR_NAME_MAX)
+		return tshare_fail(-ENAMETOOLONG, "name: longer than %d bytes",
+				   TSHARE_TENSOR_NAME_MAX);
+	*size = tshare_desc_size(spec->ndim, name_len);
+	return 0;
+}
+
+/* Writes a descriptor of the size that measure() has found. */
+static int describe(const struct tshare_spec *spec, struct tshare_desc *desc, size_t size,
+		    uint64_t *cursor)
+{
+	size_t dims = spec->ndim * sizeof(int64_t), name_len = name_length(spec);
+	int64_t filled[TSHARE_NDIM_LIMIT];
+	const int64_t *strides;
+	uint64_t start = 0;
+	char *to;
+	int err;
+
+	err = choose_strides(spec, filled, &strides);
+	if (!err)
+		err = place(spec, strides, cursor, &start);
+	if (err)
+		return err;
+	memset(desc, 0, size);
+	desc->size = size;
+	desc->ndim = spec->ndim;
+	desc->name_len = name_len;
+	desc->byte_offset = start;
+	desc->dtype_code = spec->dtype.code;
+	desc->dtype_bits = spec->dtype.bits;
+	desc->dtype_lanes = spec->dtype.lanes;
+	if (!dims && !name_len)
+		return 0;
+	to = (char *)desc + sizeof(*desc);
+	if (dims) {
+		memcpy(to, spec->shape, dims);
+		memcpy(to + dims, strides, dims);
+	}
+	if (name_len)
+		memcpy(to + 2 * dims, spec->name, name_len);
+	return 0;
+}
+
+static int fail_spec(int err, size_t place, size_t count)
+{
+	return count > 1 ? tshare_fail_within(err, "specs[%zu].", place) : err;
+}
+
+static int measure_all(const struct tshare_spec *specs, size_t count, size_t *total)
+{
+	size_t size, i;
+	int err;
+
+	*total = 0;
 	for (i = 0; i < count; i++) {
-		err = describe(&specs[i], &descs[i], &cursor);
+		err = measure(&specs[i], &size);
 		if (err)
-			return count > 1 ? tshare_fail_within(err, "specs[%zu].", i) : err;
+			return fail_spec(err, i, count);
+		*total += size;
+	}
+	if (*total > TSHARE_DESCS_SIZE_MAX)
+		return tshare_fail(-EINVAL,
+				   "specs: shapes and names of %zu bytes are more than %u MiB",
+				   *total, TSHARE_DESCS_SIZE_MAX >> 20);
+	return 0;
+}
+
+int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_list **list,
+		  uint64_t *size)
+{
+	_cleanup_desc_list_ struct desc_list *new = NULL;
+	uint64_t cursor = 0, end = 0;
+	size_t total, length, at = 0, i;
+	int err;
+
+	err = measure_all(specs, count, &total);
+	if (err)
+		return err;
+	new = desc_list_new(count, total);
+	if (!new)
+		return tshare_fail(-ENOMEM, "specs: out of memory");
+	for (i = 0; i < count; i++) {
+		new->places[i] = at;
+		length = tshare_desc_size(specs[i].ndim, name_length(&specs[i]));
+		err = describe(&specs[i], (struct tshare_desc *)(new->records + at), length,
+			       &cursor);
+		if (err)
+			return fail_spec(err, i, count);
+		at += length;
 		if (cursor > end)
 			end = cursor;
 	}
 	*size = end;
+	*list = no_cleanup(new);
 	return 0;
+}
+
+int tshare_layout_view(const struct tshare_spec *spec, uint64_t region_size,
+		       union desc_record *record)
+{
+	uint64_t cursor = 0;
+	const char *why;
+	size_t size;
+	int err;
+
+	err = measure(spec, &size);
+	if (!err)
+		err = describe(spec, &record->desc, size, &cursor);
+	if (err)
+		return err;
+	err = tshare_desc_check(&record->desc, size, region_size, &why);
+	return err ? tshare_fail(err, "%s", why) : 0;
 }
 
 /*
  * Strides of zero let any number of elements lie in little memory, and strides
  * that were computed from such a shape may have wrapped around.
  */
-static int count_elements(const struct tshare_desc *desc)
+static int count_elements(const struct tshare_spec *spec)
 {
-	int64_t total = (int64_t)desc->dtype_bits * desc->dtype_lanes;
-	uint32_t i;
+	int64_t total = element_bits(spec);
+	int32_t i;
 
-	for (i = 0; i < desc->ndim; i++)
-		if (desc->shape[i] && __builtin_mul_overflow(total, desc->shape[i], &total))
+	for (i = 0; i < spec->ndim; i++)
+		if (spec->shape[i] && __builtin_mul_overflow(total, spec->shape[i], &total))
 			return too_large();
 	return 0;
 }
@@ -164,41 +243,25 @@ TSHARE_EXPORT
 int tshare_spec_check(const struct tshare_spec *spec, const void *data, const void *memory,
 		      size_t size)
 {
-	struct tshare_desc desc = { 0 };
+	int64_t filled[TSHARE_NDIM_LIMIT];
+	const int64_t *strides;
 	struct extent extent;
 	int err;
 
 	if (!spec)
 		return tshare_fail(-EINVAL, "spec: is NULL");
-	err = describe_type(spec, &desc);
+	err = check_type(spec);
 	if (!err)
-		err = describe_shape(spec, &desc);
+		err = check_shape(spec);
 	if (!err)
-		err = describe_strides(spec, &desc);
+		err = choose_strides(spec, filled, &strides);
 	if (!err)
-		err = count_elements(&desc);
-	if (!err && !strides_extent(&desc, &extent))
+		err = count_elements(spec);
+	if (!err && !strides_extent(element_bits(spec), spec->ndim, spec->shape, strides, &extent))
 		err = too_large();
 	if (err || !extent.above)
 		return err;
 	if (!data)
 		return tshare_fail(-EINVAL, "data: is NULL");
 	return check_place((uintptr_t)data, &extent, (uintptr_t)memory, size);
-}
-
-int tshare_layout_check(const struct tshare_desc *descs, size_t count, uint64_t size,
-			const char *array)
-{
-	const char *why;
-	size_t i;
-	int err;
-
-	for (i = 0; i < count; i++) {
-		err = tshare_desc_check(&descs[i], size, &why);
-		if (err && count > 1)
-			return tshare_fail(err, "%s[%zu].%s", array, i, why);
-		if (err)
-			return tshare_fail(err, "%s", why);
-	}
-	return 0;
 }

@@ -4,23 +4,29 @@
 
 #include "tshare.h"
 
-struct tshare_desc;
+#include "desc.h"
+
+struct desc_list;
 
 /* Where a tensor begins whose place is left to the library: good for SIMD and for GPUs. */
 #define TSHARE_TENSOR_ALIGNMENT 64
 
 /*
- * Describes @count tensors in zeroed @descs, giving places to those that have
- * none, and stores the bytes that they need together.
+ * Describes @count tensors, giving places to those that have none, and stores the
+ * bytes that they need together. Whether they are inside a region is still to be
+ * checked, by desc_list_check().
  */
-int tshare_layout(const struct tshare_spec *specs, size_t count, struct tshare_desc *descs,
+int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_list **list,
 		  uint64_t *size);
 
-/*
- * Checks descriptors against a region of @size bytes, and fails with the errno
- * that tshare_desc_check() has for them. The error text calls them @array.
- */
-int tshare_layout_check(const struct tshare_desc *descs, size_t count, uint64_t size,
-			const char *array);
+/* Any one descriptor. */
+union desc_record {
+	struct tshare_desc desc;
+	char bytes[TSHARE_DESC_SIZE_MAX];
+};
+
+/* Describes a tensor in a region of @region_size bytes. */
+int tshare_layout_view(const struct tshare_spec *spec, uint64_t region_size,
+		       union desc_record *record);
 
 #endif /* TSHARE_LAYOUT_H */

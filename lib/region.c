@@ -12,6 +12,7 @@
 
 #include "cleanup.h"
 #include "ctx.h"
+#include "desc-list.h"
 #include "error.h"
 #include "export.h"
 #include "layout.h"
@@ -168,8 +169,8 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 	unmap_region(region);
 	if (region->handle.fd >= 0)
 		close(region->handle.fd);
-	free(region->handle.descs);
-	free(atomic_load_explicit(&region->index, memory_order_relaxed));
+	desc_list_free(region->handle.descs);
+	desc_list_free(atomic_load_explicit(&region->descs, memory_order_relaxed));
 	tshare_ctx_unref(region->ctx);
 	free(region);
 	return NULL;
@@ -242,23 +243,11 @@ static int choose_size(const struct tshare_ctx *ctx, uint64_t wanted, uint64_t n
 	return 0;
 }
 
-/* Refuses equal names, and keeps what that took for lookups. */
-static int index_tensors(struct tshare_region *region)
-{
-	const struct backend_region *handle = &region->handle;
-	uint32_t *index;
-
-	index = tshare_index_new(handle->descs, handle->desc_count);
-	if (!index)
-		return tshare_fail(-ENOMEM, "specs: out of memory");
-	atomic_store_explicit(&region->index, index, memory_order_relaxed);
-	return tshare_index_check_unique(index, handle->descs, handle->desc_count);
-}
-
 static int describe_tensors(struct tshare_region *region, const struct tshare_spec *specs,
 			    size_t count, uint64_t size)
 {
 	struct backend_region *handle = &region->handle;
+	struct desc_list *list = NULL;
 	uint64_t needed = 0;
 	int err;
 
@@ -268,19 +257,17 @@ static int describe_tensors(struct tshare_region *region, const struct tshare_sp
 	if (count && !specs)
 		return tshare_fail(-EINVAL, "specs: is NULL");
 	if (count) {
-		handle->descs = calloc(count, sizeof(*handle->descs));
-		if (!handle->descs)
-			return tshare_fail(-ENOMEM, "specs: out of memory");
-		handle->desc_count = count;
-		err = tshare_layout(specs, count, handle->descs, &needed);
+		err = tshare_layout(specs, count, &list, &needed);
 		if (err)
 			return err;
+		atomic_store_explicit(&region->descs, list, memory_order_relaxed);
+		handle->desc_count = count;
 	}
 	err = choose_size(region->ctx, size, needed, count, &handle->size);
-	if (!err)
-		err = tshare_layout_check(handle->descs, count, handle->size, "specs");
-	if (!err)
-		err = index_tensors(region);
+	if (!err && list)
+		err = desc_list_check(list, handle->size, "specs");
+	if (!err && list)
+		err = desc_list_check_unique(list);
 	return err;
 }
 
@@ -288,7 +275,7 @@ TSHARE_EXPORT
 int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, uint64_t *offsets,
 				 uint64_t *size)
 {
-	_cleanup_free_ struct tshare_desc *descs = NULL;
+	_cleanup_desc_list_ struct desc_list *list = NULL;
 	uint64_t needed;
 	size_t i;
 	int err;
@@ -298,27 +285,30 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
 				   TSHARE_TENSOR_LIMIT);
 	if (count && (!specs || !offsets))
 		return tshare_fail(-EINVAL, "%s: is NULL", specs ? "offsets" : "specs");
-	descs = calloc(count + 1, sizeof(*descs));
-	if (!descs)
-		return tshare_fail(-ENOMEM, "specs: out of memory");
-	err = tshare_layout(specs, count, descs, &needed);
-	for (i = 0; !err && i < count; i++)
-		offsets[i] = descs[i].byte_offset;
-	if (!err && size)
+	err = tshare_layout(specs, count, &list, &needed);
+	if (err)
+		return err;
+	for (i = 0; i < count; i++)
+		offsets[i] = desc_list_get(list, i)->byte_offset;
+	if (size)
 		*size = needed;
-	return err;
+	return 0;
 }
 
 static int create_region(struct tshare_region *region, struct backend_request *request)
 {
 	struct backend_region *handle = &region->handle;
+	const struct desc_list *list = atomic_load_explicit(&region->descs, memory_order_relaxed);
 	struct tshare_ctx *ctx = region->ctx;
 	int err;
 
 	request->name = handle->name;
 	request->size = handle->size;
-	request->descs = handle->descs;
-	request->desc_count = handle->desc_count;
+	if (list) {
+		request->descs = list->records;
+		request->descs_size = list->size;
+		request->desc_count = list->count;
+	}
 	err = region->backend->create(ctx->session, request, handle);
 	if (err)
 		return err;
@@ -367,13 +357,75 @@ static int check_open_flags(uint32_t flags)
 	return 0;
 }
 
+static int check_descs(struct desc_list *list, const struct tshare_region *region)
+{
+	int err = desc_list_check(list, region->handle.size, "tensors");
+
+	return err ? tshare_fail_within(-EPROTO, "region: damaged descriptors: ") : 0;
+}
+
+/* Takes the descriptors that came along with a region, if they did. */
+static int adopt_descs(struct tshare_region *region)
+{
+	struct desc_list *list = region->handle.descs;
+	int err;
+
+	if (!list)
+		return 0;
+	err = check_descs(list, region);
+	if (err)
+		return err;
+	region->handle.descs = NULL;
+	atomic_store_explicit(&region->descs, list, memory_order_relaxed);
+	return 0;
+}
+
+static int read_descs(struct tshare_region *region, struct desc_list **result)
+{
+	const struct backend_region *handle = &region->handle;
+	_cleanup_desc_list_ struct desc_list *list =
+		desc_list_new(handle->desc_count, handle->descs_size);
+	int err;
+
+	if (!list)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	err = region->backend->read_descs(ctx_session(region->ctx, region->backend), handle,
+					  list->records);
+	if (!err)
+		err = check_descs(list, region);
+	if (!err)
+		*result = no_cleanup(list);
+	return err;
+}
+
+int region_descs(struct tshare_region *region, struct desc_list **result)
+{
+	struct desc_list *list, *other = NULL;
+	int err;
+
+	list = atomic_load_explicit(&region->descs, memory_order_acquire);
+	if (!list) {
+		err = read_descs(region, &list);
+		if (err)
+			return err;
+		if (!atomic_compare_exchange_strong(&region->descs, &other, list)) {
+			desc_list_free(list);
+			list = other;
+		}
+	}
+	*result = list;
+	return 0;
+}
+
 /* Maps what a backend has found, and hands the region out. */
 static int finish_open(struct tshare_region *new, uint32_t flags, struct tshare_region **region)
 {
 	int err;
 
 	new->readonly = new->handle.readonly || (flags & TSHARE_READONLY);
-	err = map_region(new);
+	err = adopt_descs(new);
+	if (!err)
+		err = map_region(new);
 	if (err) {
 		tshare_region_unref(new);
 		return err;

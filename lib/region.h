@@ -13,9 +13,16 @@ struct tshare_region {
 	const struct backend_ops *backend; /* another one than the context's after an import */
 	struct backend_region handle;
 	void *data;
-	bool readonly;		   /* the mapping, maybe of a writable descriptor */
-	_Atomic(uint32_t *) index; /* see names.h; made when first needed */
+	bool readonly;			   /* the mapping, maybe of a writable descriptor */
+	_Atomic(struct desc_list *) descs; /* see region_descs() */
 	struct generation generation;
 };
+
+/*
+ * The descriptors of a region's tensors, of which there are some. Those that didn't
+ * come along when it was opened are read and checked now, by the first thread that asks
+ * for them: -EPROTO, -ENOMEM, or what the backend returns.
+ */
+int region_descs(struct tshare_region *region, struct desc_list **result);
 
 #endif /* TSHARE_REGION_H */

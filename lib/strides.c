@@ -2,8 +2,6 @@
 /* C strides, contiguity, extent. Errors and their texts are the callers'. */
 #include "strides.h"
 
-#include "desc.h"
-
 bool strides_fill(int32_t ndim, const int64_t *shape, int64_t *strides)
 {
 	int64_t stride = 1;
@@ -36,23 +34,23 @@ bool strides_are_contiguous(int32_t ndim, const int64_t *shape, const int64_t *s
 }
 
 /* In elements first, relative to element [0, 0, ...], then in whole bytes. */
-bool strides_extent(const struct tshare_desc *desc, struct extent *extent)
+bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
+		    const int64_t *strides, struct extent *extent)
 {
-	uint64_t element_bits = (uint64_t)desc->dtype_bits * desc->dtype_lanes;
 	uint64_t before = 0, behind = 1, span, stride;
-	uint32_t i;
+	int32_t i;
 
 	*extent = (struct extent){ 0, 0 };
-	for (i = 0; i < desc->ndim; i++)
-		if (!desc->shape[i])
+	for (i = 0; i < ndim; i++)
+		if (!shape[i])
 			return true;
-	for (i = 0; i < desc->ndim; i++) {
-		stride = desc->strides[i];
-		if (desc->strides[i] < 0)
+	for (i = 0; i < ndim; i++) {
+		stride = strides[i];
+		if (strides[i] < 0)
 			stride = -stride;
-		if (__builtin_mul_overflow(desc->shape[i] - 1, stride, &span) ||
-		    (desc->strides[i] < 0 ? __builtin_add_overflow(before, span, &before) :
-					    __builtin_add_overflow(behind, span, &behind)))
+		if (__builtin_mul_overflow(shape[i] - 1, stride, &span) ||
+		    (strides[i] < 0 ? __builtin_add_overflow(before, span, &before) :
+				      __builtin_add_overflow(behind, span, &behind)))
 			return false;
 	}
 	if (__builtin_mul_overflow(before, element_bits, &before) ||

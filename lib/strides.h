@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tshare_desc;
-
 /*
  * Fills @strides with those of a C-contiguous tensor. Dimensions of zero count as one,
  * so that the strides of an empty tensor are the usual ones. False if the number of
@@ -28,6 +26,7 @@ struct extent {
 };
 
 /* The extent of a tensor with checked shape; false if it overflows. */
-bool strides_extent(const struct tshare_desc *desc, struct extent *extent);
+bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
+		    const int64_t *strides, struct extent *extent);
 
 #endif /* TSHARE_STRIDES_H */

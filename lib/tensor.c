@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "copy.h"
+#include "desc-list.h"
 #include "error.h"
 #include "export.h"
 #include "layout.h"
 #include "mappings.h"
-#include "names.h"
 #include "refcount.h"
 #include "region.h"
 #include "strides.h"
@@ -18,65 +18,71 @@
 struct tshare_tensor {
 	atomic_uint refs;
 	struct tshare_region *region;
-	const struct tshare_desc *desc; /* the region's, or a view's own in @shape, at the end */
+	const struct tshare_desc *desc; /* in the region's list, or a view's own behind @strides */
 	bool readonly;
 	int64_t *strides; /* in @shape, behind the shape */
 	int64_t shape[];
 };
 
-/* @own is the size of a descriptor that the tensor shall keep a copy of, or 0. */
-static int tensor_new(struct tshare_region *region, const struct tshare_desc *desc, size_t own,
+/* With @own the tensor keeps a copy of its descriptor. */
+static int tensor_new(struct tshare_region *region, const struct tshare_desc *desc, bool own,
 		      struct tshare_tensor **tensor)
 {
-	size_t dims = 2 * (size_t)desc->ndim; /* shape, then strides */
+	size_t dims = 2 * (size_t)desc->ndim * sizeof(int64_t); /* shape, then strides */
 	struct tshare_tensor *new;
-	uint32_t i;
 
-	new = malloc(sizeof(*new) + dims * sizeof(*new->shape) + own);
+	new = malloc(sizeof(*new) + dims + (own ? desc->size : 0));
 	if (!new)
 		return tshare_fail(-ENOMEM, "tensor: out of memory");
 	atomic_init(&new->refs, 1);
 	new->region = tshare_region_ref(region);
-	new->desc = own ? memcpy(new->shape + dims, desc, own) : desc;
 	new->readonly = region->readonly;
 	new->strides = new->shape + desc->ndim;
-	for (i = 0; i < desc->ndim; i++) {
-		new->shape[i] = desc->shape[i];
-		new->strides[i] = desc->strides[i];
-	}
+	memcpy(new->shape, tshare_desc_shape(desc), dims);
+	new->desc = own ? memcpy(new->strides + desc->ndim, desc, desc->size) : desc;
 	*tensor = new;
 	return 0;
 }
 
 static int listed_tensor(struct tshare_region *region, size_t index, struct tshare_tensor **tensor)
 {
-	return tensor_new(region, &region->handle.descs[index], 0, tensor);
+	struct desc_list *list;
+	int err;
+
+	err = region_descs(region, &list);
+	return err ? err : tensor_new(region, desc_list_get(list, index), false, tensor);
+}
+
+static int check_index(const struct tshare_region *region, size_t index)
+{
+	size_t count = region->handle.desc_count;
+
+	if (index >= count)
+		return tshare_fail(-ENOENT, "index: %zu of %zu tensors", index, count);
+	return 0;
 }
 
 TSHARE_EXPORT
 int tshare_region_get_tensor(struct tshare_region *region, size_t index,
 			     struct tshare_tensor **tensor)
 {
-	size_t count = region->handle.desc_count;
+	int err = check_index(region, index);
 
-	if (index >= count)
-		return tshare_fail(-ENOENT, "index: %zu of %zu tensors", index, count);
-	return listed_tensor(region, index, tensor);
+	return err ? err : listed_tensor(region, index, tensor);
 }
 
-/* Threads may build the index at the same time: one of them leaves it to all. */
-static const uint32_t *index_of(struct tshare_region *region)
+TSHARE_EXPORT
+int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, const char **name)
 {
-	uint32_t *index, *other = NULL;
+	struct desc_list *list;
+	int err;
 
-	index = atomic_load_explicit(&region->index, memory_order_acquire);
-	if (index)
-		return index;
-	index = tshare_index_new(region->handle.descs, region->handle.desc_count);
-	if (!index || atomic_compare_exchange_strong(&region->index, &other, index))
-		return index;
-	free(index);
-	return other;
+	err = check_index(region, index);
+	if (!err)
+		err = region_descs(region, &list);
+	if (!err)
+		*name = tshare_desc_name(desc_list_get(list, index));
+	return err;
 }
 
 TSHARE_EXPORT
@@ -84,17 +90,20 @@ int tshare_region_find_tensor(struct tshare_region *region, const char *name,
 			      struct tshare_tensor **tensor)
 {
 	size_t count = region->handle.desc_count, place;
-	const uint32_t *index;
+	struct desc_list *list;
+	int err = -ENOENT;
 
 	if (!name)
 		return tshare_fail(-EINVAL, "name: is NULL");
-	index = index_of(region);
-	if (!index)
-		return tshare_fail(-ENOMEM, "tensor: out of memory");
-	place = tshare_index_find(index, region->handle.descs, count, name);
-	if (place == count)
-		return tshare_fail(-ENOENT, "name: no tensor '%s' among %zu", name, count);
-	return listed_tensor(region, place, tensor);
+	if (count) {
+		err = region_descs(region, &list);
+		if (err)
+			return err;
+		err = desc_list_find(list, name, &place);
+	}
+	if (err == -ENOENT)
+		return tshare_fail(err, "name: no tensor '%s' among %zu", name, count);
+	return err ? err : tensor_new(region, desc_list_get(list, place), false, tensor);
 }
 
 TSHARE_EXPORT
@@ -165,7 +174,7 @@ struct tshare_region *tshare_tensor_get_region(const struct tshare_tensor *tenso
 TSHARE_EXPORT
 const char *tshare_tensor_get_name(const struct tshare_tensor *tensor)
 {
-	return tensor->desc->name;
+	return tshare_desc_name(tensor->desc);
 }
 
 TSHARE_EXPORT
@@ -236,19 +245,16 @@ TSHARE_EXPORT
 int tshare_region_view(struct tshare_region *region, const struct tshare_spec *spec, uint32_t flags,
 		       struct tshare_tensor **tensor)
 {
-	struct tshare_desc desc = { 0 };
-	uint64_t needed;
+	union desc_record record;
 	int err;
 
 	if (!spec)
 		return tshare_fail(-EINVAL, "spec: is NULL");
 	if (flags & ~TSHARE_READONLY)
 		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
-	err = tshare_layout(spec, 1, &desc, &needed);
+	err = tshare_layout_view(spec, region->handle.size, &record);
 	if (!err)
-		err = tshare_layout_check(&desc, 1, region->handle.size, "spec");
-	if (!err)
-		err = tensor_new(region, &desc, sizeof(desc), tensor);
+		err = tensor_new(region, &record.desc, true, tensor);
 	if (!err && flags & TSHARE_READONLY)
 		(*tensor)->readonly = true;
 	return err;

@@ -95,7 +95,7 @@ static int add_named_tensor(struct layout *layout, const struct verb *verb, cons
 	shape = strrchr(text, ':');
 	if (shape)
 		*shape++ = '\0';
-	if (!shape || strlen(text) > TSHARE_NAME_MAX) {
+	if (!shape || strlen(text) > TSHARE_TENSOR_NAME_MAX) {
 		status = usage_error(verb, "'%s' is not NAME:SHAPE:DTYPE", value);
 	} else {
 		status = layout_shape(layout, verb, shape, dtype);

@@ -9,7 +9,7 @@
 struct layout_tensor {
 	struct tshare_spec spec;
 	int64_t shape[TSHARE_NDIM_LIMIT];
-	char name[TSHARE_NAME_MAX + 1];
+	char name[TSHARE_TENSOR_NAME_MAX + 1];
 };
 
 struct layout {

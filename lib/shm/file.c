@@ -15,18 +15,13 @@
 
 #include "backend.h"
 #include "cleanup.h"
+#include "desc-list.h"
 #include "error.h"
-#include "layout.h"
 #include "ofd-lock.h"
 #include "shm/session.h"
 
 #define SHM_MAGIC   "tshare\r\n"
-#define SHM_VERSION 2
-
-#define DESCS_OFFSET offsetof(struct shm_head, descs)
-#define HEAD_SIZE    (DESCS_OFFSET + SHM_HEAD_DESCS * sizeof(struct tshare_desc))
-
-_Static_assert(DESCS_OFFSET % _Alignof(struct tshare_desc) == 0, "descriptors are aligned");
+#define SHM_VERSION 3
 
 int shm_damaged(const char *what)
 {
@@ -47,10 +42,10 @@ int shm_file_read_head(int fd, struct shm_head *head, size_t *length)
 {
 	ssize_t got;
 
-	got = pread(fd, head, HEAD_SIZE, 0);
+	got = pread(fd, head, sizeof(*head), 0);
 	if (got < 0)
 		return -EINVAL;
-	if ((size_t)got < DESCS_OFFSET ||
+	if ((size_t)got < SHM_DESCS_OFFSET ||
 	    memcmp(head->header.magic, SHM_MAGIC, sizeof(head->header.magic)))
 		return -EINVAL;
 	*length = got;
@@ -69,12 +64,13 @@ int shm_header_check(const struct shm_header *header, int fd)
 		return shm_damaged("unknown flags");
 	if (header->mode & ~0777U)
 		return shm_damaged("mode");
-	if (header->desc_count > TSHARE_DESC_MAX || header->desc_size != sizeof(struct tshare_desc))
+	if (header->desc_count > TSHARE_DESC_MAX || header->descs_size > TSHARE_DESCS_SIZE_MAX ||
+	    !header->desc_count != !header->descs_size)
 		return shm_damaged("number or size of descriptors");
 	if (!header->size || header->size & mask)
 		return shm_damaged("size");
 	if (header->data_offset & mask ||
-	    header->data_offset < DESCS_OFFSET + (uint64_t)header->desc_count * header->desc_size)
+	    header->data_offset < SHM_DESCS_OFFSET + (uint64_t)header->descs_size)
 		return shm_damaged("place of the data");
 	if (__builtin_add_overflow(header->data_offset, header->size, &end) || file_size < 0 ||
 	    end > (uint64_t)file_size)
@@ -84,17 +80,16 @@ int shm_header_check(const struct shm_header *header, int fd)
 	return 0;
 }
 
-static int read_descs(int fd, const struct shm_head *head, size_t length, struct tshare_desc *descs)
+int shm_file_read_descs(const struct backend_region *region, void *descs)
 {
-	size_t size = head->header.desc_count * sizeof(*descs), done;
+	size_t done = 0;
 	ssize_t got;
 
-	done = length - DESCS_OFFSET;
-	if (done > size)
-		done = size;
-	memcpy(descs, head->descs, done);
-	while (done < size) {
-		got = pread(fd, (char *)descs + done, size - done, DESCS_OFFSET + done);
+	while (done < region->descs_size) {
+		got = pread(region->fd, (char *)descs + done, region->descs_size - done,
+			    SHM_DESCS_OFFSET + done);
+		if (got < 0 && errno == EINTR)
+			continue;
 		if (got <= 0)
 			return shm_damaged("the file is too short");
 		done += got;
@@ -106,24 +101,18 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 		   struct backend_region *region)
 {
 	const struct shm_header *header = &head->header;
-	_cleanup_free_ struct tshare_desc *descs = NULL;
-	int err = 0;
 
-	if (header->desc_count) {
-		descs = malloc(header->desc_count * sizeof(*descs));
-		if (!descs)
+	region->descs = NULL;
+	if (header->desc_count && header->descs_size <= length - SHM_DESCS_OFFSET) {
+		region->descs = desc_list_copy(header->desc_count, head->descs, header->descs_size);
+		if (!region->descs)
 			return tshare_fail(-ENOMEM, "region: out of memory");
-		err = read_descs(fd, head, length, descs);
 	}
-	if (!err && tshare_layout_check(descs, header->desc_count, header->size, "tensors"))
-		err = tshare_fail_within(-EPROTO, "shared memory is damaged: ");
-	if (err)
-		return err;
 	region->fd = fd;
 	region->id = header->id;
 	region->size = header->size;
 	region->map_offset = header->data_offset;
-	region->descs = no_cleanup(descs);
+	region->descs_size = header->descs_size;
 	region->desc_count = header->desc_count;
 	memcpy(region->name, header->name, sizeof(region->name));
 	return 0;
@@ -197,7 +186,7 @@ int shm_header_make(const struct shm_session *session, const struct backend_requ
 		    struct shm_header *header)
 {
 	uint64_t alignment = session->page_size;
-	uint64_t used = DESCS_OFFSET + request->desc_count * sizeof(*request->descs);
+	uint64_t used = SHM_DESCS_OFFSET + request->descs_size;
 
 	if (request->size >= session->huge_page_size)
 		alignment = session->huge_page_size;
@@ -208,7 +197,7 @@ int shm_header_make(const struct shm_session *session, const struct backend_requ
 		.data_offset = (used + alignment - 1) & ~(alignment - 1),
 		.mode = request->mode,
 		.desc_count = request->desc_count,
-		.desc_size = sizeof(*request->descs),
+		.descs_size = request->descs_size,
 	};
 	memcpy(header->name, request->name, sizeof(header->name));
 	/* Any number that no other region has; of 53 bits, so that all JSON readers keep it. */
@@ -235,14 +224,14 @@ static int write_all(int fd, const void *buffer, size_t size, off_t offset)
 	return 0;
 }
 
-int shm_file_write(int fd, const struct shm_header *header, const struct tshare_desc *descs)
+int shm_file_write(int fd, const struct shm_header *header, const void *descs)
 {
 	int err;
 
 	err = write_all(fd, header, sizeof(*header), 0);
 	if (err)
 		return err;
-	return write_all(fd, descs, header->desc_count * sizeof(*descs), DESCS_OFFSET);
+	return write_all(fd, descs, header->descs_size, SHM_DESCS_OFFSET);
 }
 
 int shm_file_write_flags(int fd, uint32_t flags)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of a region's file: a header, the counter, descriptors, and from a
- * page boundary on the data.
+ * The format of a region's file: a header, the counter, descriptors (packed as in
+ * the kernel's ABI, see struct tshare_desc), and from a page boundary on the data.
  */
 #ifndef TSHARE_SHM_FILE_H
 #define TSHARE_SHM_FILE_H
@@ -38,13 +38,19 @@ struct shm_header {
 	uint64_t data_offset;
 	uint32_t mode;
 	uint32_t desc_count;
-	uint32_t desc_size;
+	uint32_t descs_size; /* bytes of them all */
 	uint32_t reserved;
 	char name[TSHARE_NAME_LEN];
 };
 
-/* One pread() reads all of a region that holds one tensor, as most do, but its data. */
-#define SHM_HEAD_DESCS 1
+/*
+ * What one pread() reads: all of a region but its data, if it holds no more than a few
+ * dozen tensors.
+ */
+#define SHM_HEAD_SIZE 4096
+
+/* Where the descriptors begin. */
+#define SHM_DESCS_OFFSET 256
 
 /*
  * The counter changes all the time, and says nothing of the region: it is never
@@ -53,8 +59,11 @@ struct shm_header {
 struct shm_head {
 	struct shm_header header;
 	_Alignas(TSHARE_COUNTER_BYTES) char counter[TSHARE_COUNTER_BYTES];
-	struct tshare_desc descs[SHM_HEAD_DESCS];
+	_Alignas(struct tshare_desc) char descs[SHM_HEAD_SIZE - SHM_DESCS_OFFSET];
 };
+
+_Static_assert(sizeof(struct shm_head) == SHM_HEAD_SIZE, "a head is what is read at once");
+_Static_assert(offsetof(struct shm_head, descs) == SHM_DESCS_OFFSET, "descriptors are aligned");
 
 #define SHM_COUNTER_OFFSET offsetof(struct shm_head, counter)
 
@@ -89,6 +98,9 @@ int shm_header_check(const struct shm_header *header, int fd);
 int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 		   struct backend_region *region);
 
+/* Reads the descriptors of a region into @descs, which has @region->descs_size bytes. */
+int shm_file_read_descs(const struct backend_region *region, void *descs);
+
 /* Whether the region's mode gives its owner @access, which the file's can't deny. */
 bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access);
 
@@ -100,7 +112,7 @@ int shm_header_make(const struct shm_session *session, const struct backend_requ
 		    struct shm_header *header);
 
 /* Write to a new file: 0 or -errno, without a text. */
-int shm_file_write(int fd, const struct shm_header *header, const struct tshare_desc *descs);
+int shm_file_write(int fd, const struct shm_header *header, const void *descs);
 int shm_file_write_flags(int fd, uint32_t flags);
 
 /* Another open file description of the same file, without waiting for its owner's lease. */

@@ -33,7 +33,7 @@ FIXTURE_VARIANT(command)
 FIXTURE_VARIANT_ADD(command, query)
 {
 	.nr = 0,
-	.size = 64,
+	.size = 72,
 	.flags_offset = offsetof(struct tshare_query, flags),
 	.writes = true,
 };
@@ -53,11 +53,11 @@ FIXTURE_VARIANT_ADD(command, create)
 FIXTURE_VARIANT_ADD(command, open)
 {
 	.nr = 2,
-	.size = 176,
+	.size = 192,
 	.flags_offset = offsetof(struct tshare_open, flags),
 	.flags = TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC,
-	.reserved_offset = offsetof(struct tshare_open, reserved),
-	.reserved_size = sizeof(__u64),
+	.reserved_offset = offsetof(struct tshare_open, timeout_ns),
+	.reserved_size = 3 * sizeof(__u64),
 	.writes = true,
 };
 
@@ -73,7 +73,7 @@ FIXTURE_VARIANT_ADD(command, unlink)
 FIXTURE_VARIANT_ADD(command, info)
 {
 	.nr = 4,
-	.size = 208,
+	.size = 224,
 	.flags_offset = offsetof(struct tshare_info, flags),
 	.reserved_offset = offsetof(struct tshare_info, reserved),
 	.reserved_size = sizeof(__u64),
@@ -313,15 +313,15 @@ TEST(unknown_commands_are_enotty)
 
 TEST(struct_sizes_are_those_of_the_first_version)
 {
-	EXPECT_EQ(64, sizeof(struct tshare_query));
+	EXPECT_EQ(72, sizeof(struct tshare_query));
 	EXPECT_EQ(184, sizeof(struct tshare_create));
-	EXPECT_EQ(176, sizeof(struct tshare_open));
+	EXPECT_EQ(192, sizeof(struct tshare_open));
 	EXPECT_EQ(144, sizeof(struct tshare_unlink));
-	EXPECT_EQ(208, sizeof(struct tshare_info));
+	EXPECT_EQ(224, sizeof(struct tshare_info));
 	EXPECT_EQ(32, sizeof(struct tshare_list));
 	EXPECT_EQ(16, sizeof(struct tshare_counter));
 	EXPECT_EQ(16, sizeof(struct tshare_finish));
-	EXPECT_EQ(672, sizeof(struct tshare_desc));
+	EXPECT_EQ(24, sizeof(struct tshare_desc));
 	EXPECT_EQ(168, sizeof(struct tshare_list_entry));
 }
 
@@ -351,6 +351,8 @@ TEST(query_reports_what_the_headers_say)
 	EXPECT_EQ(TSHARE_NAME_LEN, query.name_len);
 	EXPECT_EQ(TSHARE_NDIM_MAX, query.ndim_max);
 	EXPECT_EQ(TSHARE_DESC_MAX, query.desc_max);
+	EXPECT_EQ(TSHARE_DESCS_SIZE_MAX, query.descs_size_max);
+	EXPECT_EQ(TSHARE_TENSOR_NAME_MAX, query.tensor_name_max);
 	EXPECT_EQ(0, query.reserved);
 	EXPECT_LT(0, query.bytes_limit);
 	EXPECT_LE(query.bytes_used, query.bytes_limit);

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <sched.h>
 
-#include "util.h"
+#include "record.h"
 
 #define DEBUGFS "/sys/kernel/debug/"
 
@@ -114,7 +114,8 @@ FIXTURE(faults)
 	struct tasks self;
 	int dev;
 	int described;
-	struct tshare_desc descs[8];
+	struct records few;
+	struct records many;
 };
 
 FIXTURE_SETUP(faults)
@@ -135,11 +136,11 @@ FIXTURE_SETUP(faults)
 	ASSERT_TRUE(add_task(&self->self, "self"));
 	self->dev = open_device();
 	ASSERT_LE(0, self->dev);
-	for (i = 0; i < ARRAY_SIZE(self->descs); i++)
-		self->descs[i] = (struct tshare_desc){ .dtype_bits = 8, .dtype_lanes = 1 };
-	args.descs = (uintptr_t)self->descs;
-	args.desc_count = ARRAY_SIZE(self->descs);
-	args.desc_size = sizeof(self->descs[0]);
+	self->few = many_records(8);
+	self->many = many_records(1000);
+	args.descs = (uintptr_t)self->few.data;
+	args.descs_size = self->few.size;
+	args.desc_count = self->few.count;
 	self->described = do_create(self->dev, &args);
 	ASSERT_LE(0, self->described);
 }
@@ -153,6 +154,8 @@ FIXTURE_TEARDOWN(faults)
 		snprintf(path, sizeof(path), "%signore-gfp-wait", injectors[i]);
 		write_file(path, "Y");
 	}
+	free(self->few.data);
+	free(self->many.data);
 	close(self->described);
 	close(self->dev);
 }
@@ -162,7 +165,7 @@ struct call {
 	int (*fn)(const struct call *call);
 	int dev;
 	int described;
-	const struct tshare_desc *descs;
+	const struct records *records;
 	size_t size;
 	__u32 flags;
 };
@@ -211,10 +214,10 @@ static int call_create(const struct call *call)
 	args.flags = call->flags;
 	if (call->flags & TSHARE_CREATE_PERSIST)
 		strcpy(args.name, "faulty");
-	if (call->descs) {
-		args.descs = (uintptr_t)call->descs;
-		args.desc_count = 8;
-		args.desc_size = sizeof(call->descs[0]);
+	if (call->records) {
+		args.descs = (uintptr_t)call->records->data;
+		args.descs_size = call->records->size;
+		args.desc_count = call->records->count;
 	}
 	return do_create(call->dev, &args);
 }
@@ -245,12 +248,25 @@ TEST_F(faults, create_of_a_described_persistent_region_copes)
 	struct call call = {
 		.fn = call_create,
 		.dev = self->dev,
-		.descs = self->descs,
+		.records = &self->few,
 		.size = PAGE,
 		.flags = TSHARE_CREATE_PERSIST,
 	};
 
 	EXPECT_LT(5, fail_each(&self->self, &call));
+}
+
+/* Which are kept in pages of shared memory, each of which may be unavailable. */
+TEST_F(faults, create_with_many_descriptors_copes)
+{
+	struct call call = {
+		.fn = call_create,
+		.dev = self->dev,
+		.records = &self->many,
+		.size = PAGE,
+	};
+
+	EXPECT_LT(20, fail_each(&self->self, &call));
 }
 
 static int call_open(const struct call *call)

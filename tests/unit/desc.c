@@ -10,29 +10,64 @@
 
 #define PAGE 4096
 
-static struct tshare_desc desc;
+/* A tensor of up to 33 dimensions, one more than a record may have. */
+static struct {
+	struct tshare_desc head; /* what it says; @size, @ndim and @name_len follow from the rest */
+	uint32_t ndim;
+	int64_t shape[TSHARE_NDIM_MAX + 1];
+	int64_t strides[TSHARE_NDIM_MAX + 1];
+	char name[TSHARE_TENSOR_NAME_MAX + 2];
+} tensor;
+
+/* Its record, and behind it what belongs to nobody. */
+static union {
+	struct tshare_desc desc;
+	char bytes[2 * TSHARE_DESC_SIZE_MAX];
+} record;
 
 /* A 4 x 8 float32 at the region's start, which tests then spoil. */
 static void reset(void)
 {
-	memset(&desc, 0, sizeof(desc));
-	desc.dtype_code = 2;
-	desc.dtype_bits = 32;
-	desc.dtype_lanes = 1;
-	desc.ndim = 2;
-	desc.shape[0] = 4;
-	desc.shape[1] = 8;
-	desc.strides[0] = 8;
-	desc.strides[1] = 1;
+	memset(&tensor, 0, sizeof(tensor));
+	tensor.head.dtype_code = 2;
+	tensor.head.dtype_bits = 32;
+	tensor.head.dtype_lanes = 1;
+	tensor.ndim = 2;
+	tensor.shape[0] = 4;
+	tensor.shape[1] = 8;
+	tensor.strides[0] = 8;
+	tensor.strides[1] = 1;
 }
 
 static void nothing(void)
 {
 }
 
+static void pack(void)
+{
+	size_t dims = tensor.ndim * sizeof(int64_t), name_len = strlen(tensor.name);
+	char *to = record.bytes + sizeof(tensor.head);
+
+	memset(&record, 0, sizeof(record));
+	memcpy(&record, &tensor.head, sizeof(tensor.head));
+	record.desc.size = tshare_desc_size(tensor.ndim, name_len);
+	record.desc.ndim = tensor.ndim;
+	record.desc.name_len = name_len;
+	memcpy(to, tensor.shape, dims);
+	memcpy(to + dims, tensor.strides, dims);
+	memcpy(to + 2 * dims, tensor.name, name_len);
+}
+
+/* Checks the record as it is, in a buffer of @left bytes. */
+static int check_record(size_t left)
+{
+	return tshare_desc_check(&record.desc, left, PAGE, NULL);
+}
+
 static int check(uint64_t size)
 {
-	return tshare_desc_check(&desc, size, NULL);
+	pack();
+	return tshare_desc_check(&record.desc, record.desc.size, size, NULL);
 }
 
 TEST(a_tensor_may_fill_its_region)
@@ -47,179 +82,243 @@ TEST(a_tensor_may_not_exceed_its_region)
 
 TEST(an_offset_counts)
 {
-	desc.byte_offset = PAGE - 4 * 8 * 4;
+	tensor.head.byte_offset = PAGE - 4 * 8 * 4;
 	CHECK(!check(PAGE));
-	desc.byte_offset++;
+	tensor.head.byte_offset++;
 	CHECK(check(PAGE) == -ERANGE);
 }
 
 TEST(negative_strides_reach_back_to_the_start_and_no_further)
 {
-	desc.strides[0] = -8;
-	desc.byte_offset = 3 * 8 * 4;
+	tensor.strides[0] = -8;
+	tensor.head.byte_offset = 3 * 8 * 4;
 	CHECK(!check(4 * 8 * 4));
-	desc.byte_offset--;
+	tensor.head.byte_offset--;
 	CHECK(check(PAGE) == -ERANGE);
 }
 
 TEST(strides_of_zero_repeat_an_element)
 {
-	desc.shape[0] = 1LL << 54;
-	desc.strides[0] = 0;
+	tensor.shape[0] = 1LL << 54;
+	tensor.strides[0] = 0;
 	CHECK(!check(8 * 4));
 }
 
 TEST(the_stride_of_a_single_index_is_never_used)
 {
-	desc.shape[0] = 1;
-	desc.strides[0] = INT64_MIN;
+	tensor.shape[0] = 1;
+	tensor.strides[0] = INT64_MIN;
 	CHECK(!check(8 * 4));
 }
 
 TEST(sub_byte_elements_are_packed)
 {
-	desc.dtype_bits = 4;
-	desc.ndim = 1;
-	desc.shape[0] = 2 * PAGE;
-	desc.strides[0] = 1;
-	desc.shape[1] = desc.strides[1] = 0;
+	tensor.head.dtype_bits = 4;
+	tensor.ndim = 1;
+	tensor.shape[0] = 2 * PAGE;
+	tensor.strides[0] = 1;
 	CHECK(!check(PAGE));
-	desc.shape[0]++;
+	tensor.shape[0]++;
 	CHECK(check(PAGE) == -ERANGE);
 }
 
 TEST(six_bit_elements_end_within_a_byte)
 {
-	desc.dtype_bits = 6;
-	desc.ndim = 1;
-	desc.shape[0] = 5;
-	desc.strides[0] = 1;
-	desc.shape[1] = desc.strides[1] = 0;
+	tensor.head.dtype_bits = 6;
+	tensor.ndim = 1;
+	tensor.shape[0] = 5;
+	tensor.strides[0] = 1;
 	CHECK(!check(4));
 	CHECK(check(3) == -ERANGE);
 }
 
 TEST(lanes_multiply_the_size)
 {
-	desc.dtype_lanes = 4;
+	tensor.head.dtype_lanes = 4;
 	CHECK(!check(4 * 8 * 4 * 4));
 	CHECK(check(4 * 8 * 4 * 4 - 1) == -ERANGE);
 }
 
 TEST(a_scalar_is_one_element)
 {
-	desc.ndim = 0;
-	memset(desc.shape, 0, sizeof(desc.shape));
-	memset(desc.strides, 0, sizeof(desc.strides));
+	tensor.ndim = 0;
 	CHECK(!check(4));
 	CHECK(check(3) == -ERANGE);
 }
 
 TEST(a_tensor_without_elements_may_begin_at_the_end)
 {
-	desc.shape[1] = 0;
-	desc.byte_offset = PAGE;
+	tensor.shape[1] = 0;
+	tensor.head.byte_offset = PAGE;
 	CHECK(!check(PAGE));
-	desc.byte_offset++;
+	tensor.head.byte_offset++;
 	CHECK(check(PAGE) == -ERANGE);
 }
 
 TEST(a_tensor_without_elements_may_have_any_strides)
 {
-	desc.shape[0] = 0;
-	desc.shape[1] = 1LL << 57;
-	desc.strides[1] = INT64_MIN;
+	tensor.shape[0] = 0;
+	tensor.shape[1] = 1LL << 57;
+	tensor.strides[1] = INT64_MIN;
 	CHECK(!check(PAGE));
-	desc.shape[1] = INT64_MAX;
+	tensor.shape[1] = INT64_MAX;
 	CHECK(check(PAGE) == -ERANGE);
 }
 
 TEST(spans_that_overflow_are_out_of_range)
 {
-	desc.shape[0] = INT64_MAX;
-	desc.strides[0] = INT64_MAX;
+	tensor.shape[0] = INT64_MAX;
+	tensor.strides[0] = INT64_MAX;
 	CHECK(check(UINT64_MAX) == -ERANGE);
-	desc.strides[0] = INT64_MIN;
+	tensor.strides[0] = INT64_MIN;
 	CHECK(check(UINT64_MAX) == -ERANGE);
 }
 
 TEST(sums_of_spans_that_overflow_are_out_of_range)
 {
-	desc.shape[0] = 2;
-	desc.strides[0] = INT64_MAX;
-	desc.shape[1] = 2;
-	desc.strides[1] = INT64_MAX;
+	tensor.shape[0] = 2;
+	tensor.strides[0] = INT64_MAX;
+	tensor.shape[1] = 2;
+	tensor.strides[1] = INT64_MAX;
 	CHECK(check(UINT64_MAX) == -ERANGE);
 }
 
 TEST(bits_that_overflow_are_out_of_range)
 {
-	desc.shape[0] = INT64_MAX / 8;
+	tensor.shape[0] = INT64_MAX / 8;
 	CHECK(check(UINT64_MAX) == -ERANGE);
 }
 
 TEST(elements_in_one_place_are_counted_all_the_same)
 {
-	desc.strides[0] = 0;
-	desc.strides[1] = 0;
-	desc.shape[0] = 1LL << 29;
-	desc.shape[1] = 1LL << 28;
+	tensor.strides[0] = 0;
+	tensor.strides[1] = 0;
+	tensor.shape[0] = 1LL << 29;
+	tensor.shape[1] = 1LL << 28;
 	CHECK(!check(4));
-	desc.shape[1] = 1LL << 29;
+	tensor.shape[1] = 1LL << 29;
 	CHECK(check(4) == -ERANGE);
-	desc.ndim = 3;
+	tensor.ndim = 3;
 	CHECK(check(4) == -ERANGE);
 }
 
 TEST(a_negative_dimension_is_malformed)
 {
-	desc.shape[1] = -1;
+	tensor.shape[1] = -1;
 	CHECK(check(PAGE) == -EINVAL);
 }
 
 TEST(too_many_dimensions_are_malformed)
 {
-	desc.ndim = TSHARE_NDIM_MAX + 1;
-	CHECK(check(PAGE) == -EINVAL);
-}
-
-TEST(dimensions_beyond_ndim_must_be_zero)
-{
-	desc.shape[2] = 1;
-	CHECK(check(PAGE) == -EINVAL);
-	reset();
-	desc.strides[TSHARE_NDIM_MAX - 1] = 1;
+	tensor.ndim = TSHARE_NDIM_MAX + 1;
 	CHECK(check(PAGE) == -EINVAL);
 }
 
 TEST(a_type_needs_bits_and_lanes)
 {
-	desc.dtype_bits = 0;
+	tensor.head.dtype_bits = 0;
 	CHECK(check(PAGE) == -EINVAL);
 	reset();
-	desc.dtype_lanes = 0;
+	tensor.head.dtype_lanes = 0;
 	CHECK(check(PAGE) == -EINVAL);
 }
 
-TEST(flags_and_reserved_members_must_be_zero)
+TEST(an_unknown_flag_is_malformed)
 {
-	size_t i;
+	int bit;
 
-	desc.flags = 1;
-	CHECK(check(PAGE) == -EINVAL);
-	for (i = 0; i < sizeof(desc.reserved) / sizeof(desc.reserved[0]); i++) {
-		reset();
-		desc.reserved[i] = 1;
+	for (bit = 0; bit < 32; bit++) {
+		tensor.head.flags = UINT32_C(1) << bit;
 		CHECK(check(PAGE) == -EINVAL);
 	}
 }
 
-TEST(a_name_must_end)
+/* Sizes of records, as the header says; a peer computes them by itself. */
+TEST(a_record_is_as_large_as_its_dimensions_and_its_name)
 {
-	memset(desc.name, 'a', sizeof(desc.name));
-	CHECK(check(PAGE) == -ENAMETOOLONG);
-	desc.name[sizeof(desc.name) - 1] = '\0';
+	CHECK(tshare_desc_size(0, 0) == 32);
+	CHECK(tshare_desc_size(0, 7) == 32);
+	CHECK(tshare_desc_size(0, 8) == 40);
+	CHECK(tshare_desc_size(2, 60) == 120);
+	CHECK(TSHARE_DESC_SIZE_MAX == 24 + 2 * 32 * 8 + 1024);
+}
+
+TEST(a_record_of_another_size_is_malformed)
+{
+	static const uint32_t sizes[] = { 0, 8, 24, 56, 63, 65, 72, 1 << 31, UINT32_MAX };
+	size_t i;
+
+	pack();
+	CHECK(record.desc.size == 64);
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		record.desc.size = sizes[i];
+		CHECK(check_record(sizeof(record)) == -EINVAL);
+	}
+}
+
+TEST(a_record_ends_inside_its_buffer)
+{
+	size_t left;
+
+	pack();
+	for (left = 0; left < 64; left++)
+		CHECK(check_record(left) == -EINVAL);
+	CHECK(!check_record(64));
+}
+
+TEST(the_next_record_is_behind_one)
+{
+	pack();
+	CHECK((const char *)tshare_desc_next(&record.desc) == record.bytes + 64);
+}
+
+/* Nothing of a record is read before it is known to be there. */
+TEST(a_record_without_an_end_is_not_followed)
+{
+	pack();
+	record.desc.ndim = UINT16_MAX;
+	CHECK(check_record(64) == -EINVAL);
+	pack();
+	record.desc.name_len = UINT16_MAX;
+	CHECK(check_record(64) == -ENAMETOOLONG);
+	pack();
+	record.desc.ndim = TSHARE_NDIM_MAX;
+	record.desc.name_len = TSHARE_TENSOR_NAME_MAX;
+	record.desc.size = TSHARE_DESC_SIZE_MAX;
+	CHECK(check_record(64) == -EINVAL);
+}
+
+TEST(a_name_has_up_to_1023_bytes)
+{
+	memset(tensor.name, 'a', TSHARE_TENSOR_NAME_MAX);
 	CHECK(!check(PAGE));
+	CHECK(!strcmp(tshare_desc_name(&record.desc), tensor.name));
+	tensor.name[TSHARE_TENSOR_NAME_MAX] = 'a';
+	CHECK(check(PAGE) == -ENAMETOOLONG);
+}
+
+TEST(a_name_has_no_nul_in_it)
+{
+	size_t i;
+
+	strcpy(tensor.name, "abc");
+	for (i = 0; i < 3; i++) {
+		pack();
+		((char *)tshare_desc_name(&record.desc))[i] = '\0';
+		CHECK(check_record(sizeof(record)) == -EINVAL);
+	}
+}
+
+TEST(a_name_is_followed_by_zeros)
+{
+	size_t i;
+
+	strcpy(tensor.name, "abc");
+	for (i = 3; i < 8; i++) {
+		pack();
+		((char *)tshare_desc_name(&record.desc))[i] = 'd';
+		CHECK(check_record(sizeof(record)) == -EINVAL);
+	}
 }
 
 TEST(a_region_s_name_has_no_slash)
@@ -235,7 +334,7 @@ TEST(a_tensor_s_name_may_be_a_path)
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		strcpy(desc.name, names[i]);
+		strcpy(tensor.name, names[i]);
 		CHECK(!check(PAGE));
 	}
 }
@@ -255,8 +354,9 @@ TEST(what_is_wrong_is_named)
 {
 	const char *why = "";
 
-	desc.shape[1] = -1;
-	CHECK(tshare_desc_check(&desc, PAGE, &why) == -EINVAL);
+	tensor.shape[1] = -1;
+	pack();
+	CHECK(tshare_desc_check(&record.desc, record.desc.size, PAGE, &why) == -EINVAL);
 	CHECK(strstr(why, "shape"));
 }
 

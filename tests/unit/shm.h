@@ -26,22 +26,24 @@ struct header {
 	uint64_t data_offset;
 	uint32_t mode;
 	uint32_t desc_count;
-	uint32_t desc_size;
+	uint32_t descs_size;
 	uint32_t reserved;
 	char name[128];
 	uint64_t unused;
 	uint64_t counter[8];
 };
 
+/* The record of new_victim()'s tensor, which is the only one. */
 struct descriptor {
+	uint32_t size;
+	uint16_t ndim;
+	uint16_t name_len;
 	uint64_t byte_offset;
 	uint8_t dtype[4];
-	uint32_t ndim;
 	uint32_t flags;
-	uint32_t reserved[3];
-	int64_t shape[32];
-	int64_t strides[32];
-	char name[128];
+	int64_t shape[2];
+	int64_t strides[2];
+	char name[8];
 };
 
 #define HEADER(member) offsetof(struct header, member)

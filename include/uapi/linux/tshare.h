@@ -73,7 +73,9 @@
  * that fails may have stored something in members that are "out".
  *
  * Arrays of structures are passed as a pointer, a count and the size of one
- * element, so that elements can grow in the same way.
+ * element, so that elements can grow in the same way. Tensor descriptors are
+ * records that each have a size of their own; see struct tshare_desc for how
+ * they grow.
  */
 
 /**
@@ -83,7 +85,8 @@
  *
  * E2BIG         the structure (or an array's element) is larger than this
  *               kernel knows and its unknown part is not zero; or more
- *               descriptors than TSHARE_DESC_MAX
+ *               descriptors than TSHARE_DESC_MAX, or more bytes of them than
+ *               TSHARE_DESCS_SIZE_MAX
  * EACCES        the region's mode denies the access; or a device was to write
  *               through a read-only dma-buf
  * EBADF         @fd is not an open file
@@ -95,8 +98,8 @@
  * EEXIST        the name is taken: by a draft, or by another region that the
  *               caller did not ask to replace
  * EFAULT        a pointer leads nowhere
- * EINTR         a fatal signal arrived while memory was searched for, or
- *               regions were listed
+ * EINTR         a fatal signal arrived while memory was searched for, regions
+ *               were listed, or descriptors were copied
  * EINVAL        an unknown flag, a reserved member that is not zero, a
  *               structure smaller than its first version, a size of zero, a
  *               malformed name, a malformed descriptor, mode bits outside
@@ -105,13 +108,16 @@
  *               be finished and no draft, a mapping that is not MAP_SHARED or,
  *               by way of a device's own file, one of device memory
  * EINPROGRESS   the name or id is a draft's
+ * EIO           the descriptors of a region could not be read back from swap
  * EMFILE        the process has no descriptor left
- * ENAMETOOLONG  a name without a terminating NUL in TSHARE_NAME_LEN bytes
+ * ENAMETOOLONG  a region's name without a terminating NUL in TSHARE_NAME_LEN
+ *               bytes, or a tensor's of more than TSHARE_TENSOR_NAME_MAX bytes
  * ENFILE        the system has no open file left
  * ENOENT        no such name or id in this namespace; or the draft to be
  *               finished has lost its name
  * ENOMEM        no contiguous run of that size, on that node, below that limit;
- *               or no memory for a counter
+ *               or no memory, in the system or the memory cgroup, for
+ *               descriptors or a counter
  * ENOTTY        unknown command
  * EPERM         neither owner of the name (to unlink or to replace) nor
  *               privileged; a draft that was made through another open file; or
@@ -125,47 +131,66 @@
 /* The version of this ABI that TSHARE_IOCTL_QUERY reports; extensions don't change it. */
 #define TSHARE_ABI_VERSION 1
 
-/* Bytes of a region's or tensor's name, the terminating NUL included. */
+/* Bytes of a region's name, the terminating NUL included. */
 #define TSHARE_NAME_LEN 128
+
+/* Bytes of a tensor's name, without the NUL. */
+#define TSHARE_TENSOR_NAME_MAX 1023
 
 /* The most dimensions that a tensor can have. */
 #define TSHARE_NDIM_MAX 32
 
-/* The most tensors that a region can describe. */
-#define TSHARE_DESC_MAX 16384
+/* The most tensors that a region can describe, and bytes of all their descriptors. */
+#define TSHARE_DESC_MAX	      131072
+#define TSHARE_DESCS_SIZE_MAX (64U << 20)
 
 /**
  * struct tshare_desc - what one tensor of a region looks like
+ * @size: bytes of the record: of this structure, @dims and what follows them
+ * @ndim: number of dimensions, 0 (a scalar) to TSHARE_NDIM_MAX
+ * @name_len: bytes of the tensor's name without the NUL, 0 (no name) to
+ *            TSHARE_TENSOR_NAME_MAX
  * @byte_offset: bytes from the region's start to element [0, 0, ...]
  * @dtype_code: type code, as in DLPack (0 int, 1 uint, 2 float, 4 bfloat, 5
  *              complex, 6 bool, ...); not interpreted by the kernel
  * @dtype_bits: bits of one lane, 1 to 255; below 8, elements are packed
  * @dtype_lanes: lanes of one element, from 1
- * @ndim: number of dimensions, 0 (a scalar) to TSHARE_NDIM_MAX
  * @flags: must be zero
- * @reserved: must be zero
- * @shape: elements along each dimension, from 0; beyond @ndim zero
- * @strides: elements (not bytes) from one index to the next along each
- *           dimension, may be negative; beyond @ndim zero
- * @name: the tensor's name in its region, any NUL-terminated bytes, '/' among
- *        them; may be empty. Whether names differ is not looked at
+ * @dims: @ndim numbers of elements, from 0, along each dimension; then @ndim
+ *        strides: elements (not bytes) from one index to the next, which may be
+ *        negative
+ *
+ * The name follows @dims: @name_len bytes of any value but NUL, '/' among them,
+ * then a NUL, then as many zeros as make the record's size a multiple of 8.
+ * Names need not be unique for the kernel.
+ *
+ * The descriptors of a region are one buffer of such records, one behind the
+ * other from its first byte to its last, so that each begins at a multiple of
+ * 8. Each takes the room that its own dimensions and name need: with two
+ * dimensions and a name of 60 bytes, 120 bytes.
  *
  * Every element must lie wholly inside the region, and all of them together,
  * dimensions of zero left out, have less than 2^63 bits, also where strides of
  * zero put them in one place. A tensor with a dimension of zero has no element;
  * its @byte_offset may equal the region's size.
+ *
+ * A later version may put more behind the name, at a multiple of 8. @size then
+ * counts it, and a bit of @flags says that it is there; a kernel or library that
+ * doesn't know the bit refuses the record. So @size always follows from @ndim,
+ * @name_len and @flags, and any other @size is -EINVAL.
  */
 struct tshare_desc {
+	__u32 size;
+	__u16 ndim;
+	__u16 name_len;
 	__u64 byte_offset;
 	__u8 dtype_code;
 	__u8 dtype_bits;
 	__u16 dtype_lanes;
-	__u32 ndim;
 	__u32 flags;
-	__u32 reserved[3];
-	__s64 shape[TSHARE_NDIM_MAX];
-	__s64 strides[TSHARE_NDIM_MAX];
-	char name[TSHARE_NAME_LEN];
+#ifndef __cplusplus /* which has no arrays without a size */
+	__s64 dims[];
+#endif
 };
 
 /* struct tshare_query.features: what this kernel and machine can do. */
@@ -182,11 +207,13 @@ struct tshare_desc {
  * @name_len: out: TSHARE_NAME_LEN of the module
  * @ndim_max: out: TSHARE_NDIM_MAX of the module
  * @desc_max: out: TSHARE_DESC_MAX of the module
+ * @tensor_name_max: out: TSHARE_TENSOR_NAME_MAX of the module
+ * @descs_size_max: out: TSHARE_DESCS_SIZE_MAX of the module
  * @reserved: out: zero
  * @bytes_limit: out: bytes that all regions together may have
- * @bytes_used: out: bytes that all regions together have, whole pages of
- *              descriptors, and what is still pinned of regions that are gone;
- *              all of that counts against all limits
+ * @bytes_used: out: bytes that all regions together have, and what is still
+ *              pinned of regions that are gone; all of that counts against all
+ *              limits
  * @region_bytes_max: out: bytes that one region of this caller may have now,
  *                    by all limits that apply to it; whether there is a
  *                    contiguous run of that size only CREATE can tell
@@ -203,6 +230,8 @@ struct tshare_query {
 	__u32 name_len;
 	__u32 ndim_max;
 	__u32 desc_max;
+	__u32 tensor_name_max;
+	__u32 descs_size_max;
 	__u32 reserved;
 	__u64 bytes_limit;
 	__u64 bytes_used;
@@ -227,16 +256,20 @@ struct tshare_query {
  * @node: in: with TSHARE_CREATE_NODE the NUMA node that the memory must be on,
  *        else must be zero
  * @fd: out: descriptor of a dma-buf of the region, readable and writable
- * @descs: in: pointer to an array of struct tshare_desc
- * @desc_size: in: sizeof(struct tshare_desc), bytes; may be zero when
- *             @desc_count is
- * @desc_count: in: number of tensor descriptors, 0 to TSHARE_DESC_MAX
+ * @descs: in: pointer to a buffer of tensor descriptors, see struct tshare_desc
+ * @descs_size: in: bytes of the buffer, at most TSHARE_DESCS_SIZE_MAX
+ * @desc_count: in: number of descriptors, 0 to TSHARE_DESC_MAX; they must fill
+ *              the buffer exactly
  * @id: out: the region's id, never used again while the module is loaded
  * @reserved: in: must be zero
  * @name: in: NUL-terminated name without '/', not "." or ".."; empty for none
  *
  * Makes a region of zeroed, physically contiguous memory. Its owner and group
  * are the caller's. On failure nothing is left behind.
+ *
+ * The kernel keeps a copy of the descriptors: of more than a page in shared
+ * memory of its own, which can be swapped. They are charged to the caller's
+ * memory cgroup and don't count against the module's limits.
  */
 struct tshare_create {
 	__u64 size;
@@ -245,7 +278,7 @@ struct tshare_create {
 	__s32 node;
 	__s32 fd;
 	__aligned_u64 descs;
-	__u32 desc_size;
+	__u32 descs_size;
 	__u32 desc_count;
 	__u64 id;
 	__u64 reserved;
@@ -262,12 +295,13 @@ struct tshare_create {
  * @fd: out: descriptor of a dma-buf of the region
  * @id: in: the region's id if @name is empty, else must be zero; out: its id
  * @size: out: bytes of the region
- * @descs: in: pointer to an array of struct tshare_desc to fill; may be zero
- *         when @desc_count is
- * @desc_count: in: elements in @descs; out: descriptors that the region has,
- *              which may be more than were stored
- * @desc_size: in: bytes of one element of @descs; may be zero when
- *             @desc_count is
+ * @descs: in: pointer to a buffer for the region's descriptors, see struct
+ *         tshare_desc; not looked at if @descs_size is too small
+ * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
+ *              If that is more than the buffer has, none was stored
+ * @desc_count: out: descriptors that the region has
+ * @timeout_ns: in: must be zero
+ * @other_than: in: must be zero
  * @reserved: in: must be zero
  * @name: in: name of the region, or empty to go by @id
  *
@@ -283,8 +317,10 @@ struct tshare_open {
 	__u64 id;
 	__u64 size;
 	__aligned_u64 descs;
+	__u32 descs_size;
 	__u32 desc_count;
-	__u32 desc_size;
+	__s64 timeout_ns;
+	__u64 other_than;
 	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
 };
@@ -329,12 +365,13 @@ struct tshare_unlink {
  * @segments: out: physically contiguous segments that the memory consists of
  * @phys_addr: out: physical address of the first byte for callers with
  *             CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags; else 0
- * @descs: in: pointer to an array of struct tshare_desc to fill; may be zero
- *         when @desc_count is
- * @desc_count: in: elements in @descs; out: descriptors that the region has,
- *              which may be more than were stored
- * @desc_size: in: bytes of one element of @descs; may be zero when
- *             @desc_count is
+ * @descs: in: pointer to a buffer for the region's descriptors, see struct
+ *         tshare_desc; not looked at if @descs_size is too small
+ * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
+ *              If that is more than the buffer has, none was stored
+ * @desc_count: out: descriptors that the region has
+ * @offset: out: bytes of the region before the first of this dma-buf
+ * @length: out: bytes of this dma-buf
  * @reserved: in: must be zero
  * @name: out: the region's name, empty if it has none or it is gone
  *
@@ -354,8 +391,10 @@ struct tshare_info {
 	__u32 segments;
 	__u64 phys_addr;
 	__aligned_u64 descs;
+	__u32 descs_size;
 	__u32 desc_count;
-	__u32 desc_size;
+	__u64 offset;
+	__u64 length;
 	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
 };

@@ -114,7 +114,7 @@ TEST(the_dead_of_other_versions_are_left_alone)
 {
 	struct tshare_region *region;
 	char name[] = "dead-other";
-	uint32_t version = 3;
+	uint32_t version = 4;
 
 	leave_dead(name);
 	write_at(name, HEADER(version), &version, sizeof(version));

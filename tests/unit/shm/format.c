@@ -2,6 +2,7 @@
 /* The file format: what is damaged is refused, and never leads outside of the file. */
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -36,9 +37,11 @@ static int damage64(off_t offset, uint64_t value)
 
 TEST(undamaged_files_are_taken)
 {
-	CHECK(!damage32(HEADER(version), 2));
+	CHECK(!damage32(HEADER(version), 3));
 	CHECK(!damage32(HEADER(desc_count), 1));
+	CHECK(!damage32(HEADER(descs_size), sizeof(struct descriptor)));
 	CHECK(!damage64(DESC(shape[0]), 4));
+	CHECK(!damage(DESC(name), "u", 1));
 }
 
 TEST(the_magic_is_checked)
@@ -51,7 +54,8 @@ TEST(the_version_is_checked)
 {
 	CHECK(damage32(HEADER(version), 0) == -EPROTO);
 	CHECK(damage32(HEADER(version), 1) == -EPROTO);
-	CHECK(damage32(HEADER(version), 3) == -EPROTO);
+	CHECK(damage32(HEADER(version), 2) == -EPROTO);
+	CHECK(damage32(HEADER(version), 4) == -EPROTO);
 }
 
 TEST(the_counter_is_whatever_it_is)
@@ -130,9 +134,28 @@ TEST(the_number_of_descriptors_is_checked)
 {
 	CHECK(damage32(HEADER(desc_count), TSHARE_TENSOR_LIMIT + 1) == -EPROTO);
 	CHECK(damage32(HEADER(desc_count), UINT32_MAX) == -EPROTO);
-	/* So many that they would reach into the data. */
-	CHECK(damage32(HEADER(desc_count), 7) == -EPROTO);
-	CHECK(damage32(HEADER(desc_size), sizeof(struct descriptor) - 1) == -EPROTO);
+	/* Other than there are. */
+	CHECK(damage32(HEADER(desc_count), 0) == -EPROTO);
+	CHECK(damage32(HEADER(desc_count), 2) == -EPROTO);
+	CHECK(damage32(HEADER(desc_count), TSHARE_TENSOR_LIMIT) == -EPROTO);
+}
+
+TEST(the_size_of_the_descriptors_is_checked)
+{
+	static const uint32_t sizes[] = {
+		0,
+		1,
+		32,
+		sizeof(struct descriptor) - 1,
+		sizeof(struct descriptor) + 8,
+		3840,
+		64 << 20,
+		UINT32_MAX,
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		CHECK(damage32(HEADER(descs_size), sizes[i]) == -EPROTO);
 }
 
 TEST(the_name_is_checked)
@@ -144,20 +167,159 @@ TEST(the_name_is_checked)
 	CHECK(damage(HEADER(name), endless, sizeof(endless)) == -EPROTO);
 }
 
+static int damage16(off_t offset, uint16_t value)
+{
+	return damage(offset, &value, sizeof(value));
+}
+
 TEST(descriptors_are_checked)
 {
 	CHECK(damage64(DESC(byte_offset), 4096) == -EPROTO);
 	CHECK(damage(DESC(dtype[1]), "\0", 1) == -EPROTO);
 	CHECK(damage(DESC(dtype[2]), "\0\0", 2) == -EPROTO);
-	CHECK(damage32(DESC(ndim), 33) == -EPROTO);
 	CHECK(damage32(DESC(flags), 1) == -EPROTO);
-	CHECK(damage32(DESC(reserved[2]), 1) == -EPROTO);
 	CHECK(damage64(DESC(shape[0]), -1) == -EPROTO);
 	CHECK(damage64(DESC(shape[0]), 1 << 20) == -EPROTO);
-	CHECK(damage64(DESC(shape[31]), 1) == -EPROTO);
 	CHECK(damage64(DESC(strides[0]), 1 << 20) == -EPROTO);
 	CHECK(damage64(DESC(strides[0]), -1) == -EPROTO);
 	CHECK(error_says("damaged"));
+}
+
+TEST(the_sizes_of_records_are_checked)
+{
+	static const uint32_t sizes[] = { 0, 8, 24, 63, 65, 72, 3840, UINT32_MAX };
+	static const uint16_t ndims[] = { 0, 1, 3, 32, 33, UINT16_MAX };
+	static const uint16_t lengths[] = { 0, 2, 8, 1023, 1024, UINT16_MAX };
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		CHECK(damage32(DESC(size), sizes[i]) == -EPROTO);
+	for (i = 0; i < sizeof(ndims) / sizeof(ndims[0]); i++)
+		CHECK(damage16(DESC(ndim), ndims[i]) == -EPROTO);
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		CHECK(damage16(DESC(name_len), lengths[i]) == -EPROTO);
+}
+
+TEST(the_names_of_records_are_checked)
+{
+	CHECK(damage(DESC(name), "\0", 1) == -EPROTO);
+	CHECK(damage(DESC(name[1]), "t", 1) == -EPROTO);
+	CHECK(damage(DESC(name[7]), "t", 1) == -EPROTO);
+}
+
+/* Lists that don't come with an open are read when somebody asks for a tensor. */
+
+#define MANY 1000
+
+/* A region with so many tensors, each with a record of 32 bytes: a scalar with a name. */
+static struct tshare_region *new_long_victim(const char *name)
+{
+	static struct tshare_spec specs[MANY];
+	static char names[MANY][8];
+	struct tshare_region *region;
+	size_t i;
+
+	for (i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "%zu", 1000 + i);
+		specs[i] = (struct tshare_spec){ names[i], TSHARE_UINT8, 0, NULL, NULL, i };
+	}
+	CHECK(!tshare_region_create(ctx, name, 4096, specs, MANY, NULL, &region));
+	return region;
+}
+
+#define RECORD(i) (sizeof(struct header) + (i)*32)
+
+static bool all_refused(struct tshare_region *region, int err)
+{
+	struct tshare_tensor *tensor;
+	const char *name;
+
+	return tshare_region_get_tensor(region, 0, &tensor) == err && error_says("damaged") &&
+	       tshare_region_get_tensor_name(region, MANY - 1, &name) == err &&
+	       tshare_region_find_tensor(region, "1500", &tensor) == err;
+}
+
+TEST(a_long_list_is_checked_when_it_is_asked_for)
+{
+	static const uint32_t zero = 0, flag = 1, count = MANY + 1;
+	static const struct {
+		off_t offset;
+		const uint32_t *bytes;
+	} damages[] = {
+		{ RECORD(0), &zero },		{ RECORD(500), &zero },
+		{ RECORD(MANY - 1), &zero },	{ RECORD(MANY - 1) + 20, &flag },
+		{ HEADER(desc_count), &count },
+	};
+	struct tshare_region *region, *opened;
+	size_t i;
+
+	for (i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		region = new_long_victim("long");
+		write_at("long", damages[i].offset, damages[i].bytes, 4);
+		CHECK(!tshare_region_open(ctx, "long", 0, &opened));
+		CHECK(tshare_region_get_tensor_count(opened) >= MANY);
+		CHECK(all_refused(opened, -EPROTO));
+		tshare_region_unref(opened);
+		CHECK(!tshare_ctx_unlink(ctx, "long"));
+		tshare_region_unref(region);
+	}
+}
+
+TEST(a_list_that_was_read_is_not_read_again)
+{
+	struct tshare_region *region = new_long_victim("read"), *opened;
+	struct tshare_tensor *tensor;
+	uint32_t zero = 0;
+
+	CHECK(!tshare_region_open(ctx, "read", 0, &opened));
+	CHECK(!tshare_region_find_tensor(opened, "1999", &tensor));
+	write_at("read", RECORD(999), &zero, 4);
+	CHECK(tshare_tensor_get_byte_offset(tensor) == 999);
+	tshare_tensor_unref(tensor);
+	CHECK(!tshare_region_find_tensor(opened, "1999", &tensor));
+	tshare_tensor_unref(tensor);
+	tshare_region_unref(opened);
+	tshare_region_unref(region);
+}
+
+TEST(a_list_that_the_file_no_longer_has_is_eproto)
+{
+	struct tshare_region *region = new_long_victim("shrunk"), *opened;
+
+	CHECK(!tshare_region_open(ctx, "shrunk", 0, &opened));
+	CHECK(!truncate(path_of("shrunk"), RECORD(998)));
+	CHECK(all_refused(opened, -EPROTO));
+	tshare_region_unref(opened);
+	tshare_region_unref(region);
+}
+
+/* Deterministic noise over the list: a tensor that is given out is inside. */
+TEST(random_damage_of_a_long_list_never_leads_outside)
+{
+	uint64_t noise = 88172645463325252ULL;
+	struct tshare_region *region, *opened;
+	struct tshare_tensor *tensor;
+	unsigned char byte;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		noise ^= noise << 13;
+		noise ^= noise >> 7;
+		noise ^= noise << 17;
+		byte = noise >> 32;
+		region = new_long_victim("noise");
+		write_at("noise", RECORD(0) + noise % (RECORD(MANY) - RECORD(0)), &byte, 1);
+		CHECK(!tshare_region_open(ctx, "noise", 0, &opened));
+		if (!tshare_region_get_tensor(opened, MANY - 1, &tensor)) {
+			byte = *(volatile unsigned char *)tshare_tensor_get_data(tensor);
+			tshare_tensor_unref(tensor);
+			if (!tshare_region_find_tensor(opened, "1500", &tensor))
+				tshare_tensor_unref(tensor);
+		}
+		tshare_region_unref(opened);
+		CHECK(!tshare_ctx_unlink(ctx, "noise"));
+		tshare_region_unref(region);
+	}
 }
 
 TEST(truncated_files_are_refused)
