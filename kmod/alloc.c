@@ -24,15 +24,17 @@ static unsigned long run_chunked_pages(unsigned long nr_pages)
 }
 
 /*
- * Core mm maps a folio with one entry only at a virtual address that is
- * congruent with its offset in the file, which it reads from the folio.
+ * Core mm maps a folio with one entry only if it ends inside the file, going by
+ * the folio's index. The dma-bufs over a run are files that begin at different
+ * pages of it, so no index fits all; with 0 each file that has room for a folio
+ * passes. Where the folio belongs core mm reads from the area, not from the folio.
  */
-static void run_number_folios(unsigned long pfn, unsigned long nr_pages)
+static void run_reset_indexes(unsigned long pfn, unsigned long nr_pages)
 {
 	unsigned long i = 0;
 
 	while (i < nr_pages) {
-		page_folio(pfn_to_page(pfn + i))->index = i;
+		page_folio(pfn_to_page(pfn + i))->index = 0;
 		i += i < run_chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
 		cond_resched();
 	}
@@ -57,7 +59,7 @@ int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
 			break;
 	}
 	if (!err)
-		run_number_folios(*pfn, req->nr_pages);
+		run_reset_indexes(*pfn, req->nr_pages);
 	return err;
 }
 

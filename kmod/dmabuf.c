@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The dma-bufs over a region.
+ * The dma-bufs over a region, or over a range of its pages.
  *
  * Each opener has one of its own, with the opener's access in the file's mode:
  * the core then refuses writable mappings of a read-only one, mprotect()
  * included. This file refuses the same through an importer's file, devices that
  * would write, and the kernel's own mappings, which have no mode. All of a region's
- * dma-bufs share its dma_resv and its list of device mappings, since a CPU
- * access through one concerns the devices behind the others.
+ * dma-bufs share its list of device mappings, since a CPU access through one
+ * concerns the devices behind the others; those over the same pages share a
+ * dma_resv too, which is their range's.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -21,6 +22,7 @@
 
 #include "compat.h"
 #include "dmabuf.h"
+#include "range.h"
 #include "region.h"
 
 /* The length of a scatterlist entry is 32 bits; this is whole chunks of it. */
@@ -31,61 +33,86 @@ atomic_long_t tshare_export_count;
 /**
  * struct tshare_dmabuf - what stands behind one dma-buf
  * @region: the region, a reference
+ * @range: the pages of it, a reference
  * @writable: whether the opener may write
  */
 struct tshare_dmabuf {
 	struct tshare_region *region;
+	struct tshare_range *range;
 	bool writable;
 };
 
 /**
- * struct tshare_map - the region as mapped for a device
+ * struct tshare_map - a range of the region as mapped for a device
+ * @start: bytes of the region before it
  * @sgt: where it is; the handle by which the importer gives it back
  * @dev: the device
  * @dir: which way data goes
  * @node: in the region's maps, under its maps_lock
  */
 struct tshare_map {
+	u64 start;
 	struct sg_table sgt;
 	struct device *dev;
 	enum dma_data_direction dir;
 	struct list_head node;
 };
 
+static unsigned long export_pfn(const struct tshare_dmabuf *export)
+{
+	return export->region->pfn + export->range->first;
+}
+
+/* In bytes of the region. */
+static u64 range_start(const struct tshare_range *range)
+{
+	return (u64)range->first << PAGE_SHIFT;
+}
+
+static u64 range_bytes(const struct tshare_range *range)
+{
+	return (u64)range->nr_pages << PAGE_SHIFT;
+}
+
+static u64 range_end(const struct tshare_range *range)
+{
+	return range_start(range) + range_bytes(range);
+}
+
 /*
- * How much of a region from @offset on is one entry for @dev: no more than it
- * takes, and across no boundary, neither where the region is nor, since an IOMMU
- * begins at an address that is aligned for all of it, within the region.
+ * How much of a dma-buf from @offset on is one entry for @dev: no more than it
+ * takes, and across no boundary, neither where the memory is nor, since an IOMMU
+ * begins at an address that is aligned for all of it, within the dma-buf.
  */
-static u32 region_segment_length(struct device *dev, const struct tshare_region *region, u64 offset)
+static u32 export_segment_length(struct device *dev, const struct tshare_dmabuf *export, u64 offset)
 {
 	u64 max = max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK);
 	u64 mask = dma_get_seg_boundary(dev) | ~PAGE_MASK;
-	u64 phys = PFN_PHYS(region->pfn) + offset;
+	u64 phys = PFN_PHYS(export_pfn(export)) + offset;
 	/* Less one, because a mask of all ones is no boundary at all. */
-	u64 last = min3(tshare_region_bytes(region) - offset, max, (u64)SEGMENT_MAX) - 1;
+	u64 last = min3(range_bytes(export->range) - offset, max, (u64)SEGMENT_MAX) - 1;
 
 	return min3(last, mask - (phys & mask), mask - (offset & mask)) + 1;
 }
 
-static int region_fill_sgt(struct sg_table *sgt, struct device *dev,
-			   const struct tshare_region *region)
+static int export_fill_sgt(struct sg_table *sgt, struct device *dev,
+			   const struct tshare_dmabuf *export)
 {
-	u64 size = tshare_region_bytes(region), offset;
+	u64 size = range_bytes(export->range), offset;
 	unsigned int nents = 0;
 	struct scatterlist *sg;
 	int err, i;
 
-	for (offset = 0; offset < size; offset += region_segment_length(dev, region, offset))
+	for (offset = 0; offset < size; offset += export_segment_length(dev, export, offset))
 		nents++;
 	err = sg_alloc_table(sgt, nents, GFP_KERNEL);
 	if (err)
 		return err;
 	offset = 0;
 	for_each_sgtable_sg(sgt, sg, i) {
-		u32 len = region_segment_length(dev, region, offset);
+		u32 len = export_segment_length(dev, export, offset);
 
-		sg_set_page(sg, pfn_to_page(region->pfn + PFN_DOWN(offset)), len, 0);
+		sg_set_page(sg, pfn_to_page(export_pfn(export) + PFN_DOWN(offset)), len, 0);
 		offset += len;
 	}
 	return 0;
@@ -104,9 +131,10 @@ static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
 	map = kzalloc(sizeof(*map), GFP_KERNEL);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
+	map->start = range_start(export->range);
 	map->dev = attach->dev;
 	map->dir = dir;
-	err = region_fill_sgt(&map->sgt, attach->dev, region);
+	err = export_fill_sgt(&map->sgt, attach->dev, export);
 	if (err)
 		goto err_free;
 	err = dma_map_sgtable(attach->dev, &map->sgt, dir, 0);
@@ -139,34 +167,51 @@ static void tshare_dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_tab
 	kfree(map);
 }
 
+typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
+			enum dma_data_direction dir);
+
 /*
- * Device mappings are synced by their addresses: until it is given back the
- * table is the importer's, and CONFIG_DMABUF_DEBUG garbles the pages in it.
+ * Syncs what of a device mapping lies in @range, by its addresses: until it is
+ * given back the table is the importer's, and CONFIG_DMABUF_DEBUG garbles the
+ * pages in it.
  */
-static void region_sync_maps(struct tshare_region *region,
-			     void (*sync)(struct device *dev, dma_addr_t addr, size_t size,
-					  enum dma_data_direction dir))
+static void map_sync(struct tshare_map *map, const struct tshare_range *range, sync_fn sync)
 {
-	struct tshare_map *map;
+	u64 start = map->start;
 	struct scatterlist *sg;
 	int i;
 
+	for_each_sgtable_dma_sg(&map->sgt, sg, i) {
+		u64 end = start + sg_dma_len(sg);
+		u64 from = max(start, range_start(range)), to = min(end, range_end(range));
+
+		if (from < to)
+			sync(map->dev, sg_dma_address(sg) + (from - start), to - from, map->dir);
+		start = end;
+	}
+}
+
+/* Syncs what devices have mapped of a dma-buf's pages, through whichever dma-buf. */
+static void export_sync_maps(struct tshare_dmabuf *export, sync_fn sync)
+{
+	struct tshare_region *region = export->region;
+	struct tshare_map *map;
+
 	mutex_lock(&region->maps_lock);
 	list_for_each_entry(map, &region->maps, node)
-		for_each_sgtable_dma_sg(&map->sgt, sg, i)
-			sync(map->dev, sg_dma_address(sg), sg_dma_len(sg), map->dir);
+		map_sync(map, export->range, sync);
 	mutex_unlock(&region->maps_lock);
 }
 
 static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	region_sync_maps(tshare_dmabuf_region(dmabuf), dma_sync_single_for_cpu);
+	export_sync_maps(dmabuf->priv, dma_sync_single_for_cpu);
 	return 0;
 }
 
 static int tshare_dmabuf_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	region_sync_maps(tshare_dmabuf_region(dmabuf), dma_sync_single_for_device);
+	export_sync_maps(dmabuf->priv, dma_sync_single_for_device);
 	return 0;
 }
 
@@ -176,11 +221,12 @@ static int tshare_dmabuf_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_di
  */
 static vm_fault_t tshare_vm_fault(struct vm_fault *vmf)
 {
-	struct tshare_region *region = vmf->vma->vm_private_data;
+	struct tshare_dmabuf *export = vmf->vma->vm_private_data;
+	const struct tshare_range *range = export->range;
 
-	if (vmf->pgoff >= region->nr_pages)
+	if (vmf->pgoff < range->first || vmf->pgoff - range->first >= range->nr_pages)
 		return VM_FAULT_SIGBUS;
-	vmf->page = pfn_to_page(region->pfn + vmf->pgoff);
+	vmf->page = pfn_to_page(export->region->pfn + vmf->pgoff);
 	get_page(vmf->page);
 	return 0;
 }
@@ -210,15 +256,21 @@ static int tshare_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	/*
+	 * The area counts pages from the region's first one, as the folios do: core
+	 * mm maps a folio whole where the two are congruent, and by this number it
+	 * would take one folio for another.
+	 */
+	vma->vm_pgoff += export->range->first;
 	vma->vm_ops = &tshare_vm_ops;
-	/* The dma-buf's file, which the mapping holds, holds the region. */
-	vma->vm_private_data = export->region;
+	/* The dma-buf's file, which the mapping holds, holds this. */
+	vma->vm_private_data = export;
 	return 0;
 }
 
 static int tshare_dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
-	iosys_map_set_vaddr(map, page_address(pfn_to_page(tshare_dmabuf_region(dmabuf)->pfn)));
+	iosys_map_set_vaddr(map, page_address(pfn_to_page(export_pfn(dmabuf->priv))));
 	return 0;
 }
 
@@ -226,6 +278,7 @@ static void tshare_dmabuf_release(struct dma_buf *dmabuf)
 {
 	struct tshare_dmabuf *export = dmabuf->priv;
 
+	tshare_range_put(&export->region->ranges, export->range);
 	tshare_region_put(export->region);
 	kfree(export);
 	atomic_long_dec(&tshare_export_count);
@@ -250,14 +303,8 @@ static const struct dma_buf_ops tshare_dmabuf_readonly_ops = {
 	COMMON_OPS,
 };
 
-/**
- * tshare_dmabuf_export() - make a dma-buf over a region
- * @region: the region; the dma-buf takes a reference of its own
- * @writable: whether it is for writing too
- *
- * Return: the dma-buf, or an ERR_PTR.
- */
-struct dma_buf *tshare_dmabuf_export(struct tshare_region *region, bool writable)
+static struct dma_buf *range_export(struct tshare_region *region, struct tshare_range *range,
+				    bool writable)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct tshare_dmabuf *export;
@@ -267,12 +314,13 @@ struct dma_buf *tshare_dmabuf_export(struct tshare_region *region, bool writable
 	if (!export)
 		return ERR_PTR(-ENOMEM);
 	export->region = region;
+	export->range = range;
 	export->writable = writable;
 
 	info.ops = writable ? &tshare_dmabuf_ops : &tshare_dmabuf_readonly_ops;
-	info.size = tshare_region_bytes(region);
+	info.size = range_bytes(range);
 	info.flags = writable ? O_RDWR : O_RDONLY;
-	info.resv = &region->resv;
+	info.resv = &range->resv;
 	info.priv = export;
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
@@ -282,6 +330,59 @@ struct dma_buf *tshare_dmabuf_export(struct tshare_region *region, bool writable
 	kref_get(&region->ref);
 	atomic_long_inc(&tshare_export_count);
 	return dmabuf;
+}
+
+static struct dma_buf *pages_export(struct tshare_region *region, unsigned long first,
+				    unsigned long nr_pages, bool writable)
+{
+	struct tshare_range *range = tshare_range_get(&region->ranges, first, nr_pages);
+	struct dma_buf *dmabuf;
+
+	if (IS_ERR(range))
+		return ERR_CAST(range);
+	dmabuf = range_export(region, range, writable);
+	if (IS_ERR(dmabuf))
+		tshare_range_put(&region->ranges, range);
+	return dmabuf;
+}
+
+/**
+ * tshare_dmabuf_export() - make a dma-buf over a region
+ * @region: the region; the dma-buf takes a reference of its own
+ * @writable: whether it is for writing too
+ *
+ * Return: the dma-buf, or an ERR_PTR.
+ */
+struct dma_buf *tshare_dmabuf_export(struct tshare_region *region, bool writable)
+{
+	return pages_export(region, 0, region->nr_pages, writable);
+}
+
+/**
+ * tshare_dmabuf_export_part() - make a dma-buf over a part of another one
+ * @dmabuf: any dma-buf
+ * @offset: bytes of it before the part
+ * @size: bytes of the part; 0 for all from @offset on
+ * @writable: whether it is for writing too
+ *
+ * Return: the dma-buf, or ERR_PTR(-EINVAL) if @dmabuf is not one of ours or the
+ * part not made of whole pages, (-ERANGE) if it is not inside @dmabuf, (-EACCES)
+ * for writing to a read-only one, (-ENOMEM).
+ */
+struct dma_buf *tshare_dmabuf_export_part(struct dma_buf *dmabuf, u64 offset, u64 size,
+					  bool writable)
+{
+	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
+	struct tshare_dmabuf *export = dmabuf->priv;
+
+	if (!region || !PAGE_ALIGNED(offset) || !PAGE_ALIGNED(size))
+		return ERR_PTR(-EINVAL);
+	if (offset >= dmabuf->size || size > dmabuf->size - offset)
+		return ERR_PTR(-ERANGE);
+	if (writable && !export->writable)
+		return ERR_PTR(-EACCES);
+	return pages_export(region, export->range->first + PFN_DOWN(offset),
+			    PFN_DOWN(size ?: dmabuf->size - offset), writable);
 }
 
 /**
@@ -309,4 +410,17 @@ bool tshare_dmabuf_writable(const struct dma_buf *dmabuf)
 	const struct tshare_dmabuf *export = dmabuf->priv;
 
 	return export->writable;
+}
+
+/**
+ * tshare_dmabuf_offset() - where in its region does this dma-buf begin?
+ * @dmabuf: one of ours
+ *
+ * Return: bytes of the region before it.
+ */
+u64 tshare_dmabuf_offset(const struct dma_buf *dmabuf)
+{
+	const struct tshare_dmabuf *export = dmabuf->priv;
+
+	return range_start(export->range);
 }

@@ -39,6 +39,7 @@
 #define LIST_SIZE_V1	   32
 #define COUNTER_SIZE_V1	   16
 #define FINISH_SIZE_V1	   16
+#define EXPORT_SIZE_V1	   32
 #define LIST_ENTRY_SIZE_V1 168
 
 static_assert(sizeof(struct tshare_query) == QUERY_SIZE_V1);
@@ -49,6 +50,7 @@ static_assert(sizeof(struct tshare_info) == INFO_SIZE_V1);
 static_assert(sizeof(struct tshare_list) == LIST_SIZE_V1);
 static_assert(sizeof(struct tshare_counter) == COUNTER_SIZE_V1);
 static_assert(sizeof(struct tshare_finish) == FINISH_SIZE_V1);
+static_assert(sizeof(struct tshare_export) == EXPORT_SIZE_V1);
 static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 
 /* The flags of CREATE, and those that need a name. */
@@ -67,6 +69,7 @@ union ioctl_arg {
 	struct tshare_list list;
 	struct tshare_counter counter;
 	struct tshare_finish finish;
+	struct tshare_export export;
 };
 
 /**
@@ -299,8 +302,9 @@ static int ioctl_unlink(struct ioctl_call *call)
 	return tshare_name_unlink(call->tf, req->name, req->id);
 }
 
-static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *region, bool writable)
+static void ioctl_info_fill(struct tshare_info *info, const struct dma_buf *dmabuf)
 {
+	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
 	struct user_namespace *user_ns = current_user_ns();
 
 	info->id = region->id;
@@ -310,7 +314,7 @@ static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *regi
 	info->mode = region->mode;
 	info->node = pfn_to_nid(region->pfn);
 	info->region_flags = tshare_region_get_state(region, info->name);
-	if (writable)
+	if (tshare_dmabuf_writable(dmabuf))
 		info->region_flags |= TSHARE_REGION_WRITABLE;
 	/* A region is one run of pages: no allocator returns anything else. */
 	info->segments = 1;
@@ -319,16 +323,31 @@ static void ioctl_info_fill(struct tshare_info *info, struct tshare_region *regi
 		info->region_flags |= TSHARE_REGION_PHYS;
 		info->phys_addr = PFN_PHYS(region->pfn);
 	}
+	info->offset = tshare_dmabuf_offset(dmabuf);
+	info->length = dmabuf->size;
+}
+
+/*
+ * The descriptors, if the buffer has room. A dma-buf of a part of the region has
+ * none: they would point beside what it is of.
+ */
+static int ioctl_info_copy_descs(struct tshare_info *info, const struct dma_buf *dmabuf)
+{
+	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
+	u32 room = info->descs_size;
+
+	info->descs_size = 0;
+	info->desc_count = 0;
+	if (dmabuf->size != tshare_region_bytes(region))
+		return 0;
 	info->descs_size = region->descs.size;
 	info->desc_count = region->descs.count;
-	info->offset = 0;
-	info->length = info->size;
+	return tshare_descs_copy_out(&region->descs, info->descs, room);
 }
 
 static int ioctl_info(struct ioctl_call *call)
 {
 	struct tshare_info *req = call->arg;
-	struct tshare_region *region;
 	struct dma_buf *dmabuf;
 	int err;
 
@@ -338,10 +357,9 @@ static int ioctl_info(struct ioctl_call *call)
 	dmabuf = dma_buf_get(req->fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	region = tshare_dmabuf_region(dmabuf);
-	err = region ? tshare_descs_copy_out(&region->descs, req->descs, req->descs_size) : -EINVAL;
+	err = tshare_dmabuf_region(dmabuf) ? ioctl_info_copy_descs(req, dmabuf) : -EINVAL;
 	if (!err)
-		ioctl_info_fill(req, region, tshare_dmabuf_writable(dmabuf));
+		ioctl_info_fill(req, dmabuf);
 	dma_buf_put(dmabuf);
 	return err;
 }
@@ -435,6 +453,31 @@ static int ioctl_finish(struct ioctl_call *call)
 	return err;
 }
 
+static int ioctl_export(struct ioctl_call *call)
+{
+	struct tshare_export *req = call->arg;
+	struct dma_buf *dmabuf, *part;
+	int err;
+
+	if (req->flags & ~(TSHARE_EXPORT_WRITE | TSHARE_EXPORT_NO_CLOEXEC) || req->reserved)
+		return -EINVAL;
+
+	dmabuf = dma_buf_get(req->fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	part = tshare_dmabuf_export_part(dmabuf, req->offset, req->size,
+					 req->flags & TSHARE_EXPORT_WRITE);
+	dma_buf_put(dmabuf);
+	if (IS_ERR(part))
+		return PTR_ERR(part);
+	req->size = part->size;
+	err = ioctl_return_file(call, part->file, !(req->flags & TSHARE_EXPORT_NO_CLOEXEC));
+	if (err)
+		return err;
+	req->export_fd = call->fd;
+	return 0;
+}
+
 /**
  * struct ioctl_command - a command
  * @handle: does it; see struct ioctl_call
@@ -469,6 +512,8 @@ static const struct ioctl_command commands[] = {
 		COMMAND(ioctl_counter, struct tshare_counter, COUNTER_SIZE_V1, true),
 	[_IOC_NR(TSHARE_IOCTL_FINISH)] =
 		COMMAND(ioctl_finish, struct tshare_finish, FINISH_SIZE_V1, false),
+	[_IOC_NR(TSHARE_IOCTL_EXPORT)] =
+		COMMAND(ioctl_export, struct tshare_export, EXPORT_SIZE_V1, true),
 };
 
 /**

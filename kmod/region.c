@@ -65,7 +65,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	if (req->flags & TSHARE_CREATE_DRAFT)
 		region->flags |= TSHARE_REGION_DRAFT;
 	region->descs = *descs;
-	dma_resv_init(&region->resv);
+	tshare_ranges_init(&region->ranges, want.nr_pages);
 	mutex_init(&region->maps_lock);
 	INIT_LIST_HEAD(&region->maps);
 	strscpy_pad(region->name, req->name, sizeof(region->name));
@@ -145,7 +145,7 @@ static void region_release(struct kref *ref)
 	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 	tshare_counter_put(region);
 	tshare_ns_put(region->ns);
-	dma_resv_fini(&region->resv);
+	tshare_ranges_destroy(&region->ranges);
 	mutex_destroy(&region->maps_lock);
 	tshare_descs_free(&region->descs);
 	kfree(region);

@@ -16,13 +16,13 @@
  * names are uses of their tshare_ns, which then keeps the IPC namespace; drafts and
  * regions don't.
  *
- * Each file of the module knows those below it alone: names.c, region.c, ns.c.
+ * Each file of the module knows those below it alone: names.c, region.c, ns.c
+ * and range.c.
  */
 #ifndef TSHARE_REGION_H
 #define TSHARE_REGION_H
 
 #include <linux/atomic.h>
-#include <linux/dma-resv.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -31,6 +31,7 @@
 #include <linux/uidgid.h>
 
 #include "descs.h"
+#include "range.h"
 
 struct path;
 struct tshare_charge;
@@ -50,7 +51,7 @@ struct tshare_ns;
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors
  * @charge: what it counts against
- * @resv: fences, shared by all its dma-bufs
+ * @ranges: its pages, whole and in parts, as dma-bufs are over them
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
  * @counter: the path of its counter; NULL until its first use, then constant
@@ -71,7 +72,7 @@ struct tshare_region {
 	struct tshare_ns *ns;
 	struct tshare_descs descs;
 	struct tshare_charge *charge;
-	struct dma_resv resv;
+	struct tshare_ranges ranges;
 	struct mutex maps_lock; /* protects maps */
 	struct list_head maps;
 	struct path *counter;

@@ -5,7 +5,7 @@
 #include "util.h"
 
 #define LARGEST_ARG ((1 << _IOC_SIZEBITS) - 1)
-#define COMMANDS 8
+#define COMMANDS 9
 
 FIXTURE(command)
 {
@@ -112,6 +112,17 @@ FIXTURE_VARIANT_ADD(command, finish)
 	.reserved_size = sizeof(__u64),
 };
 
+FIXTURE_VARIANT_ADD(command, export)
+{
+	.nr = 8,
+	.size = 32,
+	.flags_offset = offsetof(struct tshare_export, flags),
+	.flags = TSHARE_EXPORT_WRITE | TSHARE_EXPORT_NO_CLOEXEC,
+	.reserved_offset = offsetof(struct tshare_export, reserved),
+	.reserved_size = sizeof(__u32),
+	.writes = true,
+};
+
 FIXTURE_SETUP(command)
 {
 	self->dev = open_device();
@@ -148,6 +159,9 @@ FIXTURE_SETUP(command)
 		break;
 	case 7:
 		((struct tshare_finish *)self->arg)->fd = self->region;
+		break;
+	case 8:
+		((struct tshare_export *)self->arg)->fd = self->region;
 		break;
 	}
 }
@@ -321,6 +335,7 @@ TEST(struct_sizes_are_those_of_the_first_version)
 	EXPECT_EQ(32, sizeof(struct tshare_list));
 	EXPECT_EQ(16, sizeof(struct tshare_counter));
 	EXPECT_EQ(16, sizeof(struct tshare_finish));
+	EXPECT_EQ(32, sizeof(struct tshare_export));
 	EXPECT_EQ(24, sizeof(struct tshare_desc));
 	EXPECT_EQ(168, sizeof(struct tshare_list_entry));
 }

@@ -261,6 +261,199 @@ TEST_F(device, may_vmap_a_writable_dma_buf_alone)
 	EXPECT_EQ(-EINVAL, xioctl(self->other, IMPORTER_IOCTL_VMAP, &args));
 }
 
+TEST_F(device, sees_of_a_range_its_pages_alone)
+{
+	int fd = export_range(self->dev, self->rw, PAGE, 5 * PAGE, TSHARE_EXPORT_WRITE);
+	struct importer_attach args = attach_args(fd, IMPORTER_BOTH_WAYS);
+	__u64 data[CHUNK / 8], total = 0;
+	__u32 i;
+
+	fill(self->mem + PAGE, CHUNK, 1);
+	fill(self->mem + 6 * PAGE - CHUNK, CHUNK, 2);
+	args.segment_max = 2 * PAGE;
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	EXPECT_EQ(3, args.entries);
+	for (i = 0; i < args.dma_entries; i++) {
+		struct importer_entry entry = { .index = i };
+
+		ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ENTRY, &entry));
+		total += entry.dma_length;
+	}
+	EXPECT_EQ(5 * PAGE, total);
+	EXPECT_TRUE(device_reads(self->importer, 0, 1));
+	EXPECT_TRUE(device_reads(self->importer, 5 * PAGE - CHUNK, 2));
+	EXPECT_EQ(-ERANGE, transfer(self->importer, 5 * PAGE, data, false));
+}
+
+TEST_F(device, that_would_write_is_refused_a_read_only_range)
+{
+	int fd = export_range(self->dev, self->rw, PAGE, PAGE, 0);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EACCES, attach(self->importer, fd, IMPORTER_FROM_DEVICE));
+	EXPECT_EQ(-EACCES, attach(self->importer, fd, IMPORTER_BOTH_WAYS));
+	EXPECT_EQ(0, attach(self->importer, fd, IMPORTER_TO_DEVICE));
+}
+
+TEST_F(device, vmaps_a_range_from_its_first_page_on)
+{
+	int fd = export_range(self->dev, self->rw, PAGE, 2 * PAGE, TSHARE_EXPORT_WRITE);
+	struct importer_vmap args = { .offset = PAGE };
+
+	*(__u64 *)(self->mem + 2 * PAGE) = 42;
+	ASSERT_EQ(0, attach(self->importer, fd, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_VMAP, &args));
+	EXPECT_EQ(42, args.word);
+	fd = export_range(self->dev, self->rw, PAGE, 2 * PAGE, 0);
+	ASSERT_EQ(0, attach(self->other, fd, IMPORTER_TO_DEVICE));
+	EXPECT_EQ(-EINVAL, xioctl(self->other, IMPORTER_IOCTL_VMAP, &args));
+}
+
+TEST_F(device, forwards_mmap_of_a_range_and_of_nothing_beside_it)
+{
+	int fd = export_range(self->dev, self->rw, 2 * PAGE, 3 * PAGE, TSHARE_EXPORT_WRITE);
+	char *mem;
+
+	fill(self->mem, SIZE, 1);
+	ASSERT_EQ(0, attach(self->importer, fd, IMPORTER_BOTH_WAYS));
+	EXPECT_EQ(MAP_FAILED, map(self->importer, 4 * PAGE, RW));
+	mem = mmap(NULL, 2 * PAGE, RW, MAP_SHARED, self->importer, PAGE);
+	ASSERT_NE(MAP_FAILED, mem);
+	EXPECT_EQ(0, memcmp(mem, self->mem + 3 * PAGE, 2 * PAGE));
+}
+
+/*
+ * A device has one range of a region, and the CPU's access goes through another
+ * one: what both have is synced. The device writes CHUNK bytes at the start of a
+ * page.
+ */
+FIXTURE(ranges)
+{
+	int dev;
+	int rw;
+	int importer;
+	char *mem;
+};
+
+/* All in pages of the region, nr_pages 0 for its end. */
+FIXTURE_VARIANT(ranges)
+{
+	__u64 device_first, device_pages;
+	__u64 cpu_first, cpu_pages;
+	__u64 written;
+	bool synced;
+};
+
+FIXTURE_VARIANT_ADD(ranges, device_has_the_whole)
+{
+	.cpu_first = 2,
+	.cpu_pages = 3,
+	.written = 4,
+	.synced = true,
+};
+
+FIXTURE_VARIANT_ADD(ranges, device_has_the_whole_and_writes_before)
+{
+	.cpu_first = 2,
+	.cpu_pages = 3,
+	.written = 1,
+};
+
+FIXTURE_VARIANT_ADD(ranges, device_has_the_whole_and_writes_behind)
+{
+	.cpu_first = 2,
+	.cpu_pages = 3,
+	.written = 5,
+};
+
+FIXTURE_VARIANT_ADD(ranges, device_has_the_whole_in_segments)
+{
+	.cpu_first = 15,
+	.cpu_pages = 3,
+	.written = 17,
+	.synced = true,
+};
+
+FIXTURE_VARIANT_ADD(ranges, cpu_has_the_whole)
+{
+	.device_first = 2,
+	.device_pages = 3,
+	.written = 4,
+	.synced = true,
+};
+
+FIXTURE_VARIANT_ADD(ranges, overlap)
+{
+	.device_first = 2,
+	.device_pages = 3,
+	.cpu_first = 4,
+	.cpu_pages = 3,
+	.written = 4,
+	.synced = true,
+};
+
+FIXTURE_VARIANT_ADD(ranges, overlap_elsewhere)
+{
+	.device_first = 2,
+	.device_pages = 3,
+	.cpu_first = 4,
+	.cpu_pages = 3,
+	.written = 3,
+};
+
+FIXTURE_VARIANT_ADD(ranges, are_neighbours)
+{
+	.device_first = 2,
+	.device_pages = 3,
+	.cpu_first = 5,
+	.cpu_pages = 3,
+	.written = 4,
+};
+
+FIXTURE_SETUP(ranges)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+	self->rw = create(self->dev, SIZE, NULL);
+	ASSERT_LE(0, self->rw);
+	self->mem = map(self->rw, SIZE, RW);
+	ASSERT_NE(MAP_FAILED, self->mem);
+	self->importer = open_importer();
+	ASSERT_LE(0, self->importer);
+}
+
+FIXTURE_TEARDOWN(ranges)
+{
+	close(self->importer);
+	munmap(self->mem, SIZE);
+	close(self->rw);
+	close(self->dev);
+}
+
+TEST_F(ranges, are_synced_where_they_overlap)
+{
+	char *written = self->mem + variant->written * PAGE;
+	int device, cpu;
+
+	if (!variant->synced && !booted_with("swiotlb=force"))
+		SKIP(return, "the device's memory is not bounced");
+	device = export_range(self->dev, self->rw, variant->device_first * PAGE,
+			      variant->device_pages * PAGE, TSHARE_EXPORT_WRITE);
+	cpu = export_range(self->dev, self->rw, variant->cpu_first * PAGE,
+			   variant->cpu_pages * PAGE, 0);
+	ASSERT_LE(0, cpu);
+	ASSERT_EQ(0, attach(self->importer, device, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, device_writes(self->importer,
+				   (variant->written - variant->device_first) * PAGE, 1));
+	ASSERT_EQ(0, cpu_access(cpu, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
+	EXPECT_EQ(variant->synced, filled(written, CHUNK, 1));
+	fill(written, CHUNK, 2);
+	ASSERT_EQ(0, cpu_access(cpu, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(device_reads(self->importer,
+				 (variant->written - variant->device_first) * PAGE,
+				 variant->synced ? 2 : 1));
+}
+
 /* A driver's file has a mode of its own, which says nothing of the dma-buf's. */
 TEST_F(device, forwards_mmap_with_the_access_of_the_dma_buf)
 {

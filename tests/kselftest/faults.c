@@ -281,6 +281,20 @@ TEST_F(faults, open_copes)
 	EXPECT_LT(1, fail_each(&self->self, &call));
 }
 
+static int call_export(const struct call *call)
+{
+	return export_range(call->dev, call->described, PAGE, PAGE, TSHARE_EXPORT_WRITE);
+}
+
+TEST_F(faults, export_copes)
+{
+	struct call call = { .fn = call_export, .dev = self->dev };
+
+	call.described = create(self->dev, 4 * PAGE, NULL);
+	ASSERT_LE(0, call.described);
+	EXPECT_LT(2, fail_each(&self->self, &call));
+}
+
 static int call_open_device(const struct call *call)
 {
 	(void)call;

@@ -266,6 +266,112 @@ TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_region)
 	EXPECT_EQ(POLLIN, ready(other_ro, POLLIN));
 }
 
+TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_range)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+	struct drm_vgem_fence_signal signal = {};
+	int one, two, fences;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	one = export_range(self->dev, self->rw, MIB, MIB, TSHARE_EXPORT_WRITE);
+	two = export_range(self->dev, self->ro, MIB, MIB, 0);
+	ASSERT_LE(0, two);
+	ASSERT_EQ(0, import_gem(self->drm, one, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	EXPECT_EQ(0, ready(one, POLLIN | POLLOUT));
+	EXPECT_EQ(0, ready(two, POLLIN | POLLOUT));
+	fences = export_fences(two, DMA_BUF_SYNC_READ);
+	ASSERT_LE(0, fences);
+	EXPECT_EQ(0, ready(fences, POLLIN));
+	signal.fence = attach.out_fence;
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	EXPECT_EQ(POLLIN, ready(fences, POLLIN));
+	EXPECT_EQ(POLLIN | POLLOUT, ready(two, POLLIN | POLLOUT));
+}
+
+TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_range)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+	struct drm_vgem_fence_signal signal = {};
+	int one, two, fences;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	one = export_range(self->dev, self->rw, MIB, MIB, TSHARE_EXPORT_WRITE);
+	two = export_range(self->dev, self->rw, MIB, MIB, 0);
+	ASSERT_LE(0, two);
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	fences = export_fences(self->rw, DMA_BUF_SYNC_RW);
+	ASSERT_LE(0, fences);
+	EXPECT_EQ(POLLIN, ready(two, POLLIN));
+	ASSERT_EQ(0, import_fences(one, fences, DMA_BUF_SYNC_WRITE));
+	EXPECT_EQ(0, ready(two, POLLIN));
+	signal.fence = attach.out_fence;
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	EXPECT_EQ(POLLIN, ready(two, POLLIN));
+}
+
+/* A frame that a device works on doesn't hold up the others, nor who has them all. */
+TEST_F(vgem, fence_of_a_range_holds_up_nothing_else)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+	struct drm_vgem_fence_signal signal = {};
+	int fd, other, overlapping;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	fd = export_range(self->dev, self->rw, MIB, MIB, TSHARE_EXPORT_WRITE);
+	other = export_range(self->dev, self->rw, 2 * MIB, MIB, 0);
+	overlapping = export_range(self->dev, self->rw, MIB, MIB + PAGE, 0);
+	ASSERT_LE(0, overlapping);
+	ASSERT_EQ(0, import_gem(self->drm, fd, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	EXPECT_EQ(0, ready(fd, POLLIN));
+	EXPECT_EQ(POLLIN | POLLOUT, ready(other, POLLIN | POLLOUT));
+	EXPECT_EQ(POLLIN | POLLOUT, ready(overlapping, POLLIN | POLLOUT));
+	EXPECT_EQ(POLLIN | POLLOUT, ready(self->rw, POLLIN | POLLOUT));
+	signal.fence = attach.out_fence;
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+}
+
+TEST_F(vgem, whole_exported_again_has_the_regions_fences)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+	struct drm_vgem_fence_signal signal = {};
+	int again;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	again = export_range(self->dev, self->ro, 0, 5 * MIB, 0);
+	ASSERT_LE(0, again);
+	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	EXPECT_EQ(0, ready(again, POLLIN));
+	signal.fence = attach.out_fence;
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+}
+
+TEST_F(vgem, pending_fence_does_not_leak_with_the_range)
+{
+	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
+	int fd;
+
+	if (self->drm < 0)
+		SKIP(return, "no vgem");
+	fd = export_range(self->dev, self->rw, MIB, MIB, TSHARE_EXPORT_WRITE);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, import_gem(self->drm, fd, &attach.handle));
+	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	EXPECT_EQ(0, close_gem(self->drm, attach.handle));
+	close(fd);
+	EXPECT_SAME_COUNTERS(self->before);
+	/* The range is another one now. */
+	fd = export_range(self->dev, self->rw, MIB, MIB, 0);
+	EXPECT_EQ(POLLIN, ready(fd, POLLIN));
+}
+
 TEST_F(vgem, pending_fence_does_not_leak_with_the_region)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
@@ -427,6 +533,42 @@ TEST_F(vivid, streams_through_a_region)
 				   self->picture));
 	}
 	EXPECT_EQ(0, stop(self->video, self->type));
+}
+
+/*
+ * V4L2 takes no offset: each frame of a ring has a descriptor. Behind each is a
+ * page that belongs to none.
+ */
+TEST_F(vivid, streams_through_the_frames_of_a_ring)
+{
+	size_t frame = self->size + PAGE;
+	struct tshare_create args = create_args(3 * frame, NULL);
+	int ring, frames[3], i, at, seen = 0;
+	char *mem;
+
+	if (self->video < 0)
+		SKIP(return, "no vivid with this kind of node");
+	args.flags = TSHARE_CREATE_DMA32;
+	ring = do_create(self->dev, &args);
+	mem = map(ring, 3 * frame, RW);
+	ASSERT_NE(MAP_FAILED, mem);
+	for (i = 0; i < 3; i++) {
+		frames[i] = export_range(self->dev, ring, i * frame, self->size,
+					 TSHARE_EXPORT_WRITE);
+		ASSERT_LE(0, frames[i]);
+	}
+	ASSERT_EQ(0, start(self->video, self->type, frames[0], frames[2], self->picture));
+	for (i = 0; i < 4; i++) {
+		at = dequeue(self->video, self->type);
+		ASSERT_EQ(i % 2, at);
+		seen |= !zeroed(mem + 2 * at * frame, self->size) << at;
+		ASSERT_EQ(0, queue(self->video, self->type, at, frames[2 * at], self->picture));
+	}
+	EXPECT_EQ(0, stop(self->video, self->type));
+	EXPECT_EQ(variant->output ? 0 : 3, seen);
+	EXPECT_TRUE(zeroed(mem + frame, self->size));
+	for (i = 0; i < 3; i++)
+		EXPECT_TRUE(zeroed(mem + i * frame + self->size, PAGE));
 }
 
 TEST_F(vivid, does_not_map_what_it_has_imported)

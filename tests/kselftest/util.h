@@ -180,6 +180,20 @@ static inline int unlink_id(int dev, __u64 id)
 	return xioctl(dev, TSHARE_IOCTL_UNLINK, &args);
 }
 
+/* A dma-buf over @size bytes of @fd from @offset on. */
+static inline int export_range(int dev, int fd, __u64 offset, __u64 size, __u32 flags)
+{
+	struct tshare_export args = {
+		.fd = fd,
+		.flags = flags,
+		.offset = offset,
+		.size = size,
+	};
+	int err = xioctl(dev, TSHARE_IOCTL_EXPORT, &args);
+
+	return err ? err : args.export_fd;
+}
+
 static inline int get_info(int dev, int fd, struct tshare_info *info)
 {
 	*info = (struct tshare_info){ .fd = fd };

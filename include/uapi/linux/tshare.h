@@ -24,6 +24,10 @@
  * The memory lives until its last user is gone: a descriptor, a mapping, a
  * device's attachment, a pinned page or a name.
  *
+ * TSHARE_IOCTL_EXPORT makes a dma-buf over a *range* of a region's pages, for a
+ * device that takes no offset, or for a process that is to have no more; it also
+ * makes a read-only dma-buf of a writable one.
+ *
  * A region may have a *name*. Names belong to the IPC namespace in which
  * /dev/tshare was opened, and to the open file through which they were made:
  * when the last descriptor of that open file is closed, by close(), exit() or
@@ -88,7 +92,7 @@
  *               descriptors than TSHARE_DESC_MAX, or more bytes of them than
  *               TSHARE_DESCS_SIZE_MAX
  * EACCES        the region's mode denies the access; or a device was to write
- *               through a read-only dma-buf
+ *               through a read-only dma-buf, or a writable one to be made of it
  * EBADF         @fd is not an open file
  * EDQUOT        RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's
  *               limits for the module, the namespace or the user is reached;
@@ -105,8 +109,9 @@
  *               malformed name, a malformed descriptor, mode bits outside
  *               0777, a node that is not online or without
  *               TSHARE_CREATE_NODE, a @fd that is no tshare dma-buf, or to
- *               be finished and no draft, a mapping that is not MAP_SHARED or,
- *               by way of a device's own file, one of device memory
+ *               be finished and no draft, a range that is not made of whole
+ *               pages, a mapping that is not MAP_SHARED or, by way of a device's
+ *               own file, one of device memory
  * EINPROGRESS   the name or id is a draft's
  * EIO           the descriptors of a region could not be read back from swap
  * EMFILE        the process has no descriptor left
@@ -122,7 +127,8 @@
  * EPERM         neither owner of the name (to unlink or to replace) nor
  *               privileged; a draft that was made through another open file; or
  *               an executable mapping
- * ERANGE        a descriptor's tensor is not wholly inside the region
+ * ERANGE        a descriptor's tensor is not wholly inside the region, or a
+ *               range not wholly inside the dma-buf
  */
 
 /* Any number that is not taken in Documentation/userspace-api/ioctl/ioctl-number.rst. */
@@ -363,8 +369,9 @@ struct tshare_unlink {
  * @node: out: NUMA node that the memory is on
  * @region_flags: out: TSHARE_REGION_*
  * @segments: out: physically contiguous segments that the memory consists of
- * @phys_addr: out: physical address of the first byte for callers with
- *             CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags; else 0
+ * @phys_addr: out: physical address of the region's first byte for callers
+ *             with CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags;
+ *             else 0
  * @descs: in: pointer to a buffer for the region's descriptors, see struct
  *         tshare_desc; not looked at if @descs_size is too small
  * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
@@ -377,6 +384,9 @@ struct tshare_unlink {
  *
  * Tells about a region. Whoever has the descriptor may ask; the device may be
  * opened in another namespace than the region was made in.
+ *
+ * A dma-buf of a range (see TSHARE_IOCTL_EXPORT) has no descriptors, since they
+ * count bytes from the region's start: @desc_count is 0.
  */
 struct tshare_info {
 	__s32 fd;
@@ -500,6 +510,44 @@ struct tshare_finish {
 	__u64 reserved;
 };
 
+/* struct tshare_export.flags */
+#define TSHARE_EXPORT_WRITE	 (1U << 0) /* for writing too; else read-only */
+#define TSHARE_EXPORT_NO_CLOEXEC (1U << 1) /* the descriptor survives execve() */
+
+/**
+ * struct tshare_export - ioctl(TSHARE_IOCTL_EXPORT)
+ * @fd: in: descriptor of a dma-buf that this device exported
+ * @flags: in: TSHARE_EXPORT_*; TSHARE_EXPORT_WRITE needs a writable @fd
+ * @offset: in: bytes of the dma-buf @fd before the range, whole pages
+ * @size: in: bytes of the range, whole pages, or 0 for all from @offset on; out:
+ *        bytes of the range
+ * @export_fd: out: descriptor of the new dma-buf
+ * @reserved: in: must be zero
+ *
+ * Makes a dma-buf over a range of another one's pages. It keeps the region as
+ * any of its dma-bufs does, @fd or not. Whoever holds it can reach these pages
+ * and no others: to mmap(), to devices and to TSHARE_IOCTL_EXPORT they are all
+ * that there is, and offsets count from their start. Needs no permission but
+ * what @fd has.
+ *
+ * All dma-bufs over the same pages of a region share their fences, whichever
+ * call made them; those over other pages don't, even where they overlap, nor
+ * does the region as a whole. DMA_BUF_IOCTL_SYNC through any of them reaches
+ * whatever devices have mapped of its pages, and nothing else.
+ *
+ * The kernel can use entries of 2 MiB for a mapping where its address is
+ * congruent with its place in the region (struct tshare_info.offset and the
+ * offset of mmap() together) modulo 2 MiB.
+ */
+struct tshare_export {
+	__s32 fd;
+	__u32 flags;
+	__u64 offset;
+	__u64 size;
+	__s32 export_fd;
+	__u32 reserved;
+};
+
 #define TSHARE_IOCTL_QUERY   _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
 #define TSHARE_IOCTL_CREATE  _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
 #define TSHARE_IOCTL_OPEN    _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
@@ -508,5 +556,6 @@ struct tshare_finish {
 #define TSHARE_IOCTL_LIST    _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
 #define TSHARE_IOCTL_COUNTER _IOWR(TSHARE_IOCTL_MAGIC, 0x06, struct tshare_counter)
 #define TSHARE_IOCTL_FINISH  _IOWR(TSHARE_IOCTL_MAGIC, 0x07, struct tshare_finish)
+#define TSHARE_IOCTL_EXPORT  _IOWR(TSHARE_IOCTL_MAGIC, 0x08, struct tshare_export)
 
 #endif /* _UAPI_LINUX_TSHARE_H */
