@@ -54,7 +54,18 @@
  * -ERANGE        a tensor is not wholly inside its region or its memory
  * -ETIMEDOUT     nothing was published in time
  *
- * and what open(2) and mmap(2) may return besides. Sizes are in bytes, shapes
+ * and what open(2) and mmap(2) may return besides.
+ *
+ * Structs that a caller allocates begin with their size, which the caller sets to
+ * the struct's sizeof, so that they can grow: a program works with a library that
+ * is older or newer than the header it was compiled with. What is zero has its
+ * default. The library refuses with -EINVAL what it doesn't know and isn't zero.
+ * Of a struct that it fills it leaves the size as it is, and sets to zero what it
+ * doesn't know.
+ *
+ *	struct tshare_options options = { .size = sizeof(options) };
+ *
+ * Sizes are in bytes, shapes
  * and strides in elements. All functions are there since version 0.1.
  */
 #ifndef TSHARE_H
@@ -187,6 +198,7 @@ const char *tshare_ctx_get_backend(const struct tshare_ctx *ctx);
 
 /**
  * struct tshare_limits - what a context's backend is and allows
+ * @size: sizeof(struct tshare_limits), set by the caller
  * @abi_version: version of the module's ABI; 0 on shm
  * @page_size: bytes; sizes of regions are multiples of it
  * @huge_page_size: bytes of the largest page that regions are mapped with;
@@ -199,6 +211,7 @@ const char *tshare_ctx_get_backend(const struct tshare_ctx *ctx);
  * @dmabuf: a region's descriptor is a dma-buf
  */
 struct tshare_limits {
+	size_t size;
 	uint32_t abi_version;
 	uint32_t page_size;
 	uint32_t huge_page_size;
@@ -257,7 +270,7 @@ const char *tshare_error_get(void);
 
 /**
  * struct tshare_options - how to create a region
- * @size: sizeof(struct tshare_options), so that it can grow
+ * @size: sizeof(struct tshare_options)
  * @flags: TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE
  * @mode: permission bits of the region, up to 0777; 0 means 0600, and
  *        TSHARE_MODE_NONE means none. The umask does not apply
@@ -289,6 +302,7 @@ struct tshare_options {
 
 /**
  * struct tshare_spec - a tensor that a new region shall hold
+ * @size: sizeof(struct tshare_spec); the same in all elements of an array
  * @name: its name in the region, unique there, of up to TSHARE_TENSOR_NAME_MAX
  *        bytes of any value but NUL, '/' among them; NULL or "" for none, which
  *        one tensor may have
@@ -301,6 +315,7 @@ struct tshare_options {
  *               TSHARE_OFFSET_AUTO, which is 0, or TSHARE_OFFSET_START for none
  */
 struct tshare_spec {
+	size_t size;
 	const char *name;
 	struct tshare_dtype dtype;
 	int32_t ndim;
@@ -412,8 +427,10 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
 
 /**
  * struct tshare_region_info - what the backend knows of a region
+ * @size: sizeof(struct tshare_region_info), set by the caller, or by
+ *        tshare_ctx_list()
  * @id: its id
- * @size: bytes
+ * @region_size: bytes of its memory, a multiple of the page size
  * @uid: owner
  * @gid: group
  * @mode: permission bits
@@ -427,8 +444,9 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @name: its name; "" if it has none, or no longer
  */
 struct tshare_region_info {
+	size_t size;
 	uint64_t id;
-	uint64_t size;
+	uint64_t region_size;
 	uid_t uid;
 	gid_t gid;
 	uint32_t mode;
@@ -720,8 +738,8 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
  * tshare_spec_from_dlpack() - check another library's tensor and describe it
  * @managed: the tensor; stays the caller's, on failure too
  * @spec: where to store its type, shape and strides, without a name and with
- *        byte_offset TSHARE_OFFSET_AUTO; the arrays are @managed's own, and
- *        strides is NULL where @managed has none
+ *        byte_offset TSHARE_OFFSET_AUTO; its size is set by the caller. The arrays
+ *        are @managed's own, and strides is NULL where @managed has none
  * @data: where to store the address of element [0, 0, ...], to which @managed's
  *        byte_offset is added; NULL where @managed has no data
  * @flags: where to store TSHARE_READONLY if the tensor may not be written, or 0

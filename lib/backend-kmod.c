@@ -321,8 +321,9 @@ static int report_entry(const struct tshare_list_entry *entry,
 			int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
 	struct tshare_region_info info = {
+		.size = sizeof(info),
 		.id = entry->id,
-		.size = entry->size,
+		.region_size = entry->size,
 		.uid = entry->uid,
 		.gid = entry->gid,
 		.mode = entry->mode,
@@ -395,8 +396,9 @@ static int kmod_info(void *session, int fd, struct tshare_region_info *info)
 	if (err)
 		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
 	*info = (struct tshare_region_info){
+		.size = sizeof(*info),
 		.id = answer.id,
-		.size = answer.size,
+		.region_size = answer.size,
 		.uid = answer.uid,
 		.gid = answer.gid,
 		.mode = answer.mode,

@@ -11,6 +11,7 @@
 #include "log.h"
 #include "names.h"
 #include "refcount.h"
+#include "sized.h"
 
 const struct backend_ops *const tshare_backends[] = {
 	&tshare_backend_kmod,
@@ -133,7 +134,15 @@ const char *tshare_ctx_get_backend(const struct tshare_ctx *ctx)
 TSHARE_EXPORT
 int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits)
 {
-	return ctx->backend->limits(ctx->session, limits);
+	struct tshare_limits known;
+	int err;
+
+	err = sized_check(limits, "limits.", SIZED_UPTO(struct tshare_limits, region_bytes_max));
+	if (!err)
+		err = ctx->backend->limits(ctx->session, &known);
+	if (!err)
+		sized_fill(limits, &known, sizeof(known));
+	return err;
 }
 
 int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name)

@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "export.h"
+#include "sized.h"
 #include "tshare-dlpack.h"
 #include "tshare.h"
 
@@ -99,6 +100,7 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
 static int describe(const DLTensor *dl, struct tshare_spec *spec, const void **data)
 {
 	const struct tshare_spec described = {
+		.size = sizeof(described),
 		.dtype = { dl->dtype.code, dl->dtype.bits, dl->dtype.lanes },
 		.ndim = dl->ndim,
 		.shape = dl->shape,
@@ -120,10 +122,12 @@ static int describe(const DLTensor *dl, struct tshare_spec *spec, const void **d
 	/* Without data there is no element, whatever the offset. */
 	if (address && __builtin_add_overflow(address, dl->byte_offset, &address))
 		return tshare_fail(-ERANGE, "managed: byte_offset: beyond the address space");
-	err = tshare_spec_check(&described, (const void *)address, NULL, 0);
+	err = sized_check(spec, "spec.", SIZED_UPTO(struct tshare_spec, byte_offset));
+	if (!err)
+		err = tshare_spec_check(&described, (const void *)address, NULL, 0);
 	if (err)
 		return err;
-	*spec = described;
+	sized_fill(spec, &described, sizeof(described));
 	*data = (const void *)address;
 	return 0;
 }
@@ -172,7 +176,7 @@ int tshare_tensor_from_dlpack(struct tshare_ctx *ctx, const char *name,
 			      const struct DLManagedTensorVersioned *managed,
 			      const struct tshare_options *options, struct tshare_tensor **tensor)
 {
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 	int err;
@@ -189,7 +193,7 @@ int tshare_tensor_from_dlpack_legacy(struct tshare_ctx *ctx, const char *name,
 				     const struct tshare_options *options,
 				     struct tshare_tensor **tensor)
 {
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	int err;
 

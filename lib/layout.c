@@ -9,6 +9,7 @@
 #include "error.h"
 #include "export.h"
 #include "layout.h"
+#include "sized.h"
 #include "strides.h"
 
 static int too_large(void)
@@ -87,6 +88,29 @@ static size_t name_length(const struct tshare_spec *spec)
 	return spec->name ? strnlen(spec->name, TSHARE_TENSOR_NAME_MAX + 1) : 0;
 }
 
+#define SPEC_SHORTEST SIZED_UPTO(struct tshare_spec, shape)
+
+int spec_read(const struct tshare_spec *spec, struct tshare_spec *known)
+{
+	if (!spec)
+		return tshare_fail(-EINVAL, "spec: is NULL");
+	return sized_read(spec, "spec.", SPEC_SHORTEST, known, sizeof(*known));
+}
+
+/* Of an array, in which each has the size of the first. */
+static int read_element(const struct tshare_spec *specs, size_t i, struct tshare_spec *known)
+{
+	const struct tshare_spec *spec = (const void *)((const char *)specs + i * specs->size);
+	int err;
+
+	if (spec->size != specs->size)
+		return tshare_fail(-EINVAL,
+				   "specs[%zu].size: %zu bytes, but that of specs[0] is %zu", i,
+				   spec->size, specs->size);
+	err = sized_read(spec, "", SPEC_SHORTEST, known, sizeof(*known));
+	return err ? tshare_fail_within(err, "specs[%zu].", i) : 0;
+}
+
 /* Finds the size of the descriptor that a spec is to have. */
 static int measure(const struct tshare_spec *spec, size_t *size)
 {
@@ -148,12 +172,16 @@ static int fail_spec(int err, size_t place, size_t count)
 
 static int measure_all(const struct tshare_spec *specs, size_t count, size_t *total)
 {
+	struct tshare_spec spec;
 	size_t size, i;
 	int err;
 
 	*total = 0;
 	for (i = 0; i < count; i++) {
-		err = measure(&specs[i], &size);
+		err = read_element(specs, i, &spec);
+		if (err)
+			return err;
+		err = measure(&spec, &size);
 		if (err)
 			return fail_spec(err, i, count);
 		*total += size;
@@ -171,6 +199,7 @@ int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_lis
 	_cleanup_desc_list_ struct desc_list *new = NULL;
 	uint64_t cursor = 0, end = 0;
 	size_t total, length, at = 0, i;
+	struct tshare_spec spec;
 	int err;
 
 	err = measure_all(specs, count, &total);
@@ -181,9 +210,11 @@ int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_lis
 		return tshare_fail(-ENOMEM, "specs: out of memory");
 	for (i = 0; i < count; i++) {
 		new->places[i] = at;
-		length = tshare_desc_size(specs[i].ndim, name_length(&specs[i]));
-		err = describe(&specs[i], (struct tshare_desc *)(new->records + at), length,
-			       &cursor);
+		err = read_element(specs, i, &spec);
+		if (err)
+			return err;
+		length = tshare_desc_size(spec.ndim, name_length(&spec));
+		err = describe(&spec, (struct tshare_desc *)(new->records + at), length, &cursor);
 		if (err)
 			return fail_spec(err, i, count);
 		at += length;
@@ -244,20 +275,22 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
 		      size_t size)
 {
 	int64_t filled[TSHARE_NDIM_LIMIT];
+	struct tshare_spec known;
 	const int64_t *strides;
 	struct extent extent;
 	int err;
 
-	if (!spec)
-		return tshare_fail(-EINVAL, "spec: is NULL");
-	err = check_type(spec);
+	err = spec_read(spec, &known);
 	if (!err)
-		err = check_shape(spec);
+		err = check_type(&known);
 	if (!err)
-		err = choose_strides(spec, filled, &strides);
+		err = check_shape(&known);
 	if (!err)
-		err = count_elements(spec);
-	if (!err && !strides_extent(element_bits(spec), spec->ndim, spec->shape, strides, &extent))
+		err = choose_strides(&known, filled, &strides);
+	if (!err)
+		err = count_elements(&known);
+	if (!err &&
+	    !strides_extent(element_bits(&known), known.ndim, known.shape, strides, &extent))
 		err = too_large();
 	if (err || !extent.above)
 		return err;

@@ -11,6 +11,9 @@ struct desc_list;
 /* Where a tensor begins whose place is left to the library: good for SIMD and for GPUs. */
 #define TSHARE_TENSOR_ALIGNMENT 64
 
+/* Copies a caller's spec, with zeros for what the caller doesn't know: 0, or -EINVAL. */
+int spec_read(const struct tshare_spec *spec, struct tshare_spec *known);
+
 /*
  * Describes @count tensors, giving places to those that have none, and stores the
  * bytes that they need together. Whether they are inside a region is still to be

@@ -21,6 +21,7 @@
 #include "names.h"
 #include "refcount.h"
 #include "region.h"
+#include "sized.h"
 
 #define CREATE_FLAGS (TSHARE_DMA32 | TSHARE_CONTIGUOUS | TSHARE_NODE)
 #define DEFAULT_MODE 0600
@@ -178,28 +179,18 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 
 /* Creation */
 
-static bool all_zero(const char *bytes, size_t count)
-{
-	while (count && !*bytes) {
-		bytes++;
-		count--;
-	}
-	return !count;
-}
-
-/* Takes options that are shorter or longer than ours, as older and newer callers have them. */
 static int read_options(const struct tshare_options *options, bool named,
 			struct backend_request *request)
 {
-	struct tshare_options known = { .size = sizeof(known) };
+	struct tshare_options known = { 0 };
+	int err;
 
-	if (options && options->size > sizeof(known) &&
-	    !all_zero((const char *)options + sizeof(known), options->size - sizeof(known)))
-		return tshare_fail(-EINVAL, "options: something this library doesn't know");
-	if (options && options->size < sizeof(known))
-		return tshare_fail(-EINVAL, "options.size: %zu bytes", options->size);
-	if (options)
-		known = *options;
+	if (options) {
+		err = sized_read(options, "options.", SIZED_UPTO(struct tshare_options, mode),
+				 &known, sizeof(known));
+		if (err)
+			return err;
+	}
 	if (known.flags & ~CREATE_FLAGS)
 		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
 				   known.flags);
@@ -568,6 +559,13 @@ TSHARE_EXPORT
 int tshare_region_get_info(struct tshare_region *region, struct tshare_region_info *info)
 {
 	void *session = ctx_session(region->ctx, region->backend);
+	struct tshare_region_info known;
+	int err;
 
-	return region->backend->info(session, region->handle.fd, info);
+	err = sized_check(info, "info.", SIZED_UPTO(struct tshare_region_info, tensor_count));
+	if (!err)
+		err = region->backend->info(session, region->handle.fd, &known);
+	if (!err)
+		sized_fill(info, &known, sizeof(known));
+	return err;
 }

@@ -112,6 +112,7 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 			 struct tshare_tensor **tensor)
 {
 	struct tshare_spec spec = {
+		.size = sizeof(spec),
 		.dtype = dtype,
 		.ndim = ndim,
 		.shape = shape,
@@ -246,13 +247,15 @@ int tshare_region_view(struct tshare_region *region, const struct tshare_spec *s
 		       struct tshare_tensor **tensor)
 {
 	union desc_record record;
+	struct tshare_spec known;
 	int err;
 
-	if (!spec)
-		return tshare_fail(-EINVAL, "spec: is NULL");
+	err = spec_read(spec, &known);
+	if (err)
+		return err;
 	if (flags & ~TSHARE_READONLY)
 		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
-	err = tshare_layout_view(spec, region->handle.size, &record);
+	err = tshare_layout_view(&known, region->handle.size, &record);
 	if (!err)
 		err = tensor_new(region, &record.desc, true, tensor);
 	if (!err && flags & TSHARE_READONLY)
@@ -268,12 +271,12 @@ int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_
 	struct tshare_spec placed;
 	int err;
 
-	if (!spec)
-		return tshare_fail(-EINVAL, "spec: is NULL");
+	err = spec_read(spec, &placed);
+	if (err)
+		return err;
 	region = tshare_mappings_find(data);
 	if (!region)
 		return tshare_fail(-ENOENT, "data: %p is in no region of this process", data);
-	placed = *spec;
 	placed.byte_offset = (const char *)data - (const char *)region->data;
 	if (!placed.byte_offset)
 		placed.byte_offset = TSHARE_OFFSET_START;
@@ -353,6 +356,7 @@ TSHARE_EXPORT
 int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides)
 {
 	struct tshare_spec source = {
+		.size = sizeof(source),
 		.dtype = tshare_tensor_get_dtype(tensor),
 		.ndim = tensor->desc->ndim,
 		.shape = tensor->shape,
@@ -373,19 +377,20 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 		       const struct tshare_spec *spec, const struct tshare_options *options,
 		       struct tshare_tensor **tensor)
 {
+	struct tshare_spec known;
 	struct tshare_tensor *new;
 	int err;
 
-	if (!spec)
-		return tshare_fail(-EINVAL, "spec: is NULL");
+	err = spec_read(spec, &known);
 	/* Before anybody can open the name. */
-	err = check_source(spec, data);
 	if (!err)
-		err = tshare_tensor_create(ctx, name, spec->dtype, spec->ndim, spec->shape, options,
+		err = check_source(&known, data);
+	if (!err)
+		err = tshare_tensor_create(ctx, name, known.dtype, known.ndim, known.shape, options,
 					   &new);
 	if (err)
 		return err;
-	err = tshare_tensor_write(new, data, spec->strides);
+	err = tshare_tensor_write(new, data, known.strides);
 	if (err) {
 		if (name)
 			tshare_ctx_unlink(ctx, name);

@@ -39,6 +39,7 @@ static void examine_backend(struct backend_report *report, const char *name, con
 	struct tshare_ctx *ctx;
 
 	report->name = name;
+	report->limits.size = sizeof(report->limits);
 	report->used = used && !strcmp(used, name);
 	if (!tshare_ctx_new_backend(name, &ctx)) {
 		report->usable = !tshare_ctx_get_limits(ctx, &report->limits);

@@ -72,7 +72,7 @@ int layout_shape(struct layout *layout, const struct verb *verb, const char *sha
 		return failure("out of memory");
 	layout->tensors = tensors;
 	tensor = &tensors[layout->count];
-	*tensor = (struct layout_tensor){ .spec.byte_offset = TSHARE_OFFSET_AUTO };
+	*tensor = (struct layout_tensor){ .spec.size = sizeof(tensor->spec) };
 	if (!parse_shape(shape, tensor))
 		return usage_error(verb, "'%s' is not a shape", shape);
 	if (tshare_dtype_parse(dtype, &tensor->spec.dtype))

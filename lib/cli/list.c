@@ -58,7 +58,7 @@ static int print_text(const struct regions *regions)
 		report_flags(info, flags);
 		report_user(info->uid, user);
 		table_row(&table);
-		table_cell(&table, "%" PRIu64, info->size);
+		table_cell(&table, "%" PRIu64, info->region_size);
 		table_cell(&table, "%" PRIu32, info->tensor_count);
 		table_cell(&table, "%04o", info->mode);
 		table_cell(&table, "%s", user);

@@ -29,7 +29,7 @@ void report_region_json(const struct tshare_region_info *info)
 	snprintf(mode, sizeof(mode), "%04o", info->mode);
 	json_string("name", info->name);
 	json_uint("id", info->id);
-	json_uint("size", info->size);
+	json_uint("size", info->region_size);
 	json_uint("tensor_count", info->tensor_count);
 	json_uint("uid", info->uid);
 	json_uint("gid", info->gid);

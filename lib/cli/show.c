@@ -123,7 +123,7 @@ static int region_text(struct tshare_region *region, const struct tshare_region_
 	facts_add(&facts, "region", "%s", tshare_region_get_name(region));
 	facts_add(&facts, "backend", "%s", tshare_region_get_backend(region));
 	facts_add(&facts, "id", "%" PRIu64, info->id);
-	facts_add(&facts, "size", "%" PRIu64 " bytes", info->size);
+	facts_add(&facts, "size", "%" PRIu64 " bytes", info->region_size);
 	facts_add(&facts, "owner", "%s", user);
 	facts_add(&facts, "mode", "%04o", info->mode);
 	facts_add(&facts, "flags", "%s", flags);
@@ -200,7 +200,7 @@ static int show_json(struct tshare_region *region, const struct tshare_region_in
 
 static int show_region(struct tshare_region *region, bool json)
 {
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 
 	if (tshare_region_get_info(region, &info))
 		return failure("%s", tshare_error_get());

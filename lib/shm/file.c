@@ -165,8 +165,9 @@ int shm_file_describe(int fd, struct tshare_region_info *info)
 	if (fstat(fd, &st))
 		return -errno;
 	*info = (struct tshare_region_info){
+		.size = sizeof(*info),
 		.id = head.header.id,
-		.size = head.header.size,
+		.region_size = head.header.size,
 		.uid = st.st_uid,
 		.gid = st.st_gid,
 		.mode = shown_mode(&head.header, st.st_mode),

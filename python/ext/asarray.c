@@ -9,7 +9,7 @@ enum copy { COPY_IF_NEEDED, COPY_ALWAYS, COPY_NEVER };
 /* Whether open() of that name finds this tensor's region and one tensor in it, now. */
 static bool is_called(struct tshare_tensor *handle, const char *name)
 {
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 
 	return !tshare_region_get_info(tshare_tensor_get_region(handle), &info) &&
 	       !strcmp(info.name, name) && info.tensor_count == 1;

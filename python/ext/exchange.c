@@ -133,7 +133,7 @@ static int describe_tensor(void *py_object, DLTensor *out)
 static struct tshare_tensor *find_tensor(const DLManagedTensorVersioned *managed)
 {
 	struct tshare_tensor *handle;
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 

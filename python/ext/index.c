@@ -144,6 +144,7 @@ static PyObject *make(struct tshare_tensor *handle, const struct view *view)
 {
 	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
 	struct tshare_spec spec = {
+		.size = sizeof(spec),
 		.dtype = dtype,
 		.ndim = view->ndim,
 		.shape = view->shape,

@@ -84,7 +84,7 @@ PyObject *ts_info_new(const struct tshare_region_info *info)
 {
 	PyObject *values[] = {
 		none_if(!*info->name, ts_text(info->name)),
-		PyLong_FromUnsignedLongLong(info->size),
+		PyLong_FromUnsignedLongLong(info->region_size),
 		PyLong_FromLong(info->mode),
 		PyLong_FromUnsignedLong(info->uid),
 		PyLong_FromUnsignedLong(info->gid),
@@ -104,7 +104,7 @@ PyObject *ts_info_new(const struct tshare_region_info *info)
 
 static PyObject *limits_of(struct tshare_ctx *ctx)
 {
-	struct tshare_limits limits;
+	struct tshare_limits limits = { .size = sizeof(limits) };
 	int err;
 
 	err = tshare_ctx_get_limits(ctx, &limits);

@@ -179,7 +179,7 @@ static PyObject *region_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 static PyObject *region_info(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 	int err;
 
 	if (!handle)

@@ -74,6 +74,7 @@ static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *s
 		PyErr_Format(PyExc_TypeError, "tensors: its items() must be pairs, not %R", item);
 		return -1;
 	}
+	spec->size = sizeof(*spec);
 	what = PyTuple_GetItem(item, 1);
 	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &entry->keep);
 	if (!spec->name)

@@ -27,6 +27,7 @@ bool ts_source_is_contiguous(const struct ts_source *source)
 void ts_source_start(struct ts_source *source)
 {
 	memset(source, 0, sizeof(*source));
+	source->spec.size = sizeof(source->spec);
 	source->spec.shape = source->shape;
 	source->spec.strides = source->strides;
 }

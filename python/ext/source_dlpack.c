@@ -39,7 +39,7 @@ static void take_spec(struct ts_source *source, const struct tshare_spec *spec, 
 
 static int take_versioned(struct ts_source *source, enum ts_source_use use)
 {
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 
@@ -56,7 +56,7 @@ static int take_versioned(struct ts_source *source, enum ts_source_use use)
 
 static int take_legacy(struct ts_source *source)
 {
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 
 	if (tshare_spec_from_dlpack_legacy(source->legacy, &spec, &data) < 0)

@@ -27,7 +27,7 @@ PyObject *ts_tensor_rebuild(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	int64_t dims[TSHARE_NDIM_LIMIT], steps[TSHARE_NDIM_LIMIT];
 	PyObject *object, *name, *shape, *strides, *keep, *self = NULL;
-	struct tshare_spec spec = { .shape = dims, .strides = steps };
+	struct tshare_spec spec = { .size = sizeof(spec), .shape = dims, .strides = steps };
 	struct tshare_tensor *handle;
 	struct tshare_region *region;
 	int code, bits, lanes, readonly, err;

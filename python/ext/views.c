@@ -60,7 +60,12 @@ PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 
 static struct tshare_tensor *bytes_at(const void *address, int64_t size)
 {
-	const struct tshare_spec spec = { .dtype = TSHARE_UINT8, .ndim = 1, .shape = &size };
+	const struct tshare_spec spec = {
+		.size = sizeof(spec),
+		.dtype = TSHARE_UINT8,
+		.ndim = 1,
+		.shape = &size,
+	};
 	struct tshare_tensor *handle;
 
 	return tshare_tensor_wrap(address, &spec, 0, &handle) < 0 ? NULL : handle;

@@ -37,7 +37,7 @@ struct limits {
 static int create_within(void *data)
 {
 	const struct limits *limits = data;
-	struct tshare_limits known;
+	struct tshare_limits known = { .size = sizeof(known) };
 	struct tshare_region *region;
 	int i;
 
@@ -105,7 +105,7 @@ TEST(a_region_within_its_cgroup_is_created)
 /* Nothing between the largest region that is offered and the limit ends the process. */
 static int create_the_largest(void *data)
 {
-	struct tshare_limits known;
+	struct tshare_limits known = { .size = sizeof(known) };
 	struct tshare_region *region;
 
 	(void)data;

@@ -50,7 +50,7 @@ TEST(export_describes_the_tensor)
 
 TEST(an_offset_is_in_the_pointer)
 {
-	struct tshare_spec spec = { NULL, TSHARE_UINT8, 2, shape_2x3, NULL, 100 };
+	struct tshare_spec spec = SPEC(NULL, TSHARE_UINT8, 2, shape_2x3, NULL, 100);
 	DLManagedTensorVersioned *managed;
 	struct tshare_region *region;
 	struct tshare_tensor *tensor;
@@ -67,7 +67,7 @@ TEST(an_offset_is_in_the_pointer)
 TEST(strides_are_kept)
 {
 	const int64_t strides[] = { -3, 1 };
-	struct tshare_spec spec = { NULL, TSHARE_UINT8, 2, shape_2x3, strides, 64 };
+	struct tshare_spec spec = SPEC(NULL, TSHARE_UINT8, 2, shape_2x3, strides, 64);
 	DLManagedTensorVersioned *managed;
 	struct tshare_region *region;
 	struct tshare_tensor *tensor;
@@ -215,7 +215,7 @@ static DLManagedTensorVersioned foreign(float *data)
 /* Its error; and that nothing is stored then. */
 static int spec_error(const DLManagedTensorVersioned *managed)
 {
-	struct tshare_spec spec = { .ndim = 99 };
+	struct tshare_spec spec = { .size = sizeof(spec), .ndim = 99 };
 	const void *data = &spec;
 	uint32_t flags = 99;
 	int err = tshare_spec_from_dlpack(managed, &spec, &data, &flags);
@@ -228,7 +228,7 @@ TEST(spec_has_the_arrays_of_the_dlpack_tensor)
 {
 	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 
@@ -245,7 +245,7 @@ TEST(spec_of_a_tensor_without_strides_has_none)
 {
 	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 
@@ -258,7 +258,7 @@ TEST(spec_reports_readonly_and_ignores_that_it_is_a_copy)
 {
 	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 
@@ -271,7 +271,7 @@ TEST(spec_has_the_offset_in_the_address)
 {
 	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 
@@ -286,7 +286,7 @@ TEST(spec_ignores_the_offset_when_data_is_null)
 	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(NULL);
 	int64_t shape[] = { 2, 0 };
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 
@@ -302,7 +302,7 @@ TEST(spec_takes_memory_that_the_cpu_shares_with_a_gpu)
 {
 	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 	uint32_t flags;
 
@@ -399,7 +399,7 @@ TEST(spec_of_the_legacy_form_is_checked_alike)
 	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	DLManagedTensor legacy = { .dl_tensor = managed.dl_tensor };
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
 
 	legacy.dl_tensor.byte_offset = sizeof(float);

@@ -47,7 +47,7 @@ bool has_file(const char *name)
 struct tshare_region *new_victim(const char *name)
 {
 	static const int64_t shape[] = { 4, 8 };
-	struct tshare_spec spec = { "t", TSHARE_UINT8, 2, shape, NULL, 0 };
+	struct tshare_spec spec = SPEC("t", TSHARE_UINT8, 2, shape, NULL, 0);
 	struct tshare_region *region;
 
 	CHECK(!tshare_region_create(ctx, name, 0, &spec, 1, NULL, &region));

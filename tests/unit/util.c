@@ -25,7 +25,7 @@ void close_context(void)
 
 struct tshare_limits limits_of(struct tshare_ctx *context)
 {
-	struct tshare_limits limits;
+	struct tshare_limits limits = { .size = sizeof(limits) };
 
 	CHECK(!tshare_ctx_get_limits(context, &limits));
 	return limits;

@@ -32,6 +32,12 @@ extern const int64_t shape_4x8[2];
 struct tshare_tensor *new_tensor(const char *name, struct tshare_dtype dtype, int32_t ndim,
 				 const int64_t *shape);
 
+/* The initialiser of a struct tshare_spec: its members without the size, in their order. */
+#define SPEC(...)                                        \
+	{                                                \
+		sizeof(struct tshare_spec), __VA_ARGS__, \
+	}
+
 /* What tshare_ctx_list() has reported of the region @name, and how often. */
 struct found {
 	const char *name;

@@ -27,7 +27,7 @@ static struct tshare_tensor *counting(void)
 static struct tshare_spec spec_of(struct tshare_dtype dtype, int32_t ndim, const int64_t *shape,
 				  const int64_t *strides)
 {
-	return (struct tshare_spec){ NULL, dtype, ndim, shape, strides };
+	return (struct tshare_spec)SPEC(NULL, dtype, ndim, shape, strides);
 }
 
 /* Views */
@@ -36,7 +36,7 @@ TEST(view_describes_what_it_was_told)
 {
 	struct tshare_tensor *whole = counting(), *view;
 	const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 };
-	struct tshare_spec spec = { "turned", TSHARE_INT32, 2, shape, strides, 0 };
+	struct tshare_spec spec = SPEC("turned", TSHARE_INT32, 2, shape, strides, 0);
 
 	CHECK(!tshare_region_view(tshare_tensor_get_region(whole), &spec, 0, &view));
 	tshare_tensor_unref(whole);
@@ -242,7 +242,7 @@ TEST(copy_is_contiguous_whatever_the_strides)
 	};
 	static const int32_t values[] = { 0, 1, 2, 3, 4, 5 };
 	struct tshare_tensor *copy;
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -261,7 +261,7 @@ TEST(copy_takes_elements_of_every_size)
 	const int64_t shape[] = { 5 }, strides[] = { 2 };
 	unsigned char source[10 * 24];
 	struct tshare_tensor *copy;
-	struct tshare_spec spec;
+	struct tshare_spec spec = { .size = sizeof(spec) };
 	size_t i, j;
 
 	for (i = 0; i < sizeof(source); i++)
@@ -401,7 +401,7 @@ TEST(copy_has_its_name_and_options)
 	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_spec spec = spec_of(TSHARE_FLOAT64, 0, NULL, NULL);
 	const char *name = unique("copy");
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 	struct tshare_tensor *copy;
 	const double pi = 3.14;
 

@@ -148,7 +148,7 @@ TEST(root_may_open_what_others_have_closed)
 {
 	struct owned owned = { unique("root"), 0600, { { 0 } } };
 	struct tshare_region *region;
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 	pid_t pid;
 
 	need_root();

@@ -121,7 +121,7 @@ TEST(a_region_of_the_other_backend_can_be_imported)
 {
 	const char *other_backend = limits_of(ctx).dmabuf ? "shm" : "kmod";
 	struct tshare_region *region, *imported;
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 	struct tshare_ctx *other;
 
 	if (tshare_ctx_new_backend(other_backend, &other))

@@ -16,7 +16,7 @@ TEST(list_tells_of_named_regions)
 	CHECK(!tshare_ctx_list(ctx, find_listed, &found));
 	CHECK(found.count == 1);
 	CHECK(found.info.id == tshare_region_get_id(tshare_tensor_get_region(tensor)));
-	CHECK(found.info.size == tshare_region_get_size(tshare_tensor_get_region(tensor)));
+	CHECK(found.info.region_size == tshare_region_get_size(tshare_tensor_get_region(tensor)));
 	CHECK(found.info.uid == geteuid() && found.info.gid == getegid());
 	CHECK(found.info.mode == 0600);
 	CHECK(found.info.tensor_count == 1);
@@ -72,11 +72,11 @@ TEST(info_tells_what_was_asked_for)
 {
 	const char *name = unique("info");
 	struct tshare_region *region = new_region_mode(name, 0640);
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 
 	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(info.id == tshare_region_get_id(region));
-	CHECK(info.size == tshare_region_get_size(region));
+	CHECK(info.region_size == tshare_region_get_size(region));
 	CHECK(info.uid == geteuid() && info.gid == getegid());
 	CHECK(info.mode == 0640);
 	CHECK(info.tensor_count == 0);
@@ -89,7 +89,7 @@ TEST(info_knows_when_the_name_is_gone)
 {
 	const char *name = unique("gone");
 	struct tshare_region *region = new_region(name);
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 
 	CHECK(!tshare_ctx_unlink(ctx, name));
 	CHECK(!tshare_region_get_info(region, &info));
@@ -102,7 +102,7 @@ TEST(info_tells_who_may_only_read)
 {
 	const char *name = unique("reader");
 	struct tshare_region *region = new_region(name), *reader;
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 
 	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
 	CHECK(!tshare_region_get_info(reader, &info));
@@ -115,7 +115,7 @@ TEST(the_umask_has_no_say)
 {
 	struct tshare_options options = { .size = sizeof(options) };
 	mode_t before = umask(0777);
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 	struct tshare_region *region;
 	int err;
 

@@ -31,9 +31,9 @@ TEST(tensors_lie_behind_each_other_aligned_to_64_bytes)
 {
 	const int64_t odd[] = { 33 };
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 1, odd },
-		{ "b", TSHARE_FLOAT64, 1, odd },
-		{ "c", TSHARE_UINT8, 0 },
+		SPEC("a", TSHARE_UINT8, 1, odd),
+		SPEC("b", TSHARE_FLOAT64, 1, odd),
+		SPEC("c", TSHARE_UINT8, 0),
 	};
 	const uint64_t expected[] = { 0, 64, 384 };
 	struct tshare_tensor *tensor;
@@ -54,10 +54,10 @@ TEST(layout_says_where_create_would_place_tensors)
 {
 	const int64_t shape[] = { 3, 5 }, strides[] = { -5, 1 };
 	const struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 2, shape },
-		{ "b", TSHARE_FLOAT32, 2, shape, strides },
-		{ "c", TSHARE_FLOAT32, 2, shape, NULL, 4096 },
-		{ "d", TSHARE_UINT8, 0 },
+		SPEC("a", TSHARE_UINT8, 2, shape),
+		SPEC("b", TSHARE_FLOAT32, 2, shape, strides),
+		SPEC("c", TSHARE_FLOAT32, 2, shape, NULL, 4096),
+		SPEC("d", TSHARE_UINT8, 0),
 	};
 	uint64_t offsets[4], size;
 	struct tshare_region *region;
@@ -84,8 +84,8 @@ TEST(specs_of_zeros_lie_behind_each_other)
 {
 	const int64_t shape[] = { 3 };
 	struct tshare_spec specs[] = {
-		{ .name = "a", .dtype = TSHARE_UINT8, .ndim = 1, .shape = shape },
-		{ .name = "b", .dtype = TSHARE_UINT8, .ndim = 1, .shape = shape },
+		SPEC("a", TSHARE_UINT8, 1, shape),
+		SPEC("b", TSHARE_UINT8, 1, shape),
 	};
 	uint64_t offsets[2];
 
@@ -97,14 +97,8 @@ TEST(a_tensor_can_be_placed_at_the_very_start)
 {
 	const int64_t shape[] = { 3 }, back[] = { -1 };
 	struct tshare_spec specs[] = {
-		{ .name = "a", .dtype = TSHARE_UINT8, .ndim = 1, .shape = shape },
-		{
-			.name = "b",
-			.dtype = TSHARE_UINT8,
-			.ndim = 1,
-			.shape = shape,
-			.byte_offset = TSHARE_OFFSET_START,
-		},
+		SPEC("a", TSHARE_UINT8, 1, shape),
+		SPEC("b", TSHARE_UINT8, 1, shape, NULL, TSHARE_OFFSET_START),
 	};
 	struct tshare_region *region;
 	uint64_t offsets[2];
@@ -120,8 +114,8 @@ TEST(negative_strides_get_room_before_the_first_element)
 {
 	const int64_t shape[] = { 5 }, strides[] = { -1 };
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_FLOAT32, 1, shape, strides },
-		{ "b", TSHARE_FLOAT32, 1, shape, strides },
+		SPEC("a", TSHARE_FLOAT32, 1, shape, strides),
+		SPEC("b", TSHARE_FLOAT32, 1, shape, strides),
 	};
 	struct tshare_tensor *a, *b;
 	struct tshare_region *region;
@@ -141,8 +135,8 @@ TEST(tensors_may_be_placed_and_overlap)
 {
 	const int64_t shape[] = { 16 };
 	struct tshare_spec specs[] = {
-		{ "whole", TSHARE_UINT8, 1, shape, NULL, 100 },
-		{ "part", TSHARE_UINT8, 0, NULL, NULL, 103 },
+		SPEC("whole", TSHARE_UINT8, 1, shape, NULL, 100),
+		SPEC("part", TSHARE_UINT8, 0, NULL, NULL, 103),
 	};
 	struct tshare_tensor *whole, *part;
 	struct tshare_region *region;
@@ -159,7 +153,7 @@ TEST(tensors_may_be_placed_and_overlap)
 
 TEST(a_tensor_outside_its_region_is_out_of_range)
 {
-	struct tshare_spec spec = { NULL, TSHARE_UINT8, 0, NULL, NULL, 0 };
+	struct tshare_spec spec = SPEC(NULL, TSHARE_UINT8, 0, NULL, NULL, 0);
 	uint64_t page = limits_of(ctx).page_size;
 	struct tshare_region *region;
 
@@ -173,7 +167,7 @@ TEST(a_tensor_outside_its_region_is_out_of_range)
 TEST(a_tensor_before_its_region_is_out_of_range)
 {
 	const int64_t shape[] = { 5 }, strides[] = { -1 };
-	struct tshare_spec spec = { NULL, TSHARE_FLOAT32, 1, shape, strides, 12 };
+	struct tshare_spec spec = SPEC(NULL, TSHARE_FLOAT32, 1, shape, strides, 12);
 	struct tshare_region *region;
 
 	CHECK(tshare_region_create(ctx, NULL, 0, &spec, 1, NULL, &region) == -ERANGE);
@@ -193,8 +187,8 @@ TEST(errors_name_the_tensor)
 {
 	const int64_t shape[] = { -1 };
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 0 },
-		{ "b", TSHARE_UINT8, 1, shape },
+		SPEC("a", TSHARE_UINT8, 0),
+		SPEC("b", TSHARE_UINT8, 1, shape),
 	};
 	struct tshare_region *region;
 
@@ -260,9 +254,9 @@ TEST(sub_byte_elements_are_packed)
 TEST(tensor_names_are_unique_in_a_region)
 {
 	struct tshare_spec specs[] = {
-		{ "w", TSHARE_UINT8, 0 },
-		{ "v", TSHARE_UINT8, 0 },
-		{ "w", TSHARE_UINT8, 0 },
+		SPEC("w", TSHARE_UINT8, 0),
+		SPEC("v", TSHARE_UINT8, 0),
+		SPEC("w", TSHARE_UINT8, 0),
 	};
 	struct tshare_region *region;
 
@@ -273,9 +267,9 @@ TEST(tensor_names_are_unique_in_a_region)
 TEST(one_tensor_of_a_region_may_have_no_name)
 {
 	struct tshare_spec specs[] = {
-		{ NULL, TSHARE_UINT8, 0 },
-		{ "v", TSHARE_UINT8, 0 },
-		{ "", TSHARE_UINT8, 0 },
+		SPEC(NULL, TSHARE_UINT8, 0),
+		SPEC("v", TSHARE_UINT8, 0),
+		SPEC("", TSHARE_UINT8, 0),
 	};
 	struct tshare_region *region;
 
@@ -324,7 +318,7 @@ TEST(a_region_holds_up_to_131072_tensors)
 	CHECK(specs && names);
 	for (i = 0; i <= TSHARE_TENSOR_LIMIT; i++) {
 		snprintf(names[i], sizeof(names[i]), "%" PRId32, i);
-		specs[i] = (struct tshare_spec){ names[i], TSHARE_INT32, 0 };
+		specs[i] = (struct tshare_spec)SPEC(names[i], TSHARE_INT32, 0);
 	}
 	CHECK(tshare_region_create(ctx, name, 0, specs, i, NULL, &region) == -EINVAL);
 	CHECK(error_says("count"));

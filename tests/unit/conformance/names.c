@@ -116,7 +116,7 @@ static int leave_persistent(void *name)
 TEST(a_persistent_name_stays_until_it_is_unlinked)
 {
 	const char *name = unique("persist");
-	struct tshare_region_info info;
+	struct tshare_region_info info = { .size = sizeof(info) };
 	struct tshare_region *region;
 
 	CHECK(in_child(leave_persistent, (void *)(uintptr_t)name) == -1);

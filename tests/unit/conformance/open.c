@@ -63,8 +63,8 @@ TEST(tensor_open_wants_one_tensor)
 {
 	const char *none = unique("none"), *two = unique("two");
 	struct tshare_spec specs[] = {
-		{ "a", TSHARE_UINT8, 0 },
-		{ "b", TSHARE_UINT8, 0 },
+		SPEC("a", TSHARE_UINT8, 0),
+		SPEC("b", TSHARE_UINT8, 0),
 	};
 	struct tshare_region *first = new_region(none), *second;
 	struct tshare_tensor *tensor;

@@ -8,8 +8,6 @@
 
 #include "../util.h"
 
-#define AUTO TSHARE_OFFSET_AUTO
-
 /* Tensors of all kinds of shapes and names, so many of them that they don't come with an open. */
 #define COUNT 1000
 
@@ -33,8 +31,8 @@ static void make_specs(void)
 			shapes[i][j] = j ? 1 : 2 + i % 5;
 			strides[i][j] = i % 3 ? 1 : -1;
 		}
-		specs[i] = (struct tshare_spec){ names[i],  TSHARE_INT16, ndim,
-						 shapes[i], strides[i],	  AUTO };
+		specs[i] = (struct tshare_spec)SPEC(names[i], TSHARE_INT16, ndim, shapes[i],
+						    strides[i]);
 	}
 	specs[1].name = NULL;
 	names[1][0] = '\0';
@@ -174,7 +172,7 @@ TEST(a_region_without_tensors_has_none)
 TEST(names_may_be_paths_or_no_text)
 {
 	static const char *const any[] = { "params/dense/kernel", "..", "/", "\xff\xfe", "\n" };
-	struct tshare_spec spec = { NULL, TSHARE_UINT8, 0, NULL, NULL, AUTO };
+	struct tshare_spec spec = SPEC(NULL, TSHARE_UINT8, 0);
 	struct tshare_tensor *tensor;
 	struct tshare_region *region;
 	size_t i;
@@ -192,7 +190,7 @@ TEST(names_may_be_paths_or_no_text)
 TEST(names_have_up_to_1023_bytes)
 {
 	char longest[TSHARE_TENSOR_NAME_MAX + 2];
-	struct tshare_spec spec = { longest, TSHARE_UINT8, 0, NULL, NULL, AUTO };
+	struct tshare_spec spec = SPEC(longest, TSHARE_UINT8, 0);
 	struct tshare_tensor *tensor;
 	struct tshare_region *region;
 
@@ -236,7 +234,7 @@ TEST(a_list_of_more_than_64_mib_is_einval)
 	make_specs();
 	/* 1,048 bytes each. */
 	for (i = 0; i < count; i++)
-		many[i] = (struct tshare_spec){ names[0], TSHARE_UINT8, 0, NULL, NULL, AUTO };
+		many[i] = (struct tshare_spec)SPEC(names[0], TSHARE_UINT8, 0);
 	CHECK(tshare_region_create(ctx, NULL, 0, many, count, NULL, &region) == -EINVAL);
 	CHECK(error_says("64 MiB"));
 	free(many);

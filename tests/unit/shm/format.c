@@ -221,7 +221,7 @@ static struct tshare_region *new_long_victim(const char *name)
 
 	for (i = 0; i < MANY; i++) {
 		snprintf(names[i], sizeof(names[i]), "%zu", 1000 + i);
-		specs[i] = (struct tshare_spec){ names[i], TSHARE_UINT8, 0, NULL, NULL, i };
+		specs[i] = (struct tshare_spec)SPEC(names[i], TSHARE_UINT8, 0, NULL, NULL, i);
 	}
 	CHECK(!tshare_region_create(ctx, name, 4096, specs, MANY, NULL, &region));
 	return region;

@@ -94,7 +94,7 @@ TEST(files_beyond_the_limit_are_an_error_and_no_signal)
 
 TEST(regions_beyond_the_limits_have_no_memory)
 {
-	struct tshare_limits limits;
+	struct tshare_limits limits = { .size = sizeof(limits) };
 	struct tshare_region *region;
 
 	CHECK(!tshare_ctx_get_limits(ctx, &limits));
@@ -118,7 +118,7 @@ TEST(a_sweep_leaves_the_error_alone)
 TEST(the_bytes_used_are_those_of_regions)
 {
 	struct tshare_region *region = new_region("counted");
-	struct tshare_limits before, after;
+	struct tshare_limits before = { .size = sizeof(before) }, after = before;
 	char path[sizeof(directory) + 16];
 	int fd;
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+/* The structs that callers allocate and that can grow. */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "error.h"
+#include "sized.h"
+
+/* More than any struct will ever have: the size was not set, and what follows isn't looked at. */
+#define SIZE_LIMIT 4096
+
+static bool is_zero(const char *bytes, size_t count)
+{
+	while (count && !*bytes) {
+		bytes++;
+		count--;
+	}
+	return !count;
+}
+
+static size_t size_of(const void *given)
+{
+	size_t size;
+
+	memcpy(&size, given, sizeof(size));
+	return size;
+}
+
+int sized_check(const void *given, const char *prefix, size_t shortest)
+{
+	size_t size = size_of(given);
+
+	if (size >= shortest && size <= SIZE_LIMIT)
+		return 0;
+	return tshare_fail(-EINVAL, "%ssize: %zu bytes can't be; set it to the struct's sizeof",
+			   prefix, size);
+}
+
+int sized_read(const void *given, const char *prefix, size_t shortest, void *known, size_t size)
+{
+	size_t theirs = size_of(given), both = theirs < size ? theirs : size;
+	int err;
+
+	err = sized_check(given, prefix, shortest);
+	if (err)
+		return err;
+	if (!is_zero((const char *)given + both, theirs - both))
+		return tshare_fail(-EINVAL,
+				   "%ssize: something is set beyond the %zu bytes that this "
+				   "library knows",
+				   prefix, size);
+	memcpy(known, given, both);
+	memset((char *)known + both, 0, size - both);
+	memcpy(known, &size, sizeof(size)); /* so that it can be passed on */
+	return 0;
+}
+
+void sized_fill(void *given, const void *known, size_t size)
+{
+	size_t theirs = size_of(given), both = theirs < size ? theirs : size;
+
+	memcpy((char *)given + sizeof(theirs), (const char *)known + sizeof(theirs),
+	       both - sizeof(theirs));
+	memset((char *)given + both, 0, theirs - both);
+}

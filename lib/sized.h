@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The structs that callers allocate and that can grow: tshare_options, tshare_spec,
+ * tshare_limits and so on. Each begins with size_t size, the bytes that the caller
+ * knows of it. Callers of another version of the library know less or more than it.
+ *
+ * The functions name the member "size" with @prefix in front, such as "options.".
+ */
+#ifndef TSHARE_SIZED_H
+#define TSHARE_SIZED_H
+
+#include <stddef.h>
+
+/* Bytes of a struct up to and with @member: what the first version of it had. */
+#define SIZED_UPTO(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
+
+/*
+ * Copies a caller's struct @given into @known, of @size bytes, which is its size then;
+ * members that the caller doesn't know are zero there. -EINVAL if the caller knows less than @shortest bytes, or
+ * has set a byte that the library doesn't know.
+ */
+int sized_read(const void *given, const char *prefix, size_t shortest, void *known, size_t size);
+
+/* Whether a caller's struct can be filled: 0, or -EINVAL if it has less than @shortest bytes. */
+int sized_check(const void *given, const char *prefix, size_t shortest);
+
+/*
+ * Fills a caller's struct that sized_check() has taken from @known, of @size bytes. Its
+ * size stays, and members that the library doesn't know are zero.
+ */
+void sized_fill(void *given, const void *known, size_t size);
+
+#endif /* TSHARE_SIZED_H */
