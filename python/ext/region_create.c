@@ -7,17 +7,16 @@ struct entry {
 	PyObject *keep;
 	struct ts_source *source; /* what to fill the tensor with, or NULL */
 	bool tied;		  /* filled with the tensor whose memory it shares */
-	int64_t shape[TSHARE_NDIM_LIMIT];
-	int64_t strides[TSHARE_NDIM_LIMIT];
+	int64_t *dims;		  /* the shape, and the strides if any; NULL for none */
 };
 
 /* From bytes, as in NumPy, to elements, as in a struct tshare_spec. */
-static int parse_strides(PyObject *obj, struct entry *entry, const struct tshare_spec *spec)
+static int parse_strides(PyObject *obj, const struct tshare_spec *spec, int64_t *strides)
 {
 	Py_ssize_t itemsize = ts_itemsize(spec->dtype);
 	int32_t count, i;
 
-	if (ts_dims_arg(obj, "strides", entry->strides, &count) < 0)
+	if (ts_dims_arg(obj, "strides", strides, &count) < 0)
 		return -1;
 	if (count != spec->ndim) {
 		PyErr_Format(PyExc_ValueError, "strides: %d of them for %d dimensions", count,
@@ -30,14 +29,33 @@ static int parse_strides(PyObject *obj, struct entry *entry, const struct tshare
 		return -1;
 	}
 	for (i = 0; i < count; i++) {
-		if (entry->strides[i] % itemsize) {
+		if (strides[i] % itemsize) {
 			PyErr_Format(PyExc_ValueError,
 				     "strides: %lld bytes is not a multiple of the element's %zd",
-				     (long long)entry->strides[i], itemsize);
+				     (long long)strides[i], itemsize);
 			return -1;
 		}
-		entry->strides[i] /= itemsize;
+		strides[i] /= itemsize;
 	}
+	return 0;
+}
+
+/* Lets a spec point to dimensions of its own, which take no more room than they need. */
+static int keep_dims(const int64_t *shape, const int64_t *strides, struct entry *entry,
+		     struct tshare_spec *spec)
+{
+	size_t size = spec->ndim * sizeof(*shape);
+
+	if (!size)
+		return 0;
+	entry->dims = PyMem_Malloc(strides ? 2 * size : size);
+	if (!entry->dims) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	spec->shape = memcpy(entry->dims, shape, size);
+	if (strides)
+		spec->strides = memcpy(entry->dims + spec->ndim, strides, size);
 	return 0;
 }
 
@@ -66,9 +84,10 @@ static int entry_of_array(PyObject *name, PyObject *what, struct entry *entry,
 /* @item: (name, what), and what is (shape, dtype[, strides[, offset]]) or an array */
 static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *spec)
 {
+	int64_t shape[TSHARE_NDIM_LIMIT], strides[TSHARE_NDIM_LIMIT], offset;
+	bool strided = false;
 	PyObject *what;
 	Py_ssize_t count;
-	int64_t offset;
 
 	if (!PyTuple_Check(item) || PyTuple_Size(item) != 2) {
 		PyErr_Format(PyExc_TypeError, "tensors: its items() must be pairs, not %R", item);
@@ -89,21 +108,20 @@ static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *s
 			     PyTuple_GetItem(item, 0));
 		return -1;
 	}
-	spec->shape = entry->shape;
-	if (ts_dims_arg(PyTuple_GetItem(what, 0), "shape", entry->shape, &spec->ndim) < 0 ||
+	if (ts_dims_arg(PyTuple_GetItem(what, 0), "shape", shape, &spec->ndim) < 0 ||
 	    ts_dtype_arg(PyTuple_GetItem(what, 1), &spec->dtype) < 0)
 		return -1;
 	if (count > 2 && PyTuple_GetItem(what, 2) != Py_None) {
-		if (parse_strides(PyTuple_GetItem(what, 2), entry, spec) < 0)
+		if (parse_strides(PyTuple_GetItem(what, 2), spec, strides) < 0)
 			return -1;
-		spec->strides = entry->strides;
+		strided = true;
 	}
 	if (count > 3 && PyTuple_GetItem(what, 3) != Py_None) {
 		if (ts_int_arg(PyTuple_GetItem(what, 3), "offset", 0, INT64_MAX, &offset) < 0)
 			return -1;
 		spec->byte_offset = ts_offset(offset);
 	}
-	return 0;
+	return keep_dims(shape, strided ? strides : NULL, entry, spec);
 }
 
 /* Copies what the entries bring along. Called without the GIL. */
@@ -236,6 +254,7 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 out:
 	for (i = 0; entries && i < count; i++) {
 		Py_XDECREF(entries[i].keep);
+		PyMem_Free(entries[i].dims);
 		if (entries[i].source) {
 			ts_source_close(entries[i].source);
 			PyMem_Free(entries[i].source);

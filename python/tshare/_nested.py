@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> None:
+def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> bool:
+    """Whether there are mappings among the items, all of whose items are added to found."""
+    nested = False
     for item in items:
         # What is no pair of a name and something is refused where tensors are parsed.
         key, value = item if isinstance(item, tuple) and len(item) == 2 else (None, None)
@@ -15,16 +17,20 @@ def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> None:
             if prefix or isinstance(value, Mapping):
                 raise TypeError(f"tensors: {prefix!r}: its keys must be str, not {key!r}")
             found.append(item)
-        elif isinstance(value, Mapping):
+        # Most are tuples, of which the question takes longer than all the rest.
+        elif type(value) is not tuple and isinstance(value, Mapping):
             _flatten(value.items(), f"{prefix}{key}/", found)
+            nested = True
         else:
-            found.append((prefix + key, value))
+            found.append((prefix + key, value) if prefix else item)
+    return nested
 
 
 def flatten(tensors: Any) -> list[Any]:
     """The items of tensors and of the mappings in it, each key behind the path to it."""
     found: list[Any] = []
-    _flatten(tensors.items(), "", found)
+    if not _flatten(tensors.items(), "", found):
+        return found
     seen = set()
     for item in found:
         key = item[0] if isinstance(item, tuple) and item else None
