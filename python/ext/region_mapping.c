@@ -86,8 +86,8 @@ PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 PyObject *ts_region_iter(PyObject *self)
 {
 	struct tshare_region *handle = ts_region_handle(self);
-	struct tshare_tensor *tensor;
 	PyObject *names, *name, *iterator;
+	const char *text;
 	size_t count, i;
 	int err;
 
@@ -96,14 +96,8 @@ PyObject *ts_region_iter(PyObject *self)
 	count = tshare_region_get_tensor_count(handle);
 	names = PyTuple_New(count);
 	for (i = 0; names && i < count; i++) {
-		err = tshare_region_get_tensor(handle, i, &tensor);
-		if (err < 0) {
-			ts_raise(err, NULL);
-			name = NULL;
-		} else {
-			name = ts_text(tshare_tensor_get_name(tensor));
-			tshare_tensor_unref(tensor);
-		}
+		err = tshare_region_get_tensor_name(handle, i, &text);
+		name = err < 0 ? ts_raise(err, NULL) : ts_text(text);
 		if (!name || PyTuple_SetItem(names, i, name) < 0)
 			Py_CLEAR(names);
 	}

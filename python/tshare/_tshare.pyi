@@ -234,6 +234,10 @@ class Region(Mapping[str, Tensor]):
     Made by Region.create(), Region.open() and Region.from_fd(). Once a region is
     closed, its attributes and methods raise ValueError, but for closed and close(); tensors
     that were taken from it remain usable.
+
+    A long list of tensors is read when a key is first looked up or the keys are first asked
+    for. That raises OSError with EPROTO if another process has damaged the list, which the
+    kmod backend rules out.
     """
 
     __hash__: ClassVar[Any]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import collections.abc
 import errno
+import os
 import pickle
 import types
 
@@ -184,10 +185,50 @@ def test_region_refuses_a_tensor_s_name_that_is_not_a_str(key):
         tshare.Region.create(None, {key: (1, "uint8")})
 
 
-@pytest.mark.parametrize("key", ["a\0b", "x" * 128])
+@pytest.mark.parametrize("key", ["a\0b", "x" * 1024, "é" * 512])
 def test_region_refuses_a_tensor_s_name_that_is_none(key):
     with pytest.raises(ValueError, match="name|tensors"):
         tshare.Region.create(None, {key: (1, "uint8")})
+
+
+@pytest.mark.parametrize("key", ["x" * 1023, "é" * 511 + "x"])
+def test_tensor_s_name_has_up_to_1023_bytes(key, name):
+    tshare.Region.create(name, {key: (1, "uint8")})
+    region = tshare.Region.open(name)
+    assert list(region) == [key]
+    assert region[key].name == key
+
+
+def test_long_list_of_tensors_is_the_same_for_those_that_open_it(name):
+    specs = {f"{'layer.' * (i % 20)}{i}": ((i % 7,) * (i % 5), "int16") for i in range(20000)}
+    tshare.Region.create(name, specs)
+    region = tshare.Region.open(name)
+    assert len(region) == 20000
+    assert list(region) == list(specs)
+    assert all(region[key].shape == spec[0] for key, spec in specs.items())
+    assert "layer.20000" not in region
+    assert region.get("layer.20000") is None
+
+
+def test_damaged_list_of_tensors_is_eproto(name, backend):
+    if backend == "kmod":
+        pytest.skip("the module's lists are not a peer's to write")
+    made = tshare.Region.create(name, {str(i): (1, "uint8") for i in range(1000)})
+    # The first descriptor is behind the header and the counter.
+    os.pwrite(made.fileno(), b"\xff" * 4, 256)
+    region = tshare.Region.open(name)
+    assert len(region) == 1000
+    uses = [
+        lambda: region["0"],
+        lambda: region.get("999"),
+        lambda: "500" in region,
+        lambda: list(region),
+        lambda: list(region.items()),
+    ]
+    for use in uses:
+        with pytest.raises(OSError, match="damaged") as caught:
+            use()
+        assert caught.value.errno == errno.EPROTO
 
 
 @pytest.mark.parametrize("key", ["params/dense/kernel", "/", "a/", ".", "..", "layer.0.weight"])
