@@ -95,8 +95,11 @@ static int add_named_tensor(struct layout *layout, const struct verb *verb, cons
 	shape = strrchr(text, ':');
 	if (shape)
 		*shape++ = '\0';
-	if (!shape || strlen(text) > TSHARE_TENSOR_NAME_MAX) {
+	if (!shape) {
 		status = usage_error(verb, "'%s' is not NAME:SHAPE:DTYPE", value);
+	} else if (strlen(text) > TSHARE_TENSOR_NAME_MAX) {
+		status = usage_error(verb, "the name of a tensor is longer than %d bytes",
+				     TSHARE_TENSOR_NAME_MAX);
 	} else {
 		status = layout_shape(layout, verb, shape, dtype);
 		if (status == EXIT_OK)

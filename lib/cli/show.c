@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "json.h"
 #include "report.h"
@@ -11,6 +12,9 @@
 
 /* Elements of a tensor that are printed. */
 #define N_VALUES 8
+
+/* Bytes of a tensor's name that a table shows, so that one doesn't widen it for all. */
+#define NAME_SHOWN 64
 
 /* The name of a type, or its numbers where it has none. */
 static void name_type(struct tshare_dtype dtype, char name[TSHARE_DTYPE_NAME_LEN])
@@ -79,6 +83,28 @@ static void values_cell(struct table *table, const struct tshare_tensor *tensor)
 	free(text);
 }
 
+/* Whether a byte of UTF-8 belongs to the character before. */
+static bool is_continuation(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* Where names differ is at their ends: long ones are shortened in the middle. */
+static void name_cell(struct table *table, const char *name)
+{
+	size_t length = strlen(name), head = NAME_SHOWN / 2, tail = length - NAME_SHOWN / 2;
+
+	if (length <= NAME_SHOWN) {
+		table_cell(table, "%s", name);
+		return;
+	}
+	while (head && is_continuation(name[head]))
+		head--;
+	while (is_continuation(name[tail]))
+		tail++;
+	table_cell(table, "%.*s...%s", (int)head, name, name + tail);
+}
+
 static void tensor_row(const struct tshare_tensor *tensor, struct table *table)
 {
 	int32_t ndim = tshare_tensor_get_ndim(tensor);
@@ -86,7 +112,7 @@ static void tensor_row(const struct tshare_tensor *tensor, struct table *table)
 
 	name_type(tshare_tensor_get_dtype(tensor), dtype);
 	table_row(table);
-	table_cell(table, "%s", tshare_tensor_get_name(tensor));
+	name_cell(table, tshare_tensor_get_name(tensor));
 	table_cell(table, "%s", dtype);
 	dims_cell(table, tshare_tensor_get_shape(tensor), ndim);
 	if (tshare_tensor_is_contiguous(tensor))
