@@ -167,7 +167,7 @@ int main(void)
 {
 	struct tshare_ctx *ctx;
 
-	if (tshare_ctx_new(&ctx) < 0)
+	if (tshare_ctx_new(NULL, &ctx) < 0)
 		errx(1, "%s", tshare_error_get());
 	to_others(ctx);
 	from_others(ctx);

@@ -117,7 +117,7 @@ static void consume(const char *name)
 
 int main(int argc, char **argv)
 {
-	if (tshare_ctx_new(&ctx) < 0)
+	if (tshare_ctx_new(NULL, &ctx) < 0)
 		errx(1, "%s", tshare_error_get());
 	if ((argc == 3 || argc == 4) && !strcmp(argv[1], "produce"))
 		produce(argv[2], argc == 4 ? strtoull(argv[3], NULL, 10) : 1000);

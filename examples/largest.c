@@ -33,7 +33,7 @@ int main(void)
 	uint64_t largest = 0, too_large = MIB;
 	struct tshare_ctx *ctx;
 
-	if (tshare_ctx_new(&ctx) < 0)
+	if (tshare_ctx_new(NULL, &ctx) < 0)
 		errx(1, "%s", tshare_error_get());
 	while (fits(ctx, too_large)) {
 		largest = too_large;

@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 	struct tshare_ctx *ctx;
 	int32_t *numbers;
 
-	if (tshare_ctx_new(&ctx) < 0 ||
+	if (tshare_ctx_new(NULL, &ctx) < 0 ||
 	    tshare_tensor_create(ctx, name, TSHARE_INT32, 1, shape, NULL, &tensor) < 0)
 		errx(1, "%s", tshare_error_get());
 

@@ -14,7 +14,7 @@
  *	struct tshare_tensor *t;
  *	int64_t shape[] = { 480, 640, 3 };
  *
- *	if (tshare_ctx_new(&ctx) < 0 ||
+ *	if (tshare_ctx_new(NULL, &ctx) < 0 ||
  *	    tshare_tensor_create(ctx, "frame", TSHARE_UINT8, 3, shape, NULL, &t) < 0)
  *		errx(1, "%s", tshare_error_get());
  *	memset(tshare_tensor_get_data(t), 0x7f, tshare_tensor_get_nbytes(t));
@@ -158,13 +158,47 @@ int tshare_dtype_get_name(struct tshare_dtype dtype, char *name);
 /* Context */
 
 /**
- * tshare_ctx_new() - open a session with the best backend there is
+ * typedef tshare_log_fn - a program's own log function
+ * @data: what was passed together with the function
+ * @priority: as for syslog(3), LOG_ERR to LOG_DEBUG
+ * @text: one line without newline, valid during the call
+ *
+ * Called in whichever thread has the message, with no lock of the library held. It
+ * may call the library, but for functions that wait for another thread that logs.
+ */
+typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
+
+/**
+ * struct tshare_ctx_options - how to open a session
+ * @size: sizeof(struct tshare_ctx_options)
+ * @backend: "kmod" or "shm"; NULL for the best one that can be used
+ * @log_fn: where messages go, those about the choice of the backend too; NULL for
+ *          standard error
+ * @log_data: passed to @log_fn
+ * @log_priority: the least urgent messages that are passed on, LOG_ERR to
+ *                LOG_DEBUG; 0 for what TSHARE_LOG in the environment says, or
+ *                LOG_WARNING
+ * @flags: 0
+ */
+struct tshare_ctx_options {
+	size_t size;
+	const char *backend;
+	tshare_log_fn log_fn;
+	void *log_data;
+	int log_priority;
+	uint32_t flags;
+};
+
+/**
+ * tshare_ctx_new() - open a session with a backend
+ * @options: or NULL for the best backend there is, and messages on standard error
  * @ctx: where to store it
  *
- * Tries /dev/tshare, then POSIX shared memory. That /dev/tshare is there and may
- * not be opened is a warning, once in a process. TSHARE_BACKEND=kmod or shm in
- * the environment forces one. TSHARE_SHM_DIR, an absolute path, is where shm
- * keeps named regions instead of /dev/shm.
+ * Without a backend in @options TSHARE_BACKEND=kmod or shm in the environment forces
+ * one. Without that either, /dev/tshare is tried, then POSIX shared memory. Why a
+ * better one is not used is a message: LOG_INFO where /dev/tshare is missing;
+ * LOG_WARNING, once in a process, where it may not be opened. TSHARE_SHM_DIR, an
+ * absolute path, is where shm keeps named regions instead of /dev/shm.
  *
  * The names of regions created in a context go when the context does: at the
  * last unref (of the context and of all that was made in it), at exit, and
@@ -172,18 +206,10 @@ int tshare_dtype_get_name(struct tshare_dtype dtype, char *name);
  * After fork() the child holds the context too.
  *
  * Return: 0; -ENODEV if the backend is not there; -EACCES if it may not be
- * used; -EINVAL for another value of TSHARE_BACKEND; what open(2) returns.
+ * used; -EINVAL for another backend, or options that are malformed; what open(2)
+ * returns.
  */
-int tshare_ctx_new(struct tshare_ctx **ctx);
-
-/**
- * tshare_ctx_new_backend() - open a session with one backend
- * @backend: "kmod", "shm", or NULL for what tshare_ctx_new() does
- * @ctx: where to store it
- *
- * Return: as tshare_ctx_new().
- */
-int tshare_ctx_new_backend(const char *backend, struct tshare_ctx **ctx);
+int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx **ctx);
 
 struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx);
 struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx);
@@ -224,23 +250,21 @@ struct tshare_limits {
 
 int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
 
-typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
-
 /**
- * tshare_ctx_set_log_fn() - where a context's messages go
+ * tshare_ctx_set_log_fn() - change where a context's messages go
  * @ctx: the context
- * @fn: called with a priority of syslog(3) and one line without newline, from
- *      the thread in which it happened; NULL for standard error
+ * @fn: the function; NULL for standard error
  * @data: passed to @fn
+ * @priority: as in struct tshare_ctx_options
  *
  * On return no thread is in the function that was there before, nor will be: what
- * it uses may be freed. So another thread waits for it here, and must not hold
- * a lock that it takes. In a log function itself the call doesn't wait.
+ * it uses may be freed. So the call waits for threads that are in it, and the
+ * caller must not hold a lock that the function takes. In a log function itself
+ * the call doesn't wait.
  *
- * By default nothing above LOG_WARNING is written to standard error;
- * TSHARE_LOG=debug in the environment changes that.
+ * Return: 0; -EINVAL if @priority is not 0 to LOG_DEBUG.
  */
-void tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data);
+int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority);
 
 /**
  * tshare_error_get() - what went wrong in this thread's last failed call

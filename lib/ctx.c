@@ -2,9 +2,11 @@
 /* Contexts: a session with one of the backends. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "ctx.h"
 #include "error.h"
 #include "export.h"
@@ -75,37 +77,50 @@ static int open_any_session(struct tshare_ctx *ctx, const char *backend)
 	const char *forced = secure_getenv("TSHARE_BACKEND");
 
 	if (backend)
-		return open_named_session(ctx, backend, "backend");
+		return open_named_session(ctx, backend, "options.backend");
 	if (forced && *forced)
 		return open_named_session(ctx, forced, "TSHARE_BACKEND");
 	return open_best_session(ctx);
 }
 
-TSHARE_EXPORT
-int tshare_ctx_new_backend(const char *backend, struct tshare_ctx **ctx)
+static int read_options(const struct tshare_ctx_options *options, struct tshare_ctx_options *known)
 {
-	struct tshare_ctx *new;
 	int err;
 
+	*known = (struct tshare_ctx_options){ .size = sizeof(*known) };
+	if (!options)
+		return 0;
+	err = sized_read(options, "options.", SIZED_UPTO(struct tshare_ctx_options, backend), known,
+			 sizeof(*known));
+	if (err)
+		return err;
+	if (known->flags)
+		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
+				   known->flags);
+	return log_check_priority(known->log_priority, "options.log_priority");
+}
+
+TSHARE_EXPORT
+int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx **ctx)
+{
+	_cleanup_free_ struct tshare_ctx *new = NULL;
+	struct tshare_ctx_options known;
+	int err;
+
+	err = read_options(options, &known);
+	if (err)
+		return err;
 	new = calloc(1, sizeof(*new));
 	if (!new)
 		return tshare_fail(-ENOMEM, "ctx: out of memory");
 	atomic_init(&new->refs, 1);
-	tshare_log_init(new);
-
-	err = open_any_session(new, backend);
-	if (err) {
-		free(new);
+	/* First, so that what stands against a backend gets there. */
+	log_set_fn(new, known.log_fn, known.log_data, known.log_priority);
+	err = open_any_session(new, known.backend);
+	if (err)
 		return err;
-	}
-	*ctx = new;
+	*ctx = no_cleanup(new);
 	return 0;
-}
-
-TSHARE_EXPORT
-int tshare_ctx_new(struct tshare_ctx **ctx)
-{
-	return tshare_ctx_new_backend(NULL, ctx);
 }
 
 TSHARE_EXPORT

@@ -13,9 +13,10 @@ struct tshare_ctx {
 	uint32_t page_size;
 	uint32_t huge_page_size;
 
-	tshare_log_fn log_fn; /* changes together with log_data, under the process's lock */
+	/* These change together, under the process's lock. */
+	tshare_log_fn log_fn;
 	void *log_data;
-	int log_priority; /* the least urgent that goes to standard error */
+	int log_priority; /* the least urgent that is passed on */
 };
 
 /* The session of @ctx with @backend, or NULL if it has none with that one. */

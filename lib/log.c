@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* A context's messages. */
 #define _GNU_SOURCE 1
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,9 +49,18 @@ static int priority_from_environment(void)
 	return LOG_WARNING;
 }
 
-void tshare_log_init(struct tshare_ctx *ctx)
+int log_check_priority(int priority, const char *argument)
 {
-	ctx->log_priority = priority_from_environment();
+	if (priority < 0 || priority > LOG_DEBUG)
+		return tshare_fail(-EINVAL, "%s: %d is not 0 to LOG_DEBUG", argument, priority);
+	return 0;
+}
+
+void log_set_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority)
+{
+	ctx->log_fn = fn;
+	ctx->log_data = data;
+	ctx->log_priority = priority ? priority : priority_from_environment();
 }
 
 /* A thread that was cancelled in @fn would count as being in it for ever. */
@@ -74,15 +84,17 @@ void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	char text[512];
 	tshare_log_fn fn;
 	va_list args;
+	bool wanted;
 	void *data;
 
 	/* The function is called without the lock: it may well replace itself. */
 	tshare_lock();
+	wanted = priority <= ctx->log_priority;
 	fn = ctx->log_fn;
 	data = ctx->log_data;
-	calls += !!fn;
+	calls += wanted && fn;
 	tshare_unlock();
-	if (!fn && priority > ctx->log_priority)
+	if (!wanted)
 		return;
 
 	va_start(args, format);
@@ -96,13 +108,17 @@ void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 }
 
 TSHARE_EXPORT
-void tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data)
+int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority)
 {
+	int err = log_check_priority(priority, "priority");
+
+	if (err)
+		return err;
 	tshare_lock();
-	ctx->log_fn = fn;
-	ctx->log_data = data;
+	log_set_fn(ctx, fn, data, priority);
 	/* It may be such a function that replaces itself. */
 	while (calls && !own_calls)
 		tshare_lock_wait(&calls_ended);
 	tshare_unlock();
+	return 0;
 }

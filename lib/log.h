@@ -4,10 +4,16 @@
 
 #include <syslog.h>
 
-struct tshare_ctx;
+#include "tshare.h"
 
-/* Sets @ctx up to write what TSHARE_LOG asks for to standard error. */
-void tshare_log_init(struct tshare_ctx *ctx);
+/* -EINVAL for a priority that is not 0 to LOG_DEBUG; the error text calls it @argument. */
+int log_check_priority(int priority, const char *argument);
+
+/*
+ * Sets where the messages of @ctx go from now on, and how urgent they have to be; 0 is
+ * what TSHARE_LOG says. Waits for nobody.
+ */
+void log_set_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority);
 
 void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

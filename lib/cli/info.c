@@ -36,12 +36,13 @@ struct report {
 
 static void examine_backend(struct backend_report *report, const char *name, const char *used)
 {
+	struct tshare_ctx_options options = { .size = sizeof(options), .backend = name };
 	struct tshare_ctx *ctx;
 
 	report->name = name;
 	report->limits.size = sizeof(report->limits);
 	report->used = used && !strcmp(used, name);
-	if (!tshare_ctx_new_backend(name, &ctx)) {
+	if (!tshare_ctx_new(&options, &ctx)) {
 		report->usable = !tshare_ctx_get_limits(ctx, &report->limits);
 		tshare_ctx_unref(ctx);
 	}
@@ -58,7 +59,7 @@ static void examine(struct report *report)
 	memset(report, 0, sizeof(*report));
 	uname(&report->kernel);
 	report->has_device = !stat(DEVICE, &report->device);
-	if (!tshare_ctx_new(&ctx)) {
+	if (!tshare_ctx_new(NULL, &ctx)) {
 		used = tshare_ctx_get_backend(ctx);
 		tshare_ctx_unref(ctx);
 	} else {

@@ -60,7 +60,7 @@ struct tshare_ctx *open_session(void)
 {
 	struct tshare_ctx *ctx;
 
-	if (!tshare_ctx_new(&ctx))
+	if (!tshare_ctx_new(NULL, &ctx))
 		return ctx;
 	failure("%s", tshare_error_get());
 	return NULL;

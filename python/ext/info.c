@@ -135,10 +135,11 @@ PyObject *ts_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 /* The limits of a backend, or the text that says why it isn't usable. */
 static PyObject *examine(const char *name)
 {
+	struct tshare_ctx_options options = { .size = sizeof(options), .backend = name };
 	struct tshare_ctx *ctx;
 	PyObject *limits;
 
-	if (tshare_ctx_new_backend(name, &ctx) < 0)
+	if (tshare_ctx_new(&options, &ctx) < 0)
 		return ts_text(tshare_error_get());
 	limits = limits_of(ctx);
 	tshare_ctx_unref(ctx);

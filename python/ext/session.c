@@ -33,7 +33,7 @@ struct tshare_ctx *ts_session(void)
 
 	if (session && !inherited)
 		return session;
-	err = tshare_ctx_new(&ctx);
+	err = tshare_ctx_new(NULL, &ctx);
 	if (err < 0) {
 		ts_raise(err, NULL);
 		return NULL;

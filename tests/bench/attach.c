@@ -55,7 +55,7 @@ int main(void)
 	char row[64];
 	int fd;
 
-	if (tshare_ctx_new(&ctx) < 0 ||
+	if (tshare_ctx_new(NULL, &ctx) < 0 ||
 	    tshare_tensor_create(ctx, NAME, TSHARE_UINT8, 1, shape, NULL, &tensor) < 0)
 		errx(1, "%s", tshare_error_get());
 	fd = shm_open("/" NAME, O_RDWR | O_CREAT | O_TRUNC, 0600);

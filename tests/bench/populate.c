@@ -59,7 +59,7 @@ int main(void)
 {
 	char row[64];
 
-	if (tshare_ctx_new(&ctx) < 0)
+	if (tshare_ctx_new(NULL, &ctx) < 0)
 		errx(1, "%s", tshare_error_get());
 	snprintf(row, sizeof(row), "C: create + fault in 256 MiB (%s)",
 		 tshare_ctx_get_backend(ctx));

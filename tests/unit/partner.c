@@ -62,7 +62,8 @@ struct tshare_region *open_as_partner(const struct partner *partner)
 
 	if (!partner->name)
 		return partner->region;
-	if (tshare_ctx_new(&own) || tshare_region_open(own, partner->name, partner->flags, &region))
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_open(own, partner->name, partner->flags, &region))
 		_exit(9);
 	tshare_ctx_unref(own);
 	return region;

@@ -28,7 +28,7 @@ static int use_the_library(void)
 
 	if (!getauxval(AT_SECURE))
 		return NOT_SETUID;
-	if (tshare_ctx_new(&ctx))
+	if (tshare_ctx_new(NULL, &ctx))
 		return error_says("TSHARE_BACKEND") ? 2 : 1;
 	return !!tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &region);
 }

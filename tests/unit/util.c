@@ -13,9 +13,16 @@
 struct tshare_ctx *ctx;
 const int64_t shape_4x8[2] = { 4, 8 };
 
+int ctx_new(const char *backend, struct tshare_ctx **new)
+{
+	struct tshare_ctx_options options = { .size = sizeof(options), .backend = backend };
+
+	return tshare_ctx_new(&options, new);
+}
+
 void open_context(void)
 {
-	CHECK(!tshare_ctx_new(&ctx));
+	CHECK(!tshare_ctx_new(NULL, &ctx));
 }
 
 void close_context(void)
@@ -110,7 +117,7 @@ bool exists(const char *name)
 	struct tshare_ctx *other;
 	bool found;
 
-	if (tshare_ctx_new(&other))
+	if (tshare_ctx_new(NULL, &other))
 		return false;
 	found = !tshare_region_open(other, name, TSHARE_READONLY, &region);
 	if (found)

@@ -16,6 +16,9 @@ extern struct tshare_ctx *ctx;
 void open_context(void);
 void close_context(void);
 
+/* tshare_ctx_new() with that backend. */
+int ctx_new(const char *backend, struct tshare_ctx **new);
+
 struct tshare_limits limits_of(struct tshare_ctx *context);
 
 /* A region's name that no other test program has at the same time; the last four stay valid. */

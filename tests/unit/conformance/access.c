@@ -21,7 +21,7 @@ static int try_open(void *data)
 	int err;
 
 	/* The device may be for its group: open it before giving up what root may. */
-	if (tshare_ctx_new(&own) || !become(access->uid))
+	if (tshare_ctx_new(NULL, &own) || !become(access->uid))
 		return 2;
 	err = tshare_region_open(own, access->name, access->readonly ? TSHARE_READONLY : 0,
 				 &region);
@@ -85,7 +85,7 @@ static int own_region(void *data)
 	struct tshare_ctx *own;
 
 	options.mode = owned->mode;
-	if (tshare_ctx_new(&own) || !become(USER_ONE) ||
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE) ||
 	    tshare_region_create(own, owned->name, 1, NULL, 0, &options, &region))
 		return 1;
 	send_byte(owned->steps.ends[0]);
@@ -165,7 +165,7 @@ static int try_unlink(void *data)
 	const struct access *access = data;
 	struct tshare_ctx *own;
 
-	if (tshare_ctx_new(&own) || !become(access->uid))
+	if (tshare_ctx_new(NULL, &own) || !become(access->uid))
 		return 2;
 	return tshare_ctx_unlink(own, access->name) == access->err ? 0 : 1;
 }
@@ -203,7 +203,8 @@ static int list_as_user(void *data)
 	struct found found = { .name = data };
 	struct tshare_ctx *own;
 
-	if (tshare_ctx_new(&own) || !become(USER_TWO) || tshare_ctx_list(own, find_listed, &found))
+	if (tshare_ctx_new(NULL, &own) || !become(USER_TWO) ||
+	    tshare_ctx_list(own, find_listed, &found))
 		return 2;
 	if (found.count && !(found.info.flags & TSHARE_READONLY))
 		return 3;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "../util.h"
@@ -25,8 +26,8 @@ TEST(context_rejects_an_unknown_backend)
 {
 	struct tshare_ctx *other;
 
-	CHECK(tshare_ctx_new_backend("nfs", &other) == -EINVAL);
-	CHECK(error_says("backend: 'nfs'"));
+	CHECK(ctx_new("nfs", &other) == -EINVAL);
+	CHECK(error_says("options.backend: 'nfs'"));
 }
 
 TEST(limits_are_whole_pages)
@@ -70,7 +71,7 @@ TEST(messages_go_where_they_are_sent)
 {
 	int count = 0;
 
-	tshare_ctx_set_log_fn(ctx, count_messages, &count);
+	tshare_ctx_set_log_fn(ctx, count_messages, &count, LOG_DEBUG);
 	tshare_region_unref(new_region(NULL));
 	CHECK(count == 1);
 }
@@ -104,7 +105,7 @@ static pthread_t start_lingering(void)
 
 	atomic_store(&logging.left, false);
 	CHECK(steps_open(&logging.steps));
-	tshare_ctx_set_log_fn(ctx, linger, NULL);
+	tshare_ctx_set_log_fn(ctx, linger, NULL, LOG_DEBUG);
 	CHECK(!pthread_create(&thread, NULL, create_and_log, NULL));
 	CHECK(await_byte(logging.steps.ends[0]));
 	return thread;
@@ -116,7 +117,7 @@ TEST(no_thread_is_in_a_log_function_that_was_replaced)
 	bool left;
 
 	CHECK(send_byte(logging.steps.ends[0]));
-	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	tshare_ctx_set_log_fn(ctx, NULL, NULL, 0);
 	left = atomic_load(&logging.left);
 	CHECK(!pthread_join(thread, NULL));
 	steps_close(&logging.steps);
@@ -127,7 +128,7 @@ static int replace_log_fn(void *unused)
 {
 	(void)unused;
 	alarm(20);
-	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	tshare_ctx_set_log_fn(ctx, NULL, NULL, 0);
 	return 0;
 }
 
@@ -138,7 +139,7 @@ TEST(a_child_waits_for_no_log_function_of_its_parents)
 
 	CHECK(send_byte(logging.steps.ends[0]));
 	CHECK(!pthread_join(thread, NULL));
-	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	tshare_ctx_set_log_fn(ctx, NULL, NULL, 0);
 	steps_close(&logging.steps);
 	CHECK(!status);
 }
@@ -148,14 +149,14 @@ static void replace_itself(void *data, int priority, const char *text)
 	(void)priority;
 	(void)text;
 	*(int *)data += 1;
-	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	tshare_ctx_set_log_fn(ctx, NULL, NULL, 0);
 }
 
 TEST(a_log_function_can_replace_itself)
 {
 	int count = 0;
 
-	tshare_ctx_set_log_fn(ctx, replace_itself, &count);
+	tshare_ctx_set_log_fn(ctx, replace_itself, &count, LOG_DEBUG);
 	tshare_region_unref(new_region(NULL));
 	tshare_region_unref(new_region(NULL));
 	CHECK(count == 1);
@@ -174,10 +175,88 @@ TEST(messages_cannot_control_a_terminal)
 	snprintf(name, sizeof(name), "%s\x1b[\x9b[\xc2\x9b[\xc3\xa4", unique("odd"));
 	CHECK(tshare_ctx_unlink(ctx, name) == -ENOENT);
 	CHECK(error_says("-odd?[?[??[\xc3\xa4'"));
-	tshare_ctx_set_log_fn(ctx, keep_message, message);
+	tshare_ctx_set_log_fn(ctx, keep_message, message, LOG_DEBUG);
 	tshare_region_unref(new_region(name));
-	tshare_ctx_set_log_fn(ctx, NULL, NULL);
+	tshare_ctx_set_log_fn(ctx, NULL, NULL, 0);
 	CHECK(strstr(message, "-odd?[?[??[\xc3\xa4'"));
+}
+
+static void keep_first_message(void *data, int priority, const char *text)
+{
+	if (!*(char *)data)
+		snprintf(data, 256, "%d %s", priority, text);
+}
+
+TEST(messages_are_passed_on_from_the_priority_that_was_asked_for)
+{
+	char message[256] = "";
+
+	CHECK(!tshare_ctx_set_log_fn(ctx, keep_first_message, message, LOG_INFO));
+	tshare_region_unref(new_region(NULL));
+	CHECK(!*message);
+	CHECK(!tshare_ctx_set_log_fn(ctx, keep_first_message, message, LOG_DEBUG));
+	tshare_region_unref(new_region(NULL));
+	CHECK(*message);
+	*message = '\0';
+	CHECK(!unsetenv("TSHARE_LOG"));
+	CHECK(!tshare_ctx_set_log_fn(ctx, keep_first_message, message, 0));
+	tshare_region_unref(new_region(NULL));
+	CHECK(!*message);
+	CHECK(!setenv("TSHARE_LOG", "debug", 1));
+	CHECK(!tshare_ctx_set_log_fn(ctx, keep_first_message, message, 0));
+	CHECK(!unsetenv("TSHARE_LOG"));
+	tshare_region_unref(new_region(NULL));
+	CHECK(*message);
+}
+
+TEST(a_priority_that_syslog_does_not_have_is_rejected)
+{
+	struct tshare_ctx_options options = { .size = sizeof(options), .log_priority = 8 };
+	struct tshare_ctx *other;
+
+	CHECK(tshare_ctx_new(&options, &other) == -EINVAL);
+	CHECK(error_says("options.log_priority: 8"));
+	CHECK(tshare_ctx_set_log_fn(ctx, NULL, NULL, -1) == -EINVAL);
+	CHECK(error_says("priority: -1"));
+}
+
+TEST(context_rejects_unknown_flags)
+{
+	struct tshare_ctx_options options = { .size = sizeof(options), .flags = 1 };
+	struct tshare_ctx *other;
+
+	CHECK(tshare_ctx_new(&options, &other) == -EINVAL);
+	CHECK(error_says("options.flags"));
+}
+
+/* As a user without access to the device, if there is one. */
+static int miss_the_module(void *data)
+{
+	struct tshare_ctx_options options = {
+		.size = sizeof(options),
+		.log_fn = keep_first_message,
+		.log_data = data,
+		.log_priority = LOG_INFO,
+	};
+	struct tshare_ctx *own;
+	char expected[64];
+
+	snprintf(expected, sizeof(expected), "%d kmod is not used: /dev/tshare: ",
+		 access("/dev/tshare", F_OK) ? LOG_INFO : LOG_WARNING);
+	if (!access("/dev/tshare", F_OK) && !become(USER_ONE))
+		return 1;
+	if (unsetenv("TSHARE_BACKEND") || tshare_ctx_new(&options, &own))
+		return 2;
+	return strncmp(data, expected, strlen(expected)) ? 3 : 0;
+}
+
+TEST(messages_about_the_choice_of_a_backend_go_to_the_log_function)
+{
+	char message[256] = "";
+
+	if (!access("/dev/tshare", R_OK) && geteuid())
+		SKIP("needs root, or no module");
+	CHECK(!in_child(miss_the_module, message));
 }
 
 TEST(a_name_that_is_not_there_is_missed_on_a_backend)
@@ -198,10 +277,10 @@ static int open_without_permission(void *data)
 
 	if (!become(USER_ONE) || unsetenv("TSHARE_BACKEND") || dup2(*(int *)data, 2) < 0)
 		return 1;
-	if (tshare_ctx_new(&own) || strcmp(tshare_ctx_get_backend(own), "shm"))
+	if (tshare_ctx_new(NULL, &own) || strcmp(tshare_ctx_get_backend(own), "shm"))
 		return 2;
 	tshare_ctx_unref(own);
-	return tshare_ctx_new(&own);
+	return tshare_ctx_new(NULL, &own);
 }
 
 TEST(a_module_that_may_not_be_used_is_warned_of_once)

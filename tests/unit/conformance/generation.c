@@ -301,7 +301,7 @@ static int publish_received(void *data)
 	struct tshare_ctx *own;
 	int fd = receive_fd(steps->ends[1]);
 
-	if (tshare_ctx_new(&own) || tshare_region_import(own, fd, 0, &region))
+	if (tshare_ctx_new(NULL, &own) || tshare_region_import(own, fd, 0, &region))
 		return 1;
 	return tshare_region_publish(region, NULL) ? 2 : 0;
 }

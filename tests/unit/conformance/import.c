@@ -17,7 +17,7 @@ static int import_received(void *data)
 	struct tshare_ctx *own;
 	int fd = receive_fd(steps->ends[1]);
 
-	if (tshare_ctx_new(&own) || tshare_region_import(own, fd, 0, &region) ||
+	if (tshare_ctx_new(NULL, &own) || tshare_region_import(own, fd, 0, &region) ||
 	    tshare_region_get_tensor(region, 0, &tensor))
 		return 1;
 	if (tshare_region_is_readonly(region) || *(int *)tshare_tensor_get_data(tensor) != 42)
@@ -124,7 +124,7 @@ TEST(a_region_of_the_other_backend_can_be_imported)
 	struct tshare_region_info info = { .size = sizeof(info) };
 	struct tshare_ctx *other;
 
-	if (tshare_ctx_new_backend(other_backend, &other))
+	if (ctx_new(other_backend, &other))
 		SKIP("the other backend is not there");
 	CHECK(!tshare_region_create(other, NULL, 1, NULL, 0, NULL, &region));
 	strcpy(tshare_region_get_data(region), "across");

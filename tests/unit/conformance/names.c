@@ -41,7 +41,8 @@ static int create_and_be_killed(void *name)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	if (!tshare_ctx_new(&own) && !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+	if (!tshare_ctx_new(NULL, &own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
 		kill(getpid(), SIGKILL);
 	return 1;
 }
@@ -60,7 +61,8 @@ static int create_and_be_killed_later(void *name)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
 		return 1;
 	strcpy(tshare_region_get_data(region), "legacy");
 	if (fork())
@@ -106,7 +108,8 @@ static int leave_persistent(void *name)
 	struct tshare_ctx *own;
 
 	options.lifetime = TSHARE_LIFETIME_PERSIST;
-	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, name, 1, NULL, 0, &options, &region))
 		return 1;
 	strcpy(tshare_region_get_data(region), "left");
 	kill(getpid(), SIGKILL);
@@ -157,7 +160,7 @@ TEST(a_context_does_not_take_back_a_name_that_another_made_since)
 	struct tshare_region *region;
 	struct tshare_ctx *other;
 
-	CHECK(!tshare_ctx_new(&other));
+	CHECK(!tshare_ctx_new(NULL, &other));
 	tshare_region_unref(new_region(name));
 	CHECK(!tshare_ctx_unlink(other, name));
 	CHECK(!tshare_region_create(other, name, 1, NULL, 0, NULL, &region));
@@ -179,7 +182,7 @@ static int race_for_name(void *data)
 	struct tshare_ctx *own;
 	int err;
 
-	if (tshare_ctx_new(&own) || !await_byte(race->steps.ends[0]))
+	if (tshare_ctx_new(NULL, &own) || !await_byte(race->steps.ends[0]))
 		return 2;
 	err = tshare_region_create(own, race->name, 1, NULL, 0, NULL, &region);
 	/* The winner keeps the name until every racer has tried. */

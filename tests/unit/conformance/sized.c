@@ -61,6 +61,44 @@ TEST(options_of_a_newer_header_are_taken_if_zero)
 	CHECK(error_says("options.size: something is set"));
 }
 
+static int open_with(const struct tshare_ctx_options *options)
+{
+	struct tshare_ctx *own;
+	int err = tshare_ctx_new(options, &own);
+
+	if (!err)
+		tshare_ctx_unref(own);
+	return err;
+}
+
+TEST(ctx_options_without_a_size_are_rejected)
+{
+	struct tshare_ctx_options options = { .size = 0 };
+
+	CHECK(open_with(&options) == -EINVAL);
+	CHECK(error_says("options.size: 0 bytes"));
+}
+
+TEST(ctx_options_of_an_older_header_are_taken)
+{
+	struct tshare_ctx_options options;
+
+	memset(&options, 0xff, sizeof(options));
+	options.size = offsetof(struct tshare_ctx_options, log_fn);
+	options.backend = tshare_ctx_get_backend(ctx);
+	CHECK(!open_with(&options));
+}
+
+TEST(ctx_options_of_a_newer_header_are_taken_if_zero)
+{
+	LATER(struct tshare_ctx_options) options = { { .size = sizeof(options) }, 0 };
+
+	CHECK(!open_with(&options.known));
+	options.more = 1;
+	CHECK(open_with(&options.known) == -EINVAL);
+	CHECK(error_says("options.size: something is set"));
+}
+
 /* Two of three bytes each; the second one's offset in *@offset. */
 static int layout_of(const struct tshare_spec *specs, uint64_t *offset)
 {

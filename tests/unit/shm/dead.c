@@ -18,7 +18,8 @@ static int create_and_be_killed(void *name)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	if (!tshare_ctx_new(&own) && !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+	if (!tshare_ctx_new(NULL, &own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
 		kill(getpid(), SIGKILL);
 	return 1;
 }
@@ -82,7 +83,8 @@ static int create_and_exit(void *name)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	if (tshare_ctx_new(&own) || tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
 		return 1;
 	exit(0);
 }
@@ -148,7 +150,7 @@ static int become_and_create(void *name)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	if (tshare_ctx_new(&own) || !become(USER_ONE))
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
 		return 2;
 	return tshare_region_create(own, name, 1, NULL, 0, NULL, &region) == -EEXIST &&
 			       strstr(tshare_error_get(), "only its user can remove it") ?
@@ -163,7 +165,7 @@ static int leave_readable(void *name)
 	struct tshare_ctx *own;
 
 	options.mode = 0666;
-	if (!tshare_ctx_new(&own) &&
+	if (!tshare_ctx_new(NULL, &own) &&
 	    !tshare_region_create(own, name, 1, NULL, 0, &options, &region))
 		kill(getpid(), SIGKILL);
 	return 1;
@@ -205,7 +207,7 @@ static int make_and_die(void *name)
 	struct tshare_ctx *own;
 	int err;
 
-	if (tshare_ctx_new(&own))
+	if (tshare_ctx_new(NULL, &own))
 		return 1;
 	err = tshare_region_create(own, name, 1, NULL, 0, NULL, &region);
 	if (err)
@@ -252,7 +254,7 @@ static int sweep_for_ever(void)
 	struct tshare_ctx *own;
 
 	alarm(60);
-	while (!tshare_ctx_new(&own)) {
+	while (!tshare_ctx_new(NULL, &own)) {
 		if (tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region))
 			return 1;
 		tshare_region_unref(region);

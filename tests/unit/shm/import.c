@@ -160,7 +160,7 @@ static int send_own_region(void *data)
 	struct tshare_ctx *own;
 	int fd;
 
-	if (!become(USER_ONE) || tshare_ctx_new(&own) ||
+	if (!become(USER_ONE) || tshare_ctx_new(NULL, &own) ||
 	    tshare_region_create(own, "sent", 1, NULL, 0, NULL, &region))
 		return 1;
 	fd = tshare_region_get_fd(region);

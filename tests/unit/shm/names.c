@@ -186,7 +186,7 @@ static int create_without_proc(void *unused)
 
 	(void)unused;
 	if (chroot(directory) || chdir("/") || setenv("TSHARE_SHM_DIR", "/", 1) ||
-	    tshare_ctx_new(&own))
+	    tshare_ctx_new(NULL, &own))
 		return 1;
 	if (tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region))
 		return 2;
@@ -208,7 +208,7 @@ TEST(a_relative_directory_is_refused)
 	struct tshare_ctx *other;
 
 	CHECK(!setenv("TSHARE_SHM_DIR", "relative", 1));
-	CHECK(tshare_ctx_new_backend("shm", &other) == -EINVAL);
+	CHECK(ctx_new("shm", &other) == -EINVAL);
 	CHECK(!setenv("TSHARE_SHM_DIR", directory, 1));
 	CHECK(error_says("TSHARE_SHM_DIR"));
 }
@@ -218,7 +218,7 @@ TEST(without_the_directory_there_is_no_backend)
 	struct tshare_ctx *other;
 
 	CHECK(!setenv("TSHARE_SHM_DIR", "/nonexistent", 1));
-	CHECK(tshare_ctx_new_backend("shm", &other) == -ENODEV);
+	CHECK(ctx_new("shm", &other) == -ENODEV);
 	CHECK(!setenv("TSHARE_SHM_DIR", directory, 1));
 }
 
