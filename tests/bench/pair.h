@@ -39,7 +39,7 @@ static inline double pair_median(double *times, int rounds)
  * @ours: does it once; returns the seconds that count
  * @theirs: likewise
  * @rounds: how often each; a tenth as many go before, uncounted
- * @aim: the ratio aimed at
+ * @aim: the ratio aimed at, or 0 for none
  */
 static inline void pair_run(const char *row, const char *other, double (*ours)(void),
 			    double (*theirs)(void), int rounds, double aim)
@@ -59,7 +59,8 @@ static inline void pair_run(const char *row, const char *other, double (*ours)(v
 	}
 	ma = pair_median(a, rounds);
 	mb = pair_median(b, rounds);
-	printf("%s\t%s\t%.9f\t%.9f\t%.3f\t%.2f\n", row, other, ma, mb, ma / mb, aim);
+	printf("%s\t%s\t%.9f\t%.9f\t%.3f\t", row, other, ma, mb, ma / mb);
+	printf(aim ? "%.2f\n" : "-\n", aim);
 	fflush(stdout);
 	free(a);
 	free(b);
