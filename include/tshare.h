@@ -31,6 +31,7 @@
  *
  * -EACCES        the region's mode denies the access, or it was opened read-only
  * -EBADF         fd is not open
+ * -ECANCELED     waiting was cancelled
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
  *                memory cgroup's is reached
  * -EEXIST        the name is taken
@@ -95,6 +96,7 @@ extern "C" {
 struct tshare_ctx;
 struct tshare_region;
 struct tshare_tensor;
+struct tshare_waiter;
 
 /* Data types */
 
@@ -530,9 +532,9 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
 /* Generations */
 
 /*
- * A region has a number, its generation, which is 0 at first. Whoever may write
- * the region can publish: that adds one, and wakes all who wait. What was
- * written before a publish is seen by whoever has seen its generation.
+ * A region has a number, its generation, which is 0 at first. A process that may
+ * write the region can publish: that adds one, and wakes all that wait. A process
+ * that has seen a generation sees what was written before its publish.
  *
  *	tshare_region_publish(region, NULL);			// a producer
  *
@@ -540,9 +542,22 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  *	while (!tshare_region_wait(region, seen, -1, 0, &seen))
  *		look_at(tshare_region_get_data(region));
  *
- * With its first publish an object becomes a publisher, and is one until its
- * last unref, or until its process has ended in whatever way. After fork() it
- * is not one in the child until it publishes there.
+ * Publishers. With its first publish an object becomes a publisher, and is one
+ * until its last unref, or until its process has ended in whatever way.
+ *
+ * Signals. None of these functions may be called in a signal handler. A handler
+ * that was installed without SA_RESTART ends a wait of its thread with -EINTR; after
+ * any other the wait goes on. (Where the kernel has no futex_waitv(2), which is
+ * there since Linux 5.16, or a seccomp filter forbids it, any handler ends a wait.)
+ *
+ * Threads. Any number of threads may publish and wait through one object. They are
+ * one publisher, and are cancelled together; see struct tshare_waiter.
+ *
+ * pthread_cancel(). These functions are no cancellation points: a thread that is
+ * cancelled in a wait sleeps on until the wait ends. tshare_region_cancel() ends it.
+ *
+ * fork(). In the child an object is no publisher until it publishes there. Waits of
+ * the parent's other threads are the parent's alone.
  */
 
 /**
@@ -555,9 +570,11 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
 int tshare_region_get_generation(struct tshare_region *region, uint64_t *generation);
 
 /**
- * tshare_region_publish() - tell all who wait that there is something new
+ * tshare_region_publish() - tell all that wait that there is something new
  * @region: the region
  * @generation: where to store the new generation, or NULL
+ *
+ * Never sleeps, but for the first time, which opens a descriptor.
  *
  * Return: 0; -EACCES for a read-only region, or one on shm that was passed on
  * to a process which may not open it; and as tshare_region_get_generation().
@@ -573,18 +590,57 @@ int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
  *           saves the time that waking takes and costs a processor; usually 0
  * @generation: where to store the newest generation, which is above @seen
  *
- * Sleeps until somebody publishes. A publisher that comes to its end without a
- * publish is noticed within about 100 ms: when there have been publishers
- * beside this object, and none of them is left, nobody is waited for. Before
- * the first one has come the wait goes on. An object doesn't count itself as
- * somebody to wait for, whichever thread has published: threads that wait for
- * one another have an object each.
+ * Sleeps until a process publishes. When other objects have published to the
+ * region and none of those publishers is left, the wait ends with -EOWNERDEAD.
+ * That a publisher has ended is noticed at once if it dropped its last reference or
+ * called exit(), and within about 100 ms if it was killed. Before the first other
+ * publisher the wait goes on. An object doesn't count itself as a publisher to wait
+ * for, whichever thread has published: threads that wait for one another have an
+ * object each.
  *
- * Return: 0; -ETIMEDOUT; -EINTR if a signal handler ran meanwhile; -EOWNERDEAD
- * if there is no publisher left; and as tshare_region_get_generation().
+ * A wait in which a new generation is found returns it, whatever else has happened.
+ *
+ * Return: 0; -ETIMEDOUT; -EINTR; -ECANCELED after tshare_region_cancel();
+ * -EOWNERDEAD; and as tshare_region_get_generation().
  */
 int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t timeout_ns,
 		       int64_t spin_ns, uint64_t *generation);
+
+/**
+ * tshare_region_cancel() - end all waits through this object, for good
+ * @region: the region
+ *
+ * Each wait through @region, under way or to come, ends with -ECANCELED. Other
+ * objects of the region, and waiters, aren't affected; nor are publishes. The waits
+ * may still be about to return: each thread has to keep its own reference.
+ */
+void tshare_region_cancel(struct tshare_region *region);
+
+/*
+ * A waiter is one of several consumers of a region in a process that share an object.
+ * It is cancelled by itself. The object's publishes are no other publisher's to its
+ * waiters either.
+ */
+
+/**
+ * tshare_waiter_new() - make a waiter
+ * @region: the region, to which it keeps a reference
+ * @waiter: where to store it
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tshare_waiter_new(struct tshare_region *region, struct tshare_waiter **waiter);
+
+/* Takes a reference, and returns @waiter. */
+struct tshare_waiter *tshare_waiter_ref(struct tshare_waiter *waiter);
+/* Drops one; takes NULL, and returns NULL. */
+struct tshare_waiter *tshare_waiter_unref(struct tshare_waiter *waiter);
+
+/* As tshare_region_wait(), for what tshare_waiter_cancel() ends. */
+int tshare_waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t timeout_ns,
+		       int64_t spin_ns, uint64_t *generation);
+/* As tshare_region_cancel(), for the waits through @waiter. */
+void tshare_waiter_cancel(struct tshare_waiter *waiter);
 
 /**
  * tshare_region_view() - a tensor of one's own making over a region's memory

@@ -150,7 +150,7 @@ static struct tshare_region *region_new(struct tshare_ctx *ctx)
 	region->ctx = tshare_ctx_ref(ctx);
 	region->backend = ctx->backend;
 	region->handle.fd = -1;
-	generation_init(&region->generation);
+	generation_init(region);
 	return region;
 }
 

@@ -25,6 +25,9 @@ void publish(struct tshare_region *region);
  */
 int wait_beyond(struct tshare_region *region, uint64_t seen, int64_t timeout_ns, uint64_t expected);
 
+/* Has futex_waitv() fail with @err in this process from now on; false if nothing can. */
+bool forbid_waitv(int err);
+
 /* A second object of the region, as another process would have it. */
 struct tshare_region *another(struct tshare_region *region, uint32_t flags);
 

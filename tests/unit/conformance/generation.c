@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* Generations: how they are counted, and what ends a wait for the next one. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,6 +141,19 @@ TEST(a_wait_takes_no_processor)
 
 	CHECK(wait_beyond(region, 0, 1000 * MS, 0) == -ETIMEDOUT);
 	CHECK(clock() - start < CLOCKS_PER_SEC / 4);
+	tshare_region_unref(region);
+}
+
+/* It has nothing to look for now and then: to sleep takes one switch of context. */
+TEST(a_wait_without_publishers_sleeps_through)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct rusage before, after;
+
+	CHECK(!getrusage(RUSAGE_THREAD, &before));
+	CHECK(wait_beyond(region, 0, 1000 * MS, 0) == -ETIMEDOUT);
+	CHECK(!getrusage(RUSAGE_THREAD, &after));
+	CHECK(after.ru_nvcsw - before.ru_nvcsw < 5);
 	tshare_region_unref(region);
 }
 
@@ -319,52 +334,29 @@ TEST(who_was_passed_a_descriptor_can_publish)
 	tshare_region_unref(region);
 }
 
-static void note_signal(int signal)
-{
-	(void)signal;
-}
-
-static int send_signals(struct partner *partner)
+static int stop_and_continue(struct partner *unused)
 {
 	int i;
 
+	(void)unused;
 	for (i = 0; i < 10; i++) {
 		sleep_ns(20 * MS);
-		if (kill(getppid(), (int)partner->seen) || kill(getppid(), SIGCONT))
+		if (kill(getppid(), SIGSTOP) || kill(getppid(), SIGCONT))
 			return 1;
 	}
 	return 0;
 }
 
-static int wait_under_signals(int signal, int64_t timeout_ns)
-{
-	struct tshare_region *region = new_region(NULL);
-	struct partner partner = { .seen = signal };
-	pid_t pid;
-	int err;
-
-	pid = start_partner(send_signals, &partner);
-	err = wait_beyond(region, 0, timeout_ns, 0);
-	CHECK(!end_of(pid));
-	tshare_region_unref(region);
-	return err;
-}
-
-TEST(a_signal_handler_ends_a_wait)
-{
-	struct sigaction action = { .sa_handler = note_signal }, before;
-
-	CHECK(!sigaction(SIGUSR1, &action, &before));
-	CHECK(wait_under_signals(SIGUSR1, -1) == -EINTR);
-	action.sa_flags = SA_RESTART;
-	CHECK(!sigaction(SIGUSR1, &action, NULL));
-	CHECK(wait_under_signals(SIGUSR1, LONG) == -EINTR);
-	CHECK(!sigaction(SIGUSR1, &before, NULL));
-}
-
 TEST(to_be_stopped_and_continued_does_not_end_a_wait)
 {
-	CHECK(wait_under_signals(SIGSTOP, 300 * MS) == -ETIMEDOUT);
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { 0 };
+	pid_t pid;
+
+	pid = start_partner(stop_and_continue, &partner);
+	CHECK(wait_beyond(region, 0, 300 * MS, 0) == -ETIMEDOUT);
+	CHECK(!end_of(pid));
+	tshare_region_unref(region);
 }
 
 /* Answers each odd generation with an even one. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Which processes count as publishers, and how a wait ends when the last has gone. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -73,6 +74,39 @@ TEST(a_reader_notices_a_dead_publisher)
 	check_death_is_noticed(reader, name);
 	tshare_region_unref(reader);
 	tshare_region_unref(region);
+}
+
+struct watcher {
+	struct tshare_region *region;
+	int err;
+};
+
+static void *wait_for_more(void *data)
+{
+	struct watcher *watcher = data;
+
+	watcher->err = wait_beyond(watcher->region, 1, -1, 0);
+	return NULL;
+}
+
+/* It sleeps without a limit before, as there is nobody to look for. */
+TEST(a_wait_that_began_before_the_first_publisher_notices_its_death)
+{
+	const char *name = unique("first");
+	struct watcher watcher = { .region = new_region(name) };
+	struct partner partner = { .name = name };
+	pthread_t thread;
+	pid_t pid;
+
+	CHECK(!pthread_create(&thread, NULL, wait_for_more, &watcher));
+	sleep_ns(50 * MS);
+	pid = start_publisher(&partner);
+	sleep_ns(50 * MS);
+	kill_and_reap(pid);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(watcher.err == -EOWNERDEAD);
+	close(partner.steps.ends[1]);
+	tshare_region_unref(watcher.region);
 }
 
 TEST(a_publisher_does_not_wait_for_itself)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -100,6 +101,77 @@ TEST(a_publish_wakes_who_sleeps_on_the_counter)
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
 	munmap(file, 4096);
 	tshare_region_unref(region);
+}
+
+/* 0 if somebody wakes a sleeper on the counter, which stays as it is. */
+static int sleep_on_same_counter(void *data)
+{
+	const struct timespec timeout = { .tv_sec = 10 };
+	volatile uint32_t *word = (uint32_t *)((char *)data + HEADER(counter));
+	uint32_t before;
+
+	do {
+		before = *word;
+		if (syscall(SYS_futex, word, FUTEX_WAIT, before, &timeout, NULL, 0) &&
+		    errno == ETIMEDOUT)
+			return 1;
+		/* The first publish wakes just before it counts. */
+		usleep(1000);
+	} while (*word != before);
+	return 0;
+}
+
+static int publish_and_exit(void *region)
+{
+	if (tshare_region_publish(region, NULL))
+		_exit(1);
+	exit(0);
+}
+
+static void let_go(struct tshare_region *region)
+{
+	struct tshare_region *other;
+
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), 0, &other));
+	CHECK(!tshare_region_publish(other, NULL));
+	usleep(20000);
+	tshare_region_unref(other);
+}
+
+static void let_exit(struct tshare_region *region)
+{
+	CHECK(!in_child(publish_and_exit, region));
+}
+
+/* A wait of the library's looks for publishers now and then, and would not miss it. */
+static void check_end_wakes(void (*end_publisher)(struct tshare_region *region))
+{
+	struct tshare_region *region = new_victim("ended");
+	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_get_fd(region), 0);
+	int status;
+	pid_t pid;
+
+	CHECK(file != MAP_FAILED);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(sleep_on_same_counter(file));
+	do
+		end_publisher(region);
+	while (!waitpid(pid, &status, WNOHANG));
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	munmap(file, 4096);
+	tshare_region_unref(region);
+}
+
+TEST(a_publisher_that_lets_go_wakes_who_sleeps_on_the_counter)
+{
+	check_end_wakes(let_go);
+}
+
+TEST(a_publisher_that_exits_wakes_who_sleeps_on_the_counter)
+{
+	check_end_wakes(let_exit);
 }
 
 TEST(flags_and_reserved_members_are_checked)

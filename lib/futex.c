@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include "futex.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+#ifndef FUTEX_32
+#define FUTEX_32 2
+#endif
+
+/* How long a sleep on one word of several may last. */
+#define SLICE_NS (NSEC_PER_SEC / 10)
+
+struct futex_word futex_shared(const void *word, uint32_t value)
+{
+	return (struct futex_word){ value, (uintptr_t)word, FUTEX_32, 0 };
+}
+
+struct futex_word futex_private(const void *word, uint32_t value)
+{
+	return (struct futex_word){ value, (uintptr_t)word, FUTEX_32 | FUTEX_PRIVATE_FLAG, 0 };
+}
+
+int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+/* Set once the kernel has refused: it is too old, or a seccomp filter is. */
+static atomic_bool no_waitv;
+
+static int call_waitv(struct futex_word *words, unsigned int count, int64_t deadline)
+{
+	struct {
+		int64_t sec, nsec;
+	} until = { deadline / NSEC_PER_SEC, deadline % NSEC_PER_SEC };
+	long woken;
+
+	woken = syscall(SYS_futex_waitv, words, count, 0, deadline == INT64_MAX ? NULL : &until,
+			CLOCK_MONOTONIC);
+	if (woken >= 0)
+		return woken;
+	if (errno == ENOSYS || errno == EPERM)
+		atomic_store_explicit(&no_waitv, true, memory_order_relaxed);
+	return -errno;
+}
+
+bool futex_sleeps_on_several(void)
+{
+	if (!atomic_load_explicit(&no_waitv, memory_order_relaxed))
+		call_waitv(NULL, 0, INT64_MAX); /* -EINVAL where there is such a call */
+	return !atomic_load_explicit(&no_waitv, memory_order_relaxed);
+}
+
+static int sleep_on_first(const struct futex_word *word, int64_t deadline)
+{
+	int operation = FUTEX_WAIT_BITSET | (word->flags & FUTEX_PRIVATE_FLAG);
+	int64_t slice = clock_ns() + SLICE_NS;
+	struct {
+		long sec, nsec;
+	} until; /* what this system call takes, whatever time_t is */
+
+	if (slice < deadline)
+		deadline = slice;
+	until.sec = deadline / NSEC_PER_SEC;
+	until.nsec = deadline % NSEC_PER_SEC;
+	if (!syscall(SYS_futex, (void *)(uintptr_t)word->address, operation, (uint32_t)word->value,
+		     &until, NULL, FUTEX_BITSET_MATCH_ANY))
+		return 0;
+	return -errno;
+}
+
+int futex_sleep(struct futex_word *words, unsigned int count, int64_t deadline)
+{
+	int ret;
+
+	if (!atomic_load_explicit(&no_waitv, memory_order_relaxed)) {
+		ret = call_waitv(words, count, deadline);
+		if (ret != -ENOSYS && ret != -EPERM)
+			return ret;
+	}
+	return sleep_on_first(&words[0], deadline);
+}
+
+void futex_wake_shared(const void *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void futex_wake_private(const void *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Sleeping on words of memory, and waking the threads that do. */
+#ifndef TSHARE_FUTEX_H
+#define TSHARE_FUTEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NSEC_PER_SEC INT64_C(1000000000)
+
+/* What the kernel calls struct futex_waitv; its headers have that since Linux 5.16. */
+struct futex_word {
+	uint64_t value; /* that it must have still when the sleep begins */
+	uint64_t address;
+	uint32_t flags;
+	uint32_t reserved;
+};
+
+/* The most words that one sleep takes. */
+#define FUTEX_WORDS_MAX 128
+
+/* A word that processes share, or one that only this process's threads know. */
+struct futex_word futex_shared(const void *word, uint32_t value);
+struct futex_word futex_private(const void *word, uint32_t value);
+
+/*
+ * Sleeps until one of @words is woken, and returns which. -EAGAIN if one has
+ * another value already; -ETIMEDOUT at @deadline of CLOCK_MONOTONIC, which
+ * INT64_MAX stands for none of; -EINTR; -EFAULT.
+ *
+ * Where the kernel can't sleep on several words, it sleeps on the first one, and
+ * returns -ETIMEDOUT after 100 ms at most: the caller looks at the others and at
+ * the clock itself.
+ */
+int futex_sleep(struct futex_word *words, unsigned int count, int64_t deadline);
+
+/* Whether the kernel can sleep on several words: from Linux 5.16 on, if no filter forbids it. */
+bool futex_sleeps_on_several(void);
+
+void futex_wake_shared(const void *word);
+void futex_wake_private(const void *word);
+
+/* CLOCK_MONOTONIC. */
+int64_t clock_ns(void);
+
+#endif /* TSHARE_FUTEX_H */

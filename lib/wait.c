@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+/* Waiting for a generation, and what ends a wait. */
+#include <errno.h>
+#include <string.h>
+#include <stdlib.h>
+
+#include "error.h"
+#include "export.h"
+#include "futex.h"
+#include "publisher.h"
+#include "refcount.h"
+#include "region.h"
+
+/* Looks at the counter between two at the clock, when spinning. */
+#define SPIN_LOOKS 64
+
+static int64_t time_after(int64_t now, int64_t duration)
+{
+	int64_t then;
+
+	return __builtin_add_overflow(now, duration, &then) ? INT64_MAX : then;
+}
+
+static bool is_cancelled(struct tshare_waiter *waiter)
+{
+	return atomic_load_explicit(&waiter->cancelled, memory_order_relaxed);
+}
+
+static void waiter_spin(struct tshare_waiter *waiter, struct counter *counter, uint64_t seen,
+			int64_t until)
+{
+	unsigned int looks = 0;
+
+	while (newest(counter) <= seen) {
+		if (++looks % SPIN_LOOKS == 0 && (clock_ns() >= until || is_cancelled(waiter)))
+			return;
+#if defined(__x86_64__) || defined(__i386__)
+		__builtin_ia32_pause();
+#elif defined(__aarch64__)
+		__asm__ __volatile__("yield");
+#endif
+	}
+}
+
+/* Why a wait has to end now, or 0 and until when it may sleep. */
+static int find_reason(struct tshare_waiter *waiter, struct counter *counter, int64_t deadline,
+		       bool woken, int64_t *until)
+{
+	int64_t now = clock_ns();
+	int err;
+
+	if (is_cancelled(waiter))
+		return tshare_fail(-ECANCELED, "region: the wait was cancelled");
+	err = publisher_check(waiter->region, counter, now, woken, until);
+	if (err)
+		return err;
+	if (now >= deadline)
+		return tshare_fail(-ETIMEDOUT, "timeout: nothing was published in time");
+	if (deadline < *until)
+		*until = deadline;
+	return 0;
+}
+
+/*
+ * Waits until @deadline. A generation wins over each reason to give up, as what a
+ * publisher did before its end counts: a reason is found first, the counter is read
+ * then. That it was woken for nothing new may mean that a publisher has ended.
+ */
+static int sleep_until(struct tshare_waiter *waiter, struct counter *counter, uint64_t seen,
+		       int64_t deadline, uint64_t *generation)
+{
+	struct futex_word words[2];
+	int slept = -EAGAIN, err = 0;
+	int64_t until;
+
+	while ((*generation = newest(counter)) <= seen) {
+		if (err)
+			return err;
+		err = find_reason(waiter, counter, deadline, slept >= 0, &until);
+		if (err)
+			continue;
+		words[0] = futex_shared(futex_half(counter), *generation);
+		words[1] = futex_private(&waiter->cancelled, 0);
+		slept = futex_sleep(words, 2, until);
+		if (slept < 0 && slept != -EAGAIN && slept != -ETIMEDOUT)
+			err = tshare_fail(slept, "region: waiting: %s", strerror(-slept));
+	}
+	return 0;
+}
+
+static int waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t timeout_ns,
+		       int64_t spin_ns, uint64_t *generation)
+{
+	int64_t now, deadline = timeout_ns ? INT64_MAX : INT64_MIN;
+	struct counter *counter;
+	uint64_t found;
+	int err;
+
+	counter = generation_counter(waiter->region, &err);
+	if (!counter)
+		return err;
+	if (is_cancelled(waiter))
+		return tshare_fail(-ECANCELED, "region: waiting was cancelled");
+	found = newest(counter);
+	if (found <= seen) {
+		now = timeout_ns > 0 || spin_ns > 0 ? clock_ns() : 0;
+		if (timeout_ns > 0)
+			deadline = time_after(now, timeout_ns);
+		if (timeout_ns && spin_ns > 0)
+			waiter_spin(waiter, counter, seen,
+				    spin_ns < deadline - now ? time_after(now, spin_ns) : deadline);
+		err = sleep_until(waiter, counter, seen, deadline, &found);
+		if (err)
+			return err;
+	}
+	*generation = found;
+	return 0;
+}
+
+static void waiter_cancel(struct tshare_waiter *waiter)
+{
+	atomic_store(&waiter->cancelled, 1);
+	futex_wake_private(&waiter->cancelled);
+}
+
+/* The region's own calls */
+
+TSHARE_EXPORT
+int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t timeout_ns,
+		       int64_t spin_ns, uint64_t *generation)
+{
+	return waiter_wait(&region->generation.waiter, seen, timeout_ns, spin_ns, generation);
+}
+
+TSHARE_EXPORT
+void tshare_region_cancel(struct tshare_region *region)
+{
+	waiter_cancel(&region->generation.waiter);
+}
+
+/* Waiters */
+
+TSHARE_EXPORT
+int tshare_waiter_new(struct tshare_region *region, struct tshare_waiter **waiter)
+{
+	struct tshare_waiter *new;
+
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return tshare_fail(-ENOMEM, "waiter: out of memory");
+	atomic_init(&new->refs, 1);
+	new->region = tshare_region_ref(region);
+	*waiter = new;
+	return 0;
+}
+
+TSHARE_EXPORT
+struct tshare_waiter *tshare_waiter_ref(struct tshare_waiter *waiter)
+{
+	refcount_get(&waiter->refs);
+	return waiter;
+}
+
+TSHARE_EXPORT
+struct tshare_waiter *tshare_waiter_unref(struct tshare_waiter *waiter)
+{
+	if (!waiter || !refcount_put(&waiter->refs))
+		return NULL;
+	tshare_region_unref(waiter->region);
+	free(waiter);
+	return NULL;
+}
+
+TSHARE_EXPORT
+int tshare_waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t timeout_ns,
+		       int64_t spin_ns, uint64_t *generation)
+{
+	return waiter_wait(waiter, seen, timeout_ns, spin_ns, generation);
+}
+
+TSHARE_EXPORT
+void tshare_waiter_cancel(struct tshare_waiter *waiter)
+{
+	waiter_cancel(waiter);
+}
