@@ -30,6 +30,7 @@
  * the same on both backends:
  *
  * -EACCES        the region's mode denies the access, or it was opened read-only
+ * -EAGAIN        the thread behind an event descriptor can't be started
  * -EBADF         fd is not open
  * -ECANCELED     waiting was cancelled
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
@@ -556,8 +557,9 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  * pthread_cancel(). These functions are no cancellation points: a thread that is
  * cancelled in a wait sleeps on until the wait ends. tshare_region_cancel() ends it.
  *
- * fork(). In the child an object is no publisher until it publishes there. Waits of
- * the parent's other threads are the parent's alone.
+ * fork(). In the child an object is no publisher until it publishes there, and has no
+ * event descriptor until it is asked for one there. Waits of the parent's other
+ * threads are the parent's alone.
  */
 
 /**
@@ -616,10 +618,44 @@ int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t time
  */
 void tshare_region_cancel(struct tshare_region *region);
 
+/**
+ * tshare_region_get_event_fd() - a descriptor that is readable when there is news
+ * @region: the region, which may be read-only
+ * @fd: where to store an eventfd(2), for poll(), select() and epoll. It belongs to
+ *      the object, until whose last unref it stays open; it is the same each time
+ *
+ * It becomes readable
+ *
+ * - when a generation is published, and at first if one was published ever;
+ * - when the publishers have gone, as tshare_region_wait() defines that;
+ * - when tshare_region_cancel() is called.
+ *
+ * It stays so until it is acknowledged by reading its 8 bytes, which never blocks:
+ * -1 with EAGAIN if there is no news. Acknowledge first, look then, so that nothing
+ * is missed that comes in between:
+ *
+ *	eventfd_read(fd, &ignored);
+ *	err = tshare_region_wait(region, seen, 0, 0, &seen);
+ *
+ * What tshare_region_wait() returns without a time to wait is the news: 0 and the
+ * generation, -EOWNERDEAD or -ECANCELED; -ETIMEDOUT if there is none after all.
+ * Other calls don't acknowledge anything. Several readers of one descriptor take
+ * the news from one another: each needs a struct tshare_waiter of its own.
+ *
+ * All descriptors of a process, up to 127, are fed by one thread of the library's,
+ * in which all signals are blocked. It starts with the first descriptor and ends by
+ * itself after the last. (Where the kernel has no futex_waitv(2) there is a thread
+ * for each.) After fork() the descriptor is closed in the child, where another
+ * one is made if it is asked for.
+ *
+ * Return: 0; -EAGAIN if there can be no thread; and as tshare_region_get_generation().
+ */
+int tshare_region_get_event_fd(struct tshare_region *region, int *fd);
+
 /*
  * A waiter is one of several consumers of a region in a process that share an object.
- * It is cancelled by itself. The object's publishes are no other publisher's to its
- * waiters either.
+ * It is cancelled by itself, and has an event descriptor of its own. The
+ * object's publishes are no other publisher's to its waiters either.
  */
 
 /**
@@ -633,7 +669,7 @@ int tshare_waiter_new(struct tshare_region *region, struct tshare_waiter **waite
 
 /* Takes a reference, and returns @waiter. */
 struct tshare_waiter *tshare_waiter_ref(struct tshare_waiter *waiter);
-/* Drops one; takes NULL, and returns NULL. */
+/* Drops one, with the last the event descriptor too; takes NULL, and returns NULL. */
 struct tshare_waiter *tshare_waiter_unref(struct tshare_waiter *waiter);
 
 /* As tshare_region_wait(), for what tshare_waiter_cancel() ends. */
@@ -641,6 +677,8 @@ int tshare_waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
 		       int64_t spin_ns, uint64_t *generation);
 /* As tshare_region_cancel(), for the waits through @waiter. */
 void tshare_waiter_cancel(struct tshare_waiter *waiter);
+/* As tshare_region_get_event_fd(), for a descriptor of the waiter's own. */
+int tshare_waiter_get_event_fd(struct tshare_waiter *waiter, int *fd);
 
 /**
  * tshare_region_view() - a tensor of one's own making over a region's memory

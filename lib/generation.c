@@ -3,7 +3,8 @@
  * Generations: a region's counter, in shared memory that processes sleep on.
  *
  * The backend chooses the counter's place (see backend.h), in a file that futex()
- * works on. This file maps it. publisher.c adds to it, wait.c sleeps on it.
+ * works on. This file maps it. publisher.c adds to it, wait.c sleeps on it, and
+ * event.c tells a descriptor about it.
  */
 #define _GNU_SOURCE 1
 #include "generation.h"
@@ -15,6 +16,7 @@
 
 #include "ctx.h"
 #include "error.h"
+#include "event.h"
 #include "export.h"
 #include "futex.h"
 #include "lock.h"
@@ -120,6 +122,7 @@ void generation_release(struct tshare_region *region)
 
 	if (!counter)
 		return;
+	event_end(&generation->waiter);
 	publisher_end(generation);
 	if (atomic_load(&generation->ask_fd) >= 0)
 		close(atomic_load(&generation->ask_fd));

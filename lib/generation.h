@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+struct event;
 struct tshare_region;
 
 /* In memory that processes share. */
@@ -16,11 +17,12 @@ struct counter {
 	_Atomic(uint64_t) publishers; /* that there have been */
 };
 
-/* One that waits, and what ends its waits. */
+/* One that waits: what ends its waits, and its descriptor. */
 struct tshare_waiter {
 	atomic_uint refs;
 	struct tshare_region *region;
 	_Atomic(uint32_t) cancelled; /* which its sleepers are woken by */
+	struct event *event;	     /* made when first asked for; under the process's lock */
 };
 
 /* All is made when first needed: a region that nobody waits for costs nothing more. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "error.h"
+#include "event.h"
 #include "export.h"
 #include "futex.h"
 #include "publisher.h"
@@ -121,6 +122,7 @@ static void waiter_cancel(struct tshare_waiter *waiter)
 {
 	atomic_store(&waiter->cancelled, 1);
 	futex_wake_private(&waiter->cancelled);
+	event_signal(waiter);
 }
 
 /* The region's own calls */
@@ -136,6 +138,12 @@ TSHARE_EXPORT
 void tshare_region_cancel(struct tshare_region *region)
 {
 	waiter_cancel(&region->generation.waiter);
+}
+
+TSHARE_EXPORT
+int tshare_region_get_event_fd(struct tshare_region *region, int *fd)
+{
+	return event_get_fd(&region->generation.waiter, fd);
 }
 
 /* Waiters */
@@ -166,6 +174,7 @@ struct tshare_waiter *tshare_waiter_unref(struct tshare_waiter *waiter)
 {
 	if (!waiter || !refcount_put(&waiter->refs))
 		return NULL;
+	event_end(waiter);
 	tshare_region_unref(waiter->region);
 	free(waiter);
 	return NULL;
@@ -182,4 +191,10 @@ TSHARE_EXPORT
 void tshare_waiter_cancel(struct tshare_waiter *waiter)
 {
 	waiter_cancel(waiter);
+}
+
+TSHARE_EXPORT
+int tshare_waiter_get_event_fd(struct tshare_waiter *waiter, int *fd)
+{
+	return event_get_fd(waiter, fd);
 }
