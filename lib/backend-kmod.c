@@ -116,6 +116,9 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 	return 0;
 }
 
+/* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
+#define FIRST_DESCS_SIZE 4096
+
 static int fail_create(int err, const struct backend_request *request)
 {
 	switch (err) {
@@ -125,6 +128,11 @@ static int fail_create(int err, const struct backend_request *request)
 				   "the module, or the memory cgroup",
 				   request->size);
 	case -ENOMEM:
+		if (request->descs_size > FIRST_DESCS_SIZE)
+			return tshare_fail(err,
+					   "size: no contiguous run of %" PRIu64
+					   " bytes, or no %zu bytes to describe %zu tensors",
+					   request->size, request->descs_size, request->desc_count);
 		return tshare_fail(err, "size: no contiguous run of %" PRIu64 " bytes",
 				   request->size);
 	case -EINVAL:
@@ -166,9 +174,6 @@ static int kmod_create(void *session, const struct backend_request *request,
 	region->size = create.size;
 	return 0;
 }
-
-/* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
-#define FIRST_DESCS_SIZE 4096
 
 /* Adds to @region its descriptors, of which @first has all if they fit. */
 static int adopt_descs(struct backend_region *region, const void *first, size_t size, size_t count)

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 
-#include "util.h"
+#include "record.h"
 
 #define PARAMETERS "/sys/module/tshare/parameters/"
 
@@ -353,6 +353,51 @@ TEST_F(limits, regions_up_to_2_mib_stop_at_the_cgroups_limit)
 	EXPECT_EQ(-EDQUOT, fd);
 	EXPECT_LT(0, count);
 	EXPECT_GT(8, count);
+}
+
+static int create_with_records(int dev, const struct records *records)
+{
+	struct tshare_create args = create_args(PAGE, NULL);
+
+	args.descs = (uintptr_t)records->data;
+	args.descs_size = records->size;
+	args.desc_count = records->count;
+	return do_create(dev, &args);
+}
+
+TEST_F(limits, descriptors_count_in_the_memory_cgroup)
+{
+	struct records records = many_records(131072);
+	int err = join_memory_cgroup("64M"), fd;
+	long before;
+
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	before = read_number(CGROUP "memory.current");
+	fd = create_with_records(self->dev, &records);
+	EXPECT_LE(0, fd);
+	EXPECT_LE(before + (long)records.size / 2, read_number(CGROUP "memory.current"));
+	close(fd);
+	leave_memory_cgroup();
+	free(records.data);
+}
+
+/* The OOM killer would end the test. */
+TEST_F(limits, descriptors_beyond_the_memory_cgroup_are_enomem)
+{
+	struct records records = many_records(131072);
+	struct counters before = count_all();
+	int err = join_memory_cgroup("4M"), fd;
+
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	fd = create_with_records(self->dev, &records);
+	leave_memory_cgroup();
+	EXPECT_EQ(-ENOMEM, fd);
+	EXPECT_SAME_COUNTERS(before);
+	free(records.data);
 }
 
 TEST_F(limits, refused_regions_leave_no_charge)
