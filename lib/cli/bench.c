@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * tshare bench: the benchmark, which is written in Python, as what it compares
- * with is.
+ * tshare bench: runs the benchmark, which is written in Python because it times
+ * Python libraries.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,12 +15,12 @@
 
 #define PACKAGE "tshare.bench"
 
-/* What the question below answers with, if not with success. */
+/* Exit status of the script below if Python has no such package. */
 #define NO_PACKAGE 3
-/* As shells have it. */
+/* Exit status of a command that can't be run, as in shells. */
 #define NOT_RUN 127
 
-/* Whether there is such a package; its parent is imported by that, and may complain. */
+/* Looks the package up, which imports its parent; that import may fail. */
 static const char question[] =
 	"import importlib.util, sys\n"
 	"found = importlib.util.find_spec('tshare') and importlib.util.find_spec('" PACKAGE "')\n"
@@ -35,19 +35,18 @@ static const char *interpreter(void)
 
 static int no_python(const char *python, int error)
 {
-	return failure("bench: %s: %s; it needs Python 3.11 or newer: install it, or name one in "
-		       "TSHARE_PYTHON",
+	return failure("bench: %s: %s (install Python 3.11 or newer, or set TSHARE_PYTHON to one)",
 		       python, strerror(error));
 }
 
-/* The answer's exit status; -errno if Python can't be run. */
+/* Runs the question and returns its exit status; -errno if Python can't be run. */
 static int ask(const char *python)
 {
 	int status, error = 0, fds[2];
 	ssize_t got;
 	pid_t pid;
 
-	/* What exec says comes through the pipe, which a successful one closes. */
+	/* A failed exec sends its errno through the pipe; a successful one closes it. */
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	pid = fork();
@@ -79,13 +78,14 @@ static int execute(int argc, char **argv)
 	if (answer < 0)
 		return no_python(python, -answer);
 	if (answer == NO_PACKAGE)
-		return failure("bench: %s has no package " PACKAGE ": install it with 'pip install "
-			       "tshare[bench]', or name a Python that has it in TSHARE_PYTHON",
+		return failure("bench: %s has no package " PACKAGE " (run 'pip install "
+			       "tshare[bench]', or set TSHARE_PYTHON to a Python that has it)",
 			       python);
 	if (answer)
-		return failure("bench: %s can't import the package tshare", python);
+		return failure("bench: %s can't import the package tshare (see its message above)",
+			       python);
 
-	/* python -m tshare.bench, what argv has behind the verb, NULL */
+	/* python -m tshare.bench, the arguments behind the verb, NULL */
 	arguments = calloc(argc + 3, sizeof(*arguments));
 	if (!arguments)
 		return failure("out of memory");
@@ -98,7 +98,7 @@ static int execute(int argc, char **argv)
 	return no_python(python, errno);
 }
 
-/* Looks at what options there are; the values are Python's to judge. */
+/* Checks which options are given; Python checks their values. */
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -109,7 +109,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	};
 	int option;
 
-	/* "+": nothing is moved, as the arguments are passed on. */
+	/* "+": getopt must not reorder the arguments, which are passed on. */
 	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		if (option == 'h')
 			return help(verb);
@@ -117,19 +117,19 @@ static int run(const struct verb *verb, int argc, char **argv)
 			return EXIT_USAGE;
 	}
 	if (optind < argc)
-		return usage_error(verb, "unexpected '%s'", argv[optind]);
+		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
 	return execute(argc, argv);
 }
 
 const struct verb verb_bench = {
 	.name = "bench",
 	.arguments = "[OPTION...]",
-	.summary = "measure what handing arrays over takes, by tshare and by others",
+	.summary = "time how arrays pass between libraries and processes, with tshare and without",
 	.options = "  --quick                few sizes, up to 16M, in 20 seconds\n"
-		   "  --max-size SIZE        the largest array; 1G without it\n"
-		   "  --time SECONDS         how long to measure; 160 without it\n"
-		   "  --csv FILE             everything, as CSV\n"
-		   "  --plot FILE            a figure, .png or .svg; needs matplotlib\n"
-		   "  --progress             tell what is measured, if not on a terminal, too\n",
+		   "  --max-size SIZE        the largest array (default: 1G)\n"
+		   "  --time SECONDS         how long to measure (default: 160)\n"
+		   "  --csv FILE             write all results as CSV\n"
+		   "  --plot FILE            draw a figure, .png or .svg; needs matplotlib\n"
+		   "  --progress             show progress even if stderr is not a terminal\n",
 	.run = run,
 };

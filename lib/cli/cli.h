@@ -20,29 +20,29 @@ struct verb {
 	const char *name;
 	const char *arguments;
 	const char *summary;
-	const char *options; /* lines of --help, beyond --help itself */
+	const char *options; /* lines of --help about the verb's own options */
 	int (*run)(const struct verb *verb, int argc, char **argv);
 };
 
 extern const struct verb verb_info, verb_create, verb_list, verb_show, verb_unlink, verb_exec,
 	verb_load, verb_unload, verb_bench;
 
-/* Says what is wrong with the command line, and returns EXIT_USAGE. */
+/* Prints what is wrong with the command line, and returns EXIT_USAGE. */
 int usage_error(const struct verb *verb, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Says what failed, and returns EXIT_FAILED. */
+/* Prints an error, and returns EXIT_FAILED. */
 int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints --help and returns EXIT_OK. */
 int help(const struct verb *verb);
 
-/* The session of a verb; NULL after saying what failed. */
+/* Opens the verb's context; returns NULL after printing the error. */
 struct tshare_ctx *open_session(void);
 
 /*
- * Command line of the verbs that only tell something: --json and --help. False
- * if the verb ends with *@status.
+ * Parses the options of verbs that only report: --json and --help. Returns false
+ * if the verb has to end with *@status.
  */
 bool parse_reporting(const struct verb *verb, int argc, char **argv, bool *json, int *status);
 

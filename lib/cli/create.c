@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare create: the name stays, since this command doesn't. */
+/* tshare create: makes a persistent region, since the command ends at once. */
 #include "layout.h"
 
 static int create(struct layout *layout)
@@ -38,7 +38,7 @@ static int parse_and_create(const struct verb *verb, int argc, char **argv, stru
 	argc -= optind;
 	argv += optind;
 	if (argc != (layout_needs_shape(layout) ? 3 : 1) && argc != 3)
-		return usage_error(verb, "NAME SHAPE DTYPE, or NAME with --size or --tensor");
+		return usage_error(verb, "needs NAME SHAPE DTYPE, or NAME with --size or --tensor");
 	if (argc == 3)
 		status = layout_shape(layout, verb, argv[1], argv[2]);
 	if (status)
@@ -61,7 +61,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_create = {
 	.name = "create",
 	.arguments = "[OPTION...] NAME [SHAPE DTYPE]",
-	.summary = "make a region that stays until it is unlinked",
+	.summary = "create a region that stays until it is unlinked",
 	.options = LAYOUT_HELP,
 	.run = run,
 };

@@ -10,7 +10,7 @@
 
 #include "layout.h"
 
-/* As shells and env(1) have them. */
+/* Exit statuses as in shells and env(1). */
 #define EXIT_NOT_RUN   126
 #define EXIT_NOT_FOUND 127
 #define EXIT_SIGNAL    128
@@ -23,7 +23,7 @@ static void forward(int signal)
 		kill(child, signal);
 }
 
-/* A signal that was ignored when this process began, as by nohup(1), is still ignored. */
+/* Leaves a signal ignored that was ignored when this process began, as by nohup(1). */
 static void forward_unless_ignored(int signal)
 {
 	struct sigaction action;
@@ -35,9 +35,9 @@ static void forward_unless_ignored(int signal)
 }
 
 /*
- * A terminal's signals reach the command by themselves, and are its to answer;
- * those to this process alone are passed on. Either way this process stays
- * until the command ends, since the region goes with it.
+ * A terminal sends its signals to the command, too, so this process ignores
+ * them. Signals sent to this process alone are forwarded. Either way this
+ * process runs until the command ends, since the region ends with it.
  */
 static void stay(void)
 {
@@ -56,7 +56,7 @@ static int run_command(struct tshare_region *region, char **command)
 	snprintf(number, sizeof(number), "%d", fd);
 	if (fcntl(fd, F_SETFD, 0) || setenv("TSHARE_FD", number, 1) ||
 	    setenv("TSHARE_NAME", tshare_region_get_name(region), 1)) {
-		failure("%s", strerror(errno));
+		failure("exec: environment of the command: %s", strerror(errno));
 		return EXIT_NOT_RUN;
 	}
 	execvp(command[0], command);
@@ -71,7 +71,7 @@ static int wait_for(pid_t pid)
 
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return failure("%s", strerror(errno));
+			return failure("waitpid: %s", strerror(errno));
 	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -81,10 +81,10 @@ static int fork_and_wait(struct tshare_region *region, char **command)
 	pid_t pid;
 	int err;
 
-	/* A signal that comes before the child is known waits until it is. */
+	/* Signals are blocked until @child is set, so that none is lost. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
-	/* The command has the signals' dispositions as this process found them. */
+	/* Before stay(), so that the command inherits the original dispositions. */
 	pid = fork();
 	if (!pid) {
 		sigprocmask(SIG_SETMASK, &before, NULL);
@@ -136,12 +136,12 @@ static int parse_and_execute(const struct verb *verb, int argc, char **argv, str
 		if (status)
 			return status;
 	}
-	/* SHAPE and DTYPE, which stand before "--", are now behind it with the command. */
+	/* getopt has moved SHAPE and DTYPE behind "--", in front of the command. */
 	argv += optind;
 	argc -= optind;
 	if (layout_needs_shape(layout)) {
 		if (argc < 2)
-			return usage_error(verb, "SHAPE DTYPE, --size or --tensor");
+			return usage_error(verb, "needs SHAPE DTYPE, --size or --tensor");
 		status = layout_shape(layout, verb, argv[0], argv[1]);
 		if (status)
 			return status;
@@ -149,7 +149,7 @@ static int parse_and_execute(const struct verb *verb, int argc, char **argv, str
 		argc -= 2;
 	}
 	if (!argc)
-		return usage_error(verb, "no COMMAND");
+		return usage_error(verb, "needs a COMMAND after '--'");
 	return execute(layout, argv);
 }
 
@@ -167,8 +167,10 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_exec = {
 	.name = "exec",
 	.arguments = "[OPTION...] [SHAPE DTYPE] -- COMMAND [ARGUMENT...]",
-	.summary = "run a command with a region that lives as long as it",
-	.options = LAYOUT_HELP "  --name NAME            the region's name\n"
-			       "The command finds the region by $TSHARE_FD and $TSHARE_NAME.\n",
+	.summary = "create a region, run a command with it, remove it when the command ends",
+	.options = LAYOUT_HELP
+	"  --name NAME            name of the region (default: none)\n"
+	"\nThe command has the region's file descriptor in $TSHARE_FD, its name "
+	"in $TSHARE_NAME.\n",
 	.run = run,
 };

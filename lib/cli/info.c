@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare info: what there is to work with, and why not more. */
+/* tshare info: which backends are usable, with their limits or the reason why not. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -162,7 +162,7 @@ static int print_text(const struct report *report)
 		facts_add(&facts, "device", DEVICE ", owner %s, group %u, mode %04o", user,
 			  report->device.st_gid, report->device.st_mode & 07777);
 	} else {
-		facts_add(&facts, "device", DEVICE " is not there");
+		facts_add(&facts, "device", DEVICE " does not exist");
 	}
 	for (i = 0; i < N_BACKENDS; i++)
 		add_backend(&facts, &report->backends[i]);
@@ -178,7 +178,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (!parse_reporting(verb, argc, argv, &json, &status))
 		return status;
 	if (optind < argc)
-		return usage_error(verb, "unexpected '%s'", argv[optind]);
+		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
 	examine(&report);
 	if (json)
 		print_json(&report);
@@ -190,7 +190,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_info = {
 	.name = "info",
 	.arguments = "[--json]",
-	.summary = "tell about the module, the backends and their limits",
-	.options = "      --json             as a JSON object\n",
+	.summary = "show the state of the module, and the backends with their limits",
+	.options = "      --json             print a JSON object\n",
 	.run = run,
 };

@@ -10,7 +10,7 @@ static bool needs_comma;
 
 static void put_string(const char *text);
 
-/* What goes before a value: the comma, a line of its own, and the key. */
+/* Writes what precedes a value: comma, new line, key. */
 static void begin(const char *key)
 {
 	if (needs_comma)

@@ -12,7 +12,7 @@
 void json_open(const char *key, char bracket);
 void json_close(char bracket);
 
-/* Bytes that aren't UTF-8 become lone surrogates U+DC80 to U+DCFF, as Python has them. */
+/* Bytes that aren't UTF-8 become lone surrogates U+DC80 to U+DCFF, Python's surrogateescape. */
 void json_string(const char *key, const char *value);
 void json_uint(const char *key, uint64_t value);
 void json_int(const char *key, int64_t value);

@@ -16,7 +16,7 @@ void layout_release(struct layout *layout)
 	free(layout->tensors);
 }
 
-/* A whole number that isn't negative, and what follows it. */
+/* Parses a whole number that isn't negative; @end is set behind it. */
 static bool parse_number(const char *text, int base, uint64_t *number, char **end)
 {
 	if (!isdigit((unsigned char)*text))
@@ -74,14 +74,15 @@ int layout_shape(struct layout *layout, const struct verb *verb, const char *sha
 	tensor = &tensors[layout->count];
 	*tensor = (struct layout_tensor){ .spec.size = sizeof(tensor->spec) };
 	if (!parse_shape(shape, tensor))
-		return usage_error(verb, "'%s' is not a shape", shape);
+		return usage_error(verb, "'%s' is not a shape (such as 8x480x640x3, or 'scalar')",
+				   shape);
 	if (tshare_dtype_parse(dtype, &tensor->spec.dtype))
 		return usage_error(verb, "%s", tshare_error_get());
 	layout->count++;
 	return EXIT_OK;
 }
 
-/* NAME:SHAPE:DTYPE, where only NAME can have a colon. */
+/* Parses NAME:SHAPE:DTYPE, in which only NAME can have a colon. */
 static int add_named_tensor(struct layout *layout, const struct verb *verb, const char *value)
 {
 	char *text = strdup(value), *shape, *dtype;
@@ -119,16 +120,21 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 		return add_named_tensor(layout, verb, value);
 	case 's':
 		if (!parse_size(value, &layout->size))
-			return usage_error(verb, "'%s' is not a size", value);
+			return usage_error(verb,
+					   "--size: '%s' is not a positive number of bytes "
+					   "(K, M, G or T may follow)",
+					   value);
 		break;
 	case 'm':
 		if (!parse_number(value, 8, &number, &end) || *end || number > 0777)
-			return usage_error(verb, "'%s' is not a mode", value);
+			return usage_error(verb, "--mode: '%s' is not an octal number up to 0777",
+					   value);
 		layout->options.mode = number ? number : TSHARE_MODE_NONE;
 		break;
 	case 'n':
 		if (!parse_number(value, 10, &number, &end) || *end || number > INT32_MAX)
-			return usage_error(verb, "'%s' is not a NUMA node", value);
+			return usage_error(verb, "--node: '%s' is not the number of a NUMA node",
+					   value);
 		layout->options.flags |= TSHARE_NODE;
 		layout->options.node = number;
 		break;
@@ -138,7 +144,7 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 	case 'c':
 		layout->options.flags |= TSHARE_CONTIGUOUS;
 		break;
-	default: /* getopt has said it */
+	default: /* getopt has printed the error */
 		return EXIT_USAGE;
 	}
 	return EXIT_OK;

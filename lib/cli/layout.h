@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of the verbs that make a region: what is in it, and how it is made. */
+/* Options of the verbs that create a region: its tensors, size, mode and placement. */
 #ifndef TSHARE_CLI_LAYOUT_H
 #define TSHARE_CLI_LAYOUT_H
 
@@ -15,22 +15,23 @@ struct layout_tensor {
 struct layout {
 	struct layout_tensor *tensors;
 	size_t count;
-	uint64_t size; /* 0 for what the tensors need */
+	uint64_t size; /* 0: as many bytes as the tensors need */
 	struct tshare_options options;
-	const char *name; /* of the region; NULL for none */
+	const char *name; /* of the region; NULL: none */
 };
 
 /* Lines of --help for the options below. */
-#define LAYOUT_HELP                                                               \
-	"  SHAPE                  8x480x640x3, or 'scalar'\n"                     \
-	"  DTYPE                  uint8, float32, bfloat16, ...\n"                \
-	"  --tensor NAME:SHAPE:DTYPE\n"                                           \
-	"                         a tensor of that name; may be repeated\n"       \
-	"  --size BYTES           size of the region; K, M, G and T may follow\n" \
-	"  --mode MODE            permission bits, octal (0600)\n"                \
-	"  --node N               NUMA node that the memory must be on\n"         \
-	"  --dma32                physical addresses below 4 GiB\n"               \
-	"  --contiguous           physically contiguous, or fail\n"
+#define LAYOUT_HELP                                                                           \
+	"  SHAPE                  elements along each dimension: 8x480x640x3; or 'scalar'\n"  \
+	"  DTYPE                  type of an element: uint8, float32, bfloat16, ...\n"        \
+	"  --tensor NAME:SHAPE:DTYPE\n"                                                       \
+	"                         a named tensor, in place of SHAPE DTYPE; may be repeated\n" \
+	"  --size BYTES           size of the region; K, M, G and T may follow (default:\n"   \
+	"                         what the tensors need)\n"                                   \
+	"  --mode MODE            permission bits, octal (default: 0600)\n"                   \
+	"  --node N               NUMA node that the memory must be on (default: any)\n"      \
+	"  --dma32                memory with physical addresses below 4 GiB, or an error\n"  \
+	"  --contiguous           physically contiguous memory, or an error\n"
 
 /* clang-format off */
 #define LAYOUT_OPTIONS                                  \
@@ -46,19 +47,19 @@ void layout_init(struct layout *layout);
 void layout_release(struct layout *layout);
 
 /*
- * Takes one of LAYOUT_OPTIONS. EXIT_OK, or another status after saying what is
- * wrong.
+ * Parses one of LAYOUT_OPTIONS. Returns EXIT_OK, or another status after printing
+ * the error.
  */
 int layout_option(struct layout *layout, const struct verb *verb, int option, const char *value);
 
-/* Whether SHAPE and DTYPE are needed, since no option said what is in the region. */
+/* Whether SHAPE and DTYPE are needed, since there was neither --size nor --tensor. */
 bool layout_needs_shape(const struct layout *layout);
 
-/* Takes SHAPE and DTYPE for the only tensor. */
+/* Adds a tensor of that shape and type, as yet without a name. */
 int layout_shape(struct layout *layout, const struct verb *verb, const char *shape,
 		 const char *dtype);
 
-/* Makes the region; NULL after saying what failed. */
+/* Creates the region; returns NULL after printing the error. */
 struct tshare_region *layout_create(struct layout *layout, struct tshare_ctx *ctx);
 
 #endif /* TSHARE_CLI_LAYOUT_H */

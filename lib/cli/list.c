@@ -113,7 +113,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (!parse_reporting(verb, argc, argv, &json, &status))
 		return status;
 	if (optind < argc)
-		return usage_error(verb, "unexpected '%s'", argv[optind]);
+		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
 	return list(json);
 }
 
@@ -121,6 +121,6 @@ const struct verb verb_list = {
 	.name = "list",
 	.arguments = "[--json]",
 	.summary = "list the named regions that you may read",
-	.options = "      --json             as a JSON array\n",
+	.options = "      --json             print a JSON array\n",
 	.run = run,
 };

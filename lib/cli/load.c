@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* tshare load */
+/* tshare load: loads the kernel module. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "module.h"
 
-/* The arguments with blanks between them; NULL when out of memory. */
+/* Joins the arguments by blanks; returns NULL when out of memory. */
 static char *join(int count, char **words)
 {
 	size_t size = 1;
@@ -49,7 +49,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_load = {
 	.name = "load",
 	.arguments = "[PARAMETER=VALUE...]",
-	.summary = "load the kernel module and what it needs",
+	.summary = "load the kernel module and the modules it depends on",
 	.options = "",
 	.run = run,
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The command tshare: finds the verb, and what all verbs need. */
+/* The command tshare: finds the verb, and has the functions that all verbs share. */
 #define _GNU_SOURCE 1
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const struct verb *const verbs[] = {
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-/* A message with arguments or names in it. */
+/* Prints a message; text_put() escapes the arguments and names in it. */
 __attribute__((format(printf, 1, 0))) static void put_message(const char *format, va_list args)
 {
 	char *text;
@@ -51,8 +51,9 @@ int failure(const char *format, ...)
 
 int help(const struct verb *verb)
 {
-	printf("Usage: tshare %s %s\n%s\n\n%s  -h, --help             this text\n", verb->name,
-	       verb->arguments, verb->summary, verb->options);
+	printf("Usage: tshare %s%s%s\n%s\n\n  -h, --help             print this help\n%s",
+	       verb->name, verb->arguments[0] ? " " : "", verb->arguments, verb->summary,
+	       verb->options);
 	return EXIT_OK;
 }
 
@@ -97,11 +98,13 @@ static void print_usage(FILE *stream)
 	size_t i;
 
 	fputs("Usage: tshare VERB [ARGUMENT...]\n"
-	      "Shared memory for tensors.\n\n",
+	      "Create, list and remove named regions of shared memory that hold tensors.\n\n",
 	      stream);
 	for (i = 0; i < N_VERBS; i++)
 		fprintf(stream, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("\n'tshare VERB --help' tells more. TSHARE_BACKEND=kmod or shm forces a backend.\n",
+	fputs("\n'tshare VERB --help' lists the verb's options; 'tshare --version' prints the version.\n"
+	      "TSHARE_BACKEND=kmod (kernel module) or shm (POSIX shared memory) selects the backend;\n"
+	      "by default kmod is used if it is available. See tshare(1).\n",
 	      stream);
 }
 
@@ -115,7 +118,7 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-/* What could not be written, to a full disk for one, has failed. */
+/* Output that could not be written, as to a full disk, makes the command fail. */
 static int flush_output(int status)
 {
 	if (fflush(stdout) || ferror(stdout))
@@ -141,7 +144,7 @@ int main(int argc, char **argv)
 	}
 	verb = find_verb(argv[1]);
 	if (!verb) {
-		fputs("tshare: no verb '", stderr);
+		fputs("tshare: unknown verb '", stderr);
 		text_put(stderr, argv[1]);
 		fputs("'\nTry 'tshare --help'.\n", stderr);
 		return EXIT_USAGE;

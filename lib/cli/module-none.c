@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* In the place of module.c where libkmod was not there to build with. */
+/* Replaces module.c in a build without libkmod. */
 #include "cli.h"
 #include "module.h"
 
@@ -11,10 +11,10 @@ const char *module_state(void)
 int module_load(const char *parameters)
 {
 	(void)parameters;
-	return failure("built without libkmod; use modprobe " MODULE_NAME);
+	return failure("load: built without libkmod (run 'modprobe " MODULE_NAME "')");
 }
 
 int module_unload(void)
 {
-	return failure("built without libkmod; use modprobe -r " MODULE_NAME);
+	return failure("unload: built without libkmod (run 'modprobe -r " MODULE_NAME "')");
 }

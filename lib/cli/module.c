@@ -63,21 +63,22 @@ static int fail_load(int err)
 	uname(&kernel);
 	switch (err) {
 	case -ENOENT:
-		return failure("no module " MODULE_NAME " is installed for kernel %s",
+		return failure("load: the module " MODULE_NAME " is not installed for kernel %s",
 			       kernel.release);
 	case -EPERM:
 	case -EACCES:
-		return failure("no permission to load modules; be root");
+		return failure("load: permission denied (run it as root)");
 	case -ENOEXEC:
-		return failure("the module " MODULE_NAME " was not built for kernel %s",
+		return failure("load: the module " MODULE_NAME " was not built for kernel %s",
 			       kernel.release);
 	case -EKEYREJECTED:
 	case -ENOKEY:
-		return failure("kernel %s takes signed modules only", kernel.release);
+		return failure("load: kernel %s accepts only signed modules", kernel.release);
 	case -EINVAL:
-		return failure("the module refuses its parameters; see the kernel log");
+		return failure("load: the module " MODULE_NAME " rejected its parameters (see the "
+			       "kernel log)");
 	default:
-		return failure("the module can't be loaded: %s", strerror(-err));
+		return failure("load: the module " MODULE_NAME ": %s", strerror(-err));
 	}
 }
 
@@ -97,7 +98,7 @@ int module_load(const char *parameters)
 						      NULL, NULL, NULL);
 	release_module(kmod, module);
 	if (err == -EEXIST)
-		return failure("the module " MODULE_NAME " is loaded already");
+		return failure("load: the module " MODULE_NAME " is already loaded");
 	return err ? fail_load(err) : EXIT_OK;
 }
 
@@ -105,15 +106,16 @@ static int fail_unload(int err)
 {
 	switch (err) {
 	case -ENOENT:
-		return failure("the module " MODULE_NAME " is not loaded");
+		return failure("unload: the module " MODULE_NAME " is not loaded");
 	case -EPERM:
-		return failure("no permission to unload modules; be root");
+		return failure("unload: permission denied (run it as root)");
 	case -EBUSY:
 	case -EWOULDBLOCK:
-		return failure("the module " MODULE_NAME " is in use: somebody has "
-			       "/dev/tshare or a region open, or a persistent name is left");
+		return failure("unload: the module " MODULE_NAME " is in use (a process has "
+			       "/dev/tshare or a region open, or a persistent name is left: see "
+			       "'tshare list')");
 	default:
-		return failure("the module can't be unloaded: %s", strerror(-err));
+		return failure("unload: the module " MODULE_NAME ": %s", strerror(-err));
 	}
 }
 

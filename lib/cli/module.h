@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel module, by way of libkmod. */
+/* State, loading and unloading of the kernel module, by libkmod. */
 #ifndef TSHARE_CLI_MODULE_H
 #define TSHARE_CLI_MODULE_H
 
@@ -8,7 +8,7 @@
 /* "loaded", "built in", "not loaded", ...: a static string. */
 const char *module_state(void);
 
-/* EXIT_OK, or EXIT_FAILED after saying what failed. @parameters: "a=1 b=2" */
+/* Return EXIT_OK, or EXIT_FAILED after printing the error. @parameters: "a=1 b=2" */
 int module_load(const char *parameters);
 int module_unload(void);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What list and show say of a region, and how. */
+/* The facts of a region that both list and show print. */
 #ifndef TSHARE_CLI_REPORT_H
 #define TSHARE_CLI_REPORT_H
 
 #include "cli.h"
 
-/* The members of a region's object. */
+/* Prints the members of a region's JSON object. */
 void report_region_json(const struct tshare_region_info *info);
 
 /* "persist,readonly" or "-" */
 #define REPORT_FLAGS_LEN 64
 void report_flags(const struct tshare_region_info *info, char text[REPORT_FLAGS_LEN]);
 
-/* The name of a user, or the number of one without. */
+/* The name of a user, or the number if there is none. */
 #define REPORT_USER_LEN 64
 void report_user(uid_t uid, char text[REPORT_USER_LEN]);
 

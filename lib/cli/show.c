@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare show: all that can be known of one region. */
+/* tshare show: one region and its tensors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "table.h"
 #include "values.h"
 
-/* Elements of a tensor that are printed. */
+/* The most elements that are printed of a tensor. */
 #define N_VALUES 8
 
 /* Bytes of a tensor's name that a table shows, so that one doesn't widen it for all. */
 #define NAME_SHOWN 64
 
-/* The name of a type, or its numbers where it has none. */
+/* The name of a type, or DLPack's three numbers if it has none. */
 static void name_type(struct tshare_dtype dtype, char name[TSHARE_DTYPE_NAME_LEN])
 {
 	if (tshare_dtype_get_name(dtype, name))
@@ -233,7 +233,7 @@ static int show_region(struct tshare_region *region, bool json)
 	return json ? show_json(region, &info) : show_text(region, &info);
 }
 
-/* Nothing is written, but the access that was given is what is reported. */
+/* Opened for writing if possible, since info() reports the access of this opening. */
 static int open_region(struct tshare_ctx *ctx, const char *name, struct tshare_region **region)
 {
 	int err;
@@ -252,7 +252,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (!parse_reporting(verb, argc, argv, &json, &status))
 		return status;
 	if (argc - optind != 1)
-		return usage_error(verb, "one NAME");
+		return usage_error(verb, "needs one NAME");
 	ctx = open_session();
 	if (!ctx)
 		return EXIT_FAILED;
@@ -269,6 +269,6 @@ const struct verb verb_show = {
 	.name = "show",
 	.arguments = "[--json] NAME",
 	.summary = "show a region, its tensors and their first values",
-	.options = "      --json             as a JSON object, without values\n",
+	.options = "      --json             print a JSON object, without values\n",
 	.run = run,
 };

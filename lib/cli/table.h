@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables on standard output, by libsmartcols. Columns are as wide as what they
- * hold. What a terminal may obey, and what isn't UTF-8, is written as \xNN.
+ * Tables on standard output, by libsmartcols. A column is as wide as its widest
+ * cell. Control characters and bytes that aren't UTF-8 are written as \xNN.
  */
 #ifndef TSHARE_CLI_TABLE_H
 #define TSHARE_CLI_TABLE_H
@@ -14,7 +14,7 @@ struct table_column {
 	bool shorten; /* to the terminal's width; otherwise a line may be longer */
 };
 
-/* The cells of a row are given one after the other. Errors are kept for table_print(). */
+/* Cells are added one after the other. table_print() returns the first error of any call. */
 struct table {
 	struct libscols_table *table;
 	struct libscols_line *row;
@@ -26,7 +26,7 @@ void table_init(struct table *table, const struct table_column *columns, size_t 
 void table_row(struct table *table);
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints and releases the table, and returns EXIT_OK, or EXIT_FAILED after saying why. */
+/* Prints and releases the table. Returns EXIT_OK, or EXIT_FAILED after printing the error. */
 int table_print(struct table *table);
 void table_release(struct table *table);
 

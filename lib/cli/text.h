@@ -14,7 +14,7 @@ int text_sequence(const unsigned char *text);
 /* Whether a sequence is a control character, which a terminal may obey. */
 bool text_is_control(const unsigned char *sequence);
 
-/* Writes text of any bytes; what a terminal may obey, and what isn't UTF-8, as \\xNN. */
+/* Writes text of any bytes; control characters and bytes that aren't UTF-8 as \\xNN. */
 void text_put(FILE *stream, const char *text);
 
 #endif /* TSHARE_CLI_TEXT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare unlink */
+/* tshare unlink: removes names. */
 #include "cli.h"
 
 static int run(const struct verb *verb, int argc, char **argv)
@@ -14,7 +14,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		return option == 'h' ? help(verb) : EXIT_USAGE;
 	if (optind == argc)
-		return usage_error(verb, "no NAME");
+		return usage_error(verb, "needs a NAME");
 	ctx = open_session();
 	if (!ctx)
 		return EXIT_FAILED;
@@ -28,7 +28,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_unlink = {
 	.name = "unlink",
 	.arguments = "NAME...",
-	.summary = "remove names; the memory stays for those who use it",
+	.summary = "remove names; the memory stays until its last user closes it",
 	.options = "",
 	.run = run,
 };

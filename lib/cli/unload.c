@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare unload */
+/* tshare unload: unloads the kernel module. */
 #include "cli.h"
 #include "module.h"
 
@@ -14,7 +14,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
 		return option == 'h' ? help(verb) : EXIT_USAGE;
 	if (optind < argc)
-		return usage_error(verb, "unexpected '%s'", argv[optind]);
+		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
 	return module_unload();
 }
 

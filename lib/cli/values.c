@@ -5,7 +5,7 @@
 
 #include "values.h"
 
-/* Type codes, as struct tshare_dtype has them. */
+/* Type codes of struct tshare_dtype. */
 enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BOOL = 6 };
 
 static int64_t sign_extend(uint64_t value, unsigned int bits)
@@ -77,7 +77,7 @@ static void print_element(FILE *stream, const char *element, struct tshare_dtype
 		fprintf(stream, "%" PRIu64, value);
 }
 
-/* Bytes from element [0, 0, ...] to the element of that place in C order. */
+/* Bytes from element [0, 0, ...] to element number @place in C order. */
 static int64_t offset_of(const struct tshare_tensor *tensor, uint64_t place)
 {
 	const int64_t *strides = tshare_tensor_get_strides(tensor);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The command's verbs info, list, show and unlink, where only the package is installed.
+"""The verbs info, list, show and unlink of the command tshare, for machines that have only
+the Python package.
 
     python -m tshare list --json
 
-What they print, and their exit statuses, are those of the command where its output
-is not a terminal: see tshare(1).
+Output and exit statuses are those of the command when its output is not a terminal:
+see tshare(1).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LIMITS = (
     "dmabuf",
 )
 FLAGS = ("dma32", "contiguous", "readonly")
-# Elements of a tensor that are printed, and of which types they are.
+# The most elements that are printed of a tensor, and the types of those that are.
 VALUES = 8
 PRINTED = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
 
@@ -57,7 +58,7 @@ def _escaped(char: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A message with names in it, of which no terminal acts on anything."""
+    """The text with control characters, which a terminal would obey, as escapes."""
     return "".join(
         _escaped(char)
         if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xDC80 <= ord(char) <= 0xDCFF
@@ -67,7 +68,10 @@ def _printable(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """What the C library calls printable; a backslash of the text's own can't be mistaken."""
+    """The text with all that the C library calls unprintable as escapes.
+
+    A backslash before an x is escaped, too, so that escapes are unambiguous.
+    """
     return "".join(
         _escaped(char)
         if unicodedata.category(char) in ("Cc", "Cs", "Cn", "Zl", "Zp")
@@ -78,7 +82,7 @@ def _cell(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that the text takes."""
+    """Number of columns that the text takes on a terminal."""
     return sum(
         0
         if unicodedata.category(char) in ("Mn", "Me", "Cf") and char != "\u00ad"
@@ -88,7 +92,7 @@ def _width(text: str) -> int:
 
 
 def _print_table(rows: Sequence[Sequence[object]], right: Sequence[int] = ()) -> None:
-    """Prints rows with two spaces between columns, of which those in `right` are numbers."""
+    """Print rows with two spaces between columns; those in `right` are aligned to the right."""
     texts = [[_cell(str(cell)) for cell in row] for row in rows]
     widths = [max(map(_width, column)) for column in zip(*texts, strict=True)]
     for row in texts:
@@ -204,7 +208,7 @@ def _info(as_json: bool) -> int:
             }
         )
     else:
-        place = f"{DEVICE} is not there"
+        place = f"{DEVICE} does not exist"
         if device:
             owner = _user(device["uid"])
             place = f"{DEVICE}, owner {owner}, group {device['gid']}, mode {device['mode']}"
@@ -266,7 +270,7 @@ def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 class _Described:
-    """What is known of a tensor in its region, with strides in elements."""
+    """Description of a tensor in its region, with strides in elements."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
@@ -319,7 +323,7 @@ def _value(value: float) -> str:
 
 
 def _open(name: str) -> Region:
-    """Nothing is written, but the access that was given is what is reported."""
+    """Open for writing if possible, since info() reports the access of this opening."""
     try:
         return tshare.Region.open(name)
     except PermissionError:
@@ -377,7 +381,8 @@ def _unlink(names: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
     parser = argparse.ArgumentParser(
-        prog="python -m tshare", description="Shared memory for tensors."
+        prog="python -m tshare",
+        description="List, show and remove named regions of shared memory that hold tensors.",
     )
     version = ".".join(tshare.__version__.split(".")[:2])
     parser.add_argument("--version", action="version", version=f"tshare {version}")
@@ -389,15 +394,19 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
             added.add_argument("--json", action="store_true", help=as_json)
         return added
 
-    add("info", "tell about the module, the backends and their limits", "as a JSON object")
-    add("list", "list the named regions that you may read", "as a JSON array")
+    add(
+        "info",
+        "show the state of the module, and the backends with their limits",
+        "print a JSON object",
+    )
+    add("list", "list the named regions that you may read", "print a JSON array")
     show = add(
         "show",
         "show a region, its tensors and their first values",
-        "as a JSON object, without values",
+        "print a JSON object, without values",
     )
     show.add_argument("name", metavar="NAME")
-    unlink = add("unlink", "remove names; the memory stays for those who use it", None)
+    unlink = add("unlink", "remove names; the memory stays until its last user closes it", None)
     unlink.add_argument("names", metavar="NAME", nargs="+")
 
     given = parser.parse_args(arguments)
@@ -417,18 +426,18 @@ def _do(verb: Callable[[], int]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    # What the locale's encoding lacks, too.
+    # Characters that the locale's encoding lacks are printed as escapes.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     verb = _parse(arguments)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         status = _do(verb)
-    # What could not be written, to a full disk for one, has failed.
+    # Output that could not be written, as to a full disk, makes the command fail.
     try:
         print(text.getvalue(), end="", flush=True)
     except OSError:
-        # What is left in the buffer is not to fail once more at the end.
+        # The interpreter flushes the buffer once more at its end, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _failure("standard output: write error")
     return status
