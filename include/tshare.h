@@ -83,8 +83,20 @@
 extern "C" {
 #endif
 
+/* The version of this header; tshare_version() is that of the library. */
 #define TSHARE_VERSION_MAJOR 0
 #define TSHARE_VERSION_MINOR 1
+#define TSHARE_VERSION_PATCH 0
+#define TSHARE_VERSION	     "0.1.0"
+
+/**
+ * tshare_version() - return the version of the library that the program runs with
+ *
+ * It may be newer than TSHARE_VERSION, with which the program was compiled.
+ *
+ * Return: "MAJOR.MINOR.PATCH", a constant.
+ */
+const char *tshare_version(void);
 
 /* Bytes of a region's name, and of a tensor's, without the terminating NUL. */
 #define TSHARE_NAME_MAX	       127

@@ -83,5 +83,5 @@ module_exit(tshare_exit);
 MODULE_DESCRIPTION("Shared memory for tensors");
 MODULE_AUTHOR("The tshare developers");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION(TSHARE_VERSION);
 TSHARE_IMPORT_DMA_BUF();

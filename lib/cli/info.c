@@ -93,12 +93,11 @@ static void backend_json(const struct backend_report *report)
 
 static void print_json(const struct report *report)
 {
-	char version[16], mode[8];
+	char mode[8];
 	size_t i;
 
-	snprintf(version, sizeof(version), "%d.%d", TSHARE_VERSION_MAJOR, TSHARE_VERSION_MINOR);
 	json_open(NULL, '{');
-	json_string("version", version);
+	json_string("version", tshare_version());
 	json_string("kernel", report->kernel.release);
 	json_string("module", module_state());
 	if (report->has_device) {
@@ -154,7 +153,7 @@ static int print_text(const struct report *report)
 	size_t i;
 
 	facts_init(&facts);
-	facts_add(&facts, "tshare", "%d.%d", TSHARE_VERSION_MAJOR, TSHARE_VERSION_MINOR);
+	facts_add(&facts, "tshare", "%s", tshare_version());
 	facts_add(&facts, "kernel", "%s", report->kernel.release);
 	facts_add(&facts, "module", "%s", module_state());
 	if (report->has_device) {

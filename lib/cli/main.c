@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "module.h"
 #include "text.h"
 
 static const struct verb *const verbs[] = {
@@ -126,6 +127,20 @@ static int flush_output(int status)
 	return status;
 }
 
+/* The library's, and that of the module if it is loaded. */
+static void print_version(void)
+{
+	FILE *file = fopen("/sys/module/" MODULE_NAME "/version", "re");
+	char version[32];
+
+	printf("tshare %s", tshare_version());
+	if (file && fscanf(file, "%31s", version) == 1)
+		printf(", module %s", version);
+	printf("\n");
+	if (file)
+		fclose(file);
+}
+
 int main(int argc, char **argv)
 {
 	const struct verb *verb;
@@ -139,7 +154,7 @@ int main(int argc, char **argv)
 		return flush_output(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version")) {
-		printf("tshare %d.%d\n", TSHARE_VERSION_MAJOR, TSHARE_VERSION_MINOR);
+		print_version();
 		return flush_output(EXIT_OK);
 	}
 	verb = find_verb(argv[1]);

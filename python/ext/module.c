@@ -145,6 +145,8 @@ static int exec(PyObject *module)
 		return -1;
 	if (ts_dlpack_init(module) < 0)
 		return -1;
+	if (PyModule_AddStringConstant(module, "__version__", tshare_version()) < 0)
+		return -1;
 	return ts_exchange_init();
 }
 

@@ -35,6 +35,7 @@ from ._tshare import (
     Region,
     RegionInfo,
     Tensor,
+    __version__,
     array_interface,
     asarray,
     backend,
@@ -46,8 +47,6 @@ from ._tshare import (
     open,
     unlink,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Limits",

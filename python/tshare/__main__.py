@@ -194,13 +194,12 @@ def _info(as_json: bool) -> int:
         used = tshare.backend()
     except (OSError, ValueError) as problem:
         error = _reason(problem)
-    version = ".".join(tshare.__version__.split(".")[:2])
     kernel, module, device = os.uname().release, _module_state(), _device()
     if as_json:
         found = {name: _backend_json(limits, name == used) for name, limits in backends()}
         _print_json(
             {
-                "version": version,
+                "version": tshare.__version__,
                 "kernel": kernel,
                 "module": module,
                 "device": device,
@@ -213,7 +212,7 @@ def _info(as_json: bool) -> int:
             owner = _user(device["uid"])
             place = f"{DEVICE}, owner {owner}, group {device['gid']}, mode {device['mode']}"
         facts: list[tuple[str, object]] = [
-            ("tshare", version),
+            ("tshare", tshare.__version__),
             ("kernel", kernel),
             ("module", module),
             ("device", place),
@@ -379,13 +378,21 @@ def _unlink(names: Sequence[str]) -> int:
     return status
 
 
+def _versions() -> str:
+    """The library's version, and that of the module if it is loaded."""
+    try:
+        module = Path("/sys/module/tshare/version").read_text().strip()
+    except OSError:
+        return f"tshare {tshare.__version__}"
+    return f"tshare {tshare.__version__}, module {module}"
+
+
 def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
     parser = argparse.ArgumentParser(
         prog="python -m tshare",
         description="List, show and remove named regions of shared memory that hold tensors.",
     )
-    version = ".".join(tshare.__version__.split(".")[:2])
-    parser.add_argument("--version", action="version", version=f"tshare {version}")
+    parser.add_argument("--version", action="version", version=_versions())
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def add(verb: str, summary: str, as_json: str | None) -> argparse.ArgumentParser:

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeVar, 
 
 from typing_extensions import Buffer, CapsuleType
 
+__version__: str
+
 _T = TypeVar("_T")
 _Shape = SupportsIndex | Sequence[SupportsIndex]
 _Index = SupportsIndex | slice | EllipsisType | None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What setup.py builds for which Python, and where the extension can be imported."""
 
+import importlib.metadata
 import re
 import runpy
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import tshare
 from support import need, run
 
 setuptools = need("setuptools")
@@ -35,6 +37,12 @@ def described(monkeypatch):
         return asked
 
     return describe
+
+
+def test_version_is_that_of_the_library_and_of_the_package():
+    version = (ROOT / "VERSION").read_text().strip()
+    assert tshare.__version__ == version
+    assert importlib.metadata.version("tshare") == version
 
 
 def test_one_wheel_is_for_all_versions_of_python(described):
