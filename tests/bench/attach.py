@@ -26,7 +26,7 @@ def pair(row, other, ours, theirs, rounds, aim, release=None):
     """Times both in turn; what they return goes to release, whose time does not count."""
     times = ([], [])
     for i in range(-rounds // 10, rounds):
-        for function, taken in zip((ours, theirs), times):
+        for function, taken in zip((ours, theirs), times, strict=True):
             start = time.perf_counter()
             got = function()
             elapsed = time.perf_counter() - start

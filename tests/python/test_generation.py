@@ -301,18 +301,18 @@ def test_handler_may_publish_what_is_waited_for(region):
 
 
 def test_signal_in_another_thread_reaches_a_wait_in_the_main_thread(region):
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def raise_enough(*_):
-        raise Enough
+        raise EnoughError
 
     sender = threading.Timer(
         0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
     )
     with handler_of(signal.SIGUSR1, raise_enough):
         sender.start()
-        with pytest.raises(Enough):
+        with pytest.raises(EnoughError):
             region.wait(0, 20)
         sender.join()
 
