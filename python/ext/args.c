@@ -63,7 +63,7 @@ const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep)
 		size = PyBytes_Size(*keep);
 	}
 	if (strlen(name) != (size_t)size) {
-		PyErr_Format(PyExc_ValueError, "%s: has a null character", argument);
+		PyErr_Format(PyExc_ValueError, "%s: must not contain a null character", argument);
 		Py_CLEAR(*keep);
 		return NULL;
 	}
@@ -98,8 +98,8 @@ int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, i
 	if (result == -1 && PyErr_Occurred())
 		return -1;
 	if (overflow || result < low || result > high) {
-		PyErr_Format(PyExc_ValueError, "%s: %S is not between %lld and %lld", argument, obj,
-			     (long long)low, (long long)high);
+		PyErr_Format(PyExc_ValueError, "%s: must be between %lld and %lld, not %S",
+			     argument, (long long)low, (long long)high, obj);
 		return -1;
 	}
 	*value = result;
@@ -118,7 +118,8 @@ int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns)
 	}
 	/* Nor is what is not a number. */
 	if (!(seconds >= 0)) {
-		PyErr_Format(PyExc_ValueError, "%s: %S is not 0 seconds or more", argument, obj);
+		PyErr_Format(PyExc_ValueError, "%s: must be 0 seconds or more, not %S", argument,
+			     obj);
 		return -1;
 	}
 	*ns = seconds < INT64_MAX / 1e9 ? (int64_t)(seconds * 1e9) : INT64_MAX;

@@ -107,15 +107,15 @@ PyObject *ts_raw_interface(PyObject *Py_UNUSED(module), PyObject *tensor)
 	dtype = (struct tshare_dtype){ kDLUInt, itemsize ? 8 * itemsize : 8, 1 };
 	format = ts_format(dtype);
 	if (!format) {
-		PyErr_SetString(PyExc_TypeError, "no unsigned integer has the elements' size");
+		PyErr_SetString(PyExc_TypeError,
+				"tensor: no unsigned integer has the size of an element");
 		return NULL;
 	}
 	spec = own_spec(handle);
 	if (!itemsize) {
 		if (!tshare_tensor_is_contiguous(handle)) {
 			PyErr_SetString(PyExc_TypeError,
-					"elements that are packed and strided have no bytes of "
-					"their own");
+					"tensor: packed elements with strides are not whole bytes");
 			return NULL;
 		}
 		nbytes = tshare_tensor_get_nbytes(handle);

@@ -50,8 +50,10 @@ static PyObject *take(const struct ts_source *source, PyObject *name_arg,
 		self = ts_tensor_wrap(handle);
 	} else if (copy == COPY_NEVER) {
 		PyErr_SetString(PyExc_BufferError,
-				name ? "copy: a tensor that isn't in that region has to be copied" :
-				       "copy: a tensor outside of shared memory has to be copied");
+				name ? "x: is outside of that region and has to be copied "
+				       "(copy=False forbids it)" :
+				       "x: is outside of shared memory and has to be copied "
+				       "(copy=False forbids it)");
 	} else if (!ts_source_check_copy(source)) {
 		ctx = ts_session();
 		if (ctx) {
@@ -108,7 +110,7 @@ static PyObject *as_it_is(PyObject *x, PyObject *name_arg)
 
 static PyObject *need_x(const char *function)
 {
-	PyErr_Format(PyExc_TypeError, "%s() needs the argument 'x'", function);
+	PyErr_Format(PyExc_TypeError, "%s() missing required argument 'x'", function);
 	return NULL;
 }
 
@@ -125,7 +127,7 @@ static int device_arg(PyObject *device)
 	    (id == Py_None || (PyLong_Check(id) && !PyLong_AsLong(id))))
 		return 0;
 	if (!PyErr_Occurred())
-		PyErr_Format(PyExc_ValueError, "device: %R is not the CPU", device);
+		PyErr_Format(PyExc_ValueError, "device: must be the CPU, not %R", device);
 	return -1;
 }
 

@@ -24,7 +24,8 @@ static int broadcast(const struct tshare_spec *spec, const struct tshare_tensor 
 	theirs = ts_int_tuple(spec->shape, spec->ndim);
 	ours = ts_int_tuple(shape, ndim);
 	if (theirs && ours)
-		PyErr_Format(PyExc_ValueError, "x: shape %S does not fit the tensor's, %S", theirs,
+		PyErr_Format(PyExc_ValueError,
+			     "x: shape %S can't be broadcast to the tensor's shape, %S", theirs,
 			     ours);
 	Py_XDECREF(theirs);
 	Py_XDECREF(ours);
@@ -42,8 +43,8 @@ static int check_dtype(const struct ts_source *source, const struct tshare_tenso
 	their_name = ts_dtype_name(theirs);
 	if (our_name && their_name)
 		PyErr_Format(PyExc_TypeError,
-			     "x: is %U, and the tensor is %U: convert it first, or assign to "
-			     "t.numpy()[...], which converts",
+			     "x: type %U differs from the tensor's, %U (convert x first, or assign "
+			     "to t.numpy()[...], which converts)",
 			     their_name, our_name);
 	Py_XDECREF(our_name);
 	Py_XDECREF(their_name);

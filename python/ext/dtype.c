@@ -271,8 +271,8 @@ static void raise_unknown(PyObject *obj, PyObject *name)
 	all = names && separator ? PyUnicode_Join(separator, names) : NULL;
 	if (like && all)
 		PyErr_Format(PyExc_ValueError,
-			     "dtype: %R is not a type that tensors can have%U Types are %U, and "
-			     "what NumPy, PyTorch, JAX and safetensors call them",
+			     "dtype: %R is not a supported type%U Supported are %U, and the names "
+			     "that NumPy, PyTorch, JAX and safetensors have for them",
 			     obj, like, all);
 	Py_XDECREF(names);
 	Py_XDECREF(like);
@@ -332,8 +332,10 @@ static PyObject *type_name(PyObject *obj)
 	if (name && PyUnicode_Check(name)) {
 		foreign = is_foreign(obj);
 		if (foreign > 0)
-			PyErr_Format(PyExc_ValueError, "dtype: %R is not in native byte order",
-				     obj);
+			PyErr_Format(
+				PyExc_ValueError,
+				"dtype: unsupported %R (byte-swapped elements are not supported)",
+				obj);
 		if (foreign)
 			Py_CLEAR(name);
 		return name;
@@ -377,11 +379,12 @@ int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype)
 		name = type_name(obj);
 		if (!name) {
 			if (!PyErr_Occurred())
-				PyErr_Format(PyExc_TypeError,
-					     "dtype: %R is not a type of elements, which is a name "
-					     "such as 'float32', a type of NumPy, PyTorch, JAX or "
-					     "ml_dtypes, or float, int, bool or complex",
-					     obj);
+				PyErr_Format(
+					PyExc_TypeError,
+					"dtype: must be a name such as 'float32', a type of NumPy, "
+					"PyTorch, JAX or ml_dtypes, or float, int, bool or "
+					"complex, not %R",
+					obj);
 			return -1;
 		}
 	}

@@ -96,7 +96,8 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **out, void *e
 static struct tshare_tensor *handle_of(void *py_object)
 {
 	if (!PyObject_TypeCheck((PyObject *)py_object, ts_tensor_type)) {
-		PyErr_Format(PyExc_TypeError, "%R is not a tshare.Tensor", Py_TYPE(py_object));
+		PyErr_Format(PyExc_TypeError, "tensor: must be a tshare.Tensor, not %R",
+			     Py_TYPE(py_object));
 		return NULL;
 	}
 	return ts_tensor_handle(py_object);
@@ -122,7 +123,9 @@ static int describe_tensor(void *py_object, DLTensor *out)
 	if (!handle)
 		return -1;
 	if (tshare_tensor_is_readonly(handle)) {
-		PyErr_SetString(PyExc_BufferError, "a DLTensor can't say that it is read-only");
+		PyErr_SetString(
+			PyExc_BufferError,
+			"tensor: is read-only, which a DLTensor without flags can't express");
 		return -1;
 	}
 	*out = describe(handle);
@@ -152,8 +155,8 @@ static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object
 
 	if (!handle) {
 		PyErr_SetString(PyExc_BufferError,
-				"a tensor outside of shared memory has to be copied, by "
-				"tshare.from_dlpack()");
+				"tensor: is outside of shared memory and has to be copied (use "
+				"tshare.from_dlpack())");
 		return -1;
 	}
 	self = ts_tensor_wrap(handle);

@@ -71,10 +71,11 @@ static bool is_int(PyObject *item)
 
 static int unsupported(PyObject *item)
 {
-	PyErr_Format(PyExc_TypeError,
-		     "index: must be of ints, slices, ... and None, not %R; arrays and masks "
-		     "select copies, which t.numpy()[...] makes",
-		     Py_TYPE(item));
+	PyErr_Format(
+		PyExc_TypeError,
+		"index: must be ints, slices, ... or None, not %R (t.numpy()[...] takes arrays "
+		"and masks, and copies)",
+		Py_TYPE(item));
 	return -1;
 }
 
@@ -101,7 +102,8 @@ static int32_t count_named(PyObject *items, int32_t ndim)
 			return unsupported(item);
 	}
 	if (named > ndim) {
-		PyErr_Format(PyExc_IndexError, "index: %zd indices for %d dimensions", named, ndim);
+		PyErr_Format(PyExc_IndexError, "index: too many indices, %zd for %d dimensions",
+			     named, ndim);
 		return -1;
 	}
 	return named;
@@ -157,7 +159,7 @@ static PyObject *make(struct tshare_tensor *handle, const struct view *view)
 
 	if (bits % 8) {
 		PyErr_SetString(PyExc_BufferError,
-				"index: packed elements that begin within a byte can't be a view");
+				"index: a view of packed elements must begin at a whole byte");
 		return NULL;
 	}
 	spec.byte_offset = ts_offset(tshare_tensor_get_byte_offset(handle) + bits / 8);
@@ -194,9 +196,10 @@ PyObject *ts_tensor_subscript(PyObject *self, PyObject *key)
 /* t[key] = x and del t[key] */
 int ts_tensor_ass_subscript(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(key), PyObject *value)
 {
-	PyErr_SetString(PyExc_TypeError, value ? "a Tensor's elements are assigned by "
-						 "t[...].copy_from(x) or t.numpy()[...] = x" :
-						 "a Tensor's elements can't be deleted");
+	PyErr_SetString(PyExc_TypeError,
+			value ? "tshare.Tensor does not support item assignment (use "
+				"t[...].copy_from(x) or t.numpy()[...] = x)" :
+				"tshare.Tensor does not support item deletion");
 	return -1;
 }
 
@@ -219,6 +222,7 @@ PyObject *ts_tensor_iter(PyObject *self)
 
 int ts_tensor_contains(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value))
 {
-	PyErr_SetString(PyExc_TypeError, "a Tensor compares no elements: see x in t.numpy()");
+	PyErr_SetString(PyExc_TypeError,
+			"tshare.Tensor does not support 'in' (use x in t.numpy())");
 	return -1;
 }

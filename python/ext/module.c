@@ -21,7 +21,7 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 	if (ts_parse("create", args, nargs, kwnames, names, 3, 3 + TS_OPTION_COUNT, given) < 0)
 		return NULL;
 	if (!given[1]) {
-		PyErr_SetString(PyExc_TypeError, "create() needs the argument 'shape'");
+		PyErr_SetString(PyExc_TypeError, "create() missing required argument 'shape'");
 		return NULL;
 	}
 	if (ts_dims_arg(given[1], "shape", shape, &ndim) < 0)
@@ -133,7 +133,7 @@ static int exec(PyObject *module)
 {
 	if (PyInterpreterState_GetID(PyInterpreterState_Get())) {
 		PyErr_SetString(PyExc_ImportError,
-				"tshare can be imported by the main interpreter alone, not by a "
+				"tshare can be imported only by the main interpreter, not by a "
 				"subinterpreter");
 		return -1;
 	}

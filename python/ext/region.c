@@ -202,7 +202,7 @@ static PyObject *region_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
 	if (!ctx)
 		return NULL;
 	if (!*tshare_region_get_name(handle)) {
-		PyErr_SetString(PyExc_ValueError, "name: the region has none");
+		PyErr_SetString(PyExc_ValueError, "region: has no name");
 		return NULL;
 	}
 	/* close() may come while the GIL is released. */

@@ -19,20 +19,21 @@ static int parse_strides(PyObject *obj, const struct tshare_spec *spec, int64_t 
 	if (ts_dims_arg(obj, "strides", strides, &count) < 0)
 		return -1;
 	if (count != spec->ndim) {
-		PyErr_Format(PyExc_ValueError, "strides: %d of them for %d dimensions", count,
+		PyErr_Format(PyExc_ValueError, "strides: %d strides for %d dimensions", count,
 			     spec->ndim);
 		return -1;
 	}
 	if (!itemsize) {
 		PyErr_SetString(PyExc_ValueError,
-				"strides: an element is not a whole number of bytes");
+				"strides: packed elements must be C-contiguous (pass None)");
 		return -1;
 	}
 	for (i = 0; i < count; i++) {
 		if (strides[i] % itemsize) {
-			PyErr_Format(PyExc_ValueError,
-				     "strides: %lld bytes is not a multiple of the element's %zd",
-				     (long long)strides[i], itemsize);
+			PyErr_Format(
+				PyExc_ValueError,
+				"strides: %lld is not a multiple of the element size, %zd bytes",
+				(long long)strides[i], itemsize);
 			return -1;
 		}
 		strides[i] /= itemsize;

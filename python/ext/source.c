@@ -76,7 +76,9 @@ int ts_source_take_byte_strides(struct ts_source *source)
 	}
 	for (i = 0; i < source->spec.ndim; i++) {
 		if (source->shape[i] > 1 && source->strides[i] % itemsize) {
-			PyErr_SetString(PyExc_BufferError, "x: its strides are not whole elements");
+			PyErr_SetString(
+				PyExc_BufferError,
+				"x: unsupported strides (not multiples of the element size)");
 			return -1;
 		}
 		source->strides[i] /= itemsize;
@@ -166,6 +168,7 @@ int ts_source_check_copy(const struct ts_source *source)
 {
 	if (ts_itemsize(source->spec.dtype) || ts_source_is_contiguous(source))
 		return 0;
-	PyErr_SetString(PyExc_BufferError, "x: is strided, and its elements are packed");
+	PyErr_SetString(PyExc_BufferError,
+			"x: unsupported strides (packed elements must be C-contiguous)");
 	return -1;
 }

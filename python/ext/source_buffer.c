@@ -69,7 +69,8 @@ int ts_source_from_buffer(PyObject *x, struct ts_source *source)
 	if (check_ndim(view->ndim) < 0)
 		goto err;
 	if (format_dtype(view->format, view->itemsize, &source->spec.dtype) < 0) {
-		PyErr_Format(PyExc_BufferError, "x: its buffer's format, '%s', is none of tensors",
+		PyErr_Format(PyExc_BufferError,
+			     "x: unsupported buffer format '%s' (tensors have no such type)",
 			     view->format);
 		goto err;
 	}

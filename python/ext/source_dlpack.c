@@ -46,7 +46,8 @@ static int take_versioned(struct ts_source *source, enum ts_source_use use)
 	if (tshare_spec_from_dlpack(source->versioned, &spec, &data, &flags) < 0)
 		return fail_dlpack();
 	if (use == TS_IN_PLACE && source->versioned->flags & DLPACK_FLAG_BITMASK_IS_COPIED) {
-		PyErr_SetString(PyExc_BufferError, "x: gives a copy, and not its own memory");
+		PyErr_SetString(PyExc_BufferError,
+				"x: __dlpack__() returned a copy, not the memory of x");
 		return -1;
 	}
 	source->readonly = flags & TSHARE_READONLY;
@@ -84,7 +85,7 @@ static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObje
 		}
 		return take_legacy(source);
 	}
-	PyErr_SetString(PyExc_BufferError, "x: __dlpack__() gave no unused DLPack capsule");
+	PyErr_SetString(PyExc_BufferError, "x: __dlpack__() returned no unused DLPack capsule");
 	return -1;
 }
 
@@ -103,7 +104,8 @@ static int is_elsewhere(PyObject *x, PyObject **device)
 	if (!*device)
 		return -1;
 	if (!PyTuple_Check(*device) || PyTuple_Size(*device) != 2) {
-		PyErr_SetString(PyExc_TypeError, "x: __dlpack_device__() gave no tuple of two");
+		PyErr_SetString(PyExc_TypeError,
+				"x: __dlpack_device__() must return a tuple of two ints");
 		Py_CLEAR(*device);
 		return -1;
 	}
@@ -123,8 +125,8 @@ int ts_source_check_device(PyObject *x)
 
 	if (elsewhere > 0)
 		PyErr_Format(PyExc_BufferError,
-			     "x: is on device %S, not in the CPU's memory: copy it there first, "
-			     "with .cpu() or device='cpu'",
+			     "x: is on device %S, not the CPU (copy it first, by x.cpu() or "
+			     "device='cpu')",
 			     device);
 	Py_XDECREF(device);
 	return elsewhere ? -1 : 0;
@@ -185,8 +187,7 @@ static int check_negated(PyObject *x)
 	if (found < 0 || !is_negated)
 		return found;
 	PyErr_SetString(PyExc_BufferError,
-			"x: has its negative bit set, which a tensor can't keep: share "
-			"x.resolve_neg()");
+			"x: lazily negated tensors are not supported (share x.resolve_neg())");
 	return -1;
 }
 

@@ -18,7 +18,7 @@ static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *
 
 	if (!text || strlen(text) < 3) {
 		if (!PyErr_Occurred())
-			PyErr_SetString(PyExc_BufferError, "x: its interface has no typestr");
+			PyErr_SetString(PyExc_BufferError, "x: __array_interface__ has no typestr");
 		return -1;
 	}
 	if (!ts_typestr(text, dtype))
@@ -31,7 +31,9 @@ static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *
 		err = -1;
 	if (err && (!PyErr_Occurred() || ts_source_is_unsuited())) {
 		PyErr_Clear();
-		PyErr_Format(PyExc_BufferError, "x: its typestr, '%s', is none of tensors", text);
+		PyErr_Format(PyExc_BufferError, "x: unsupported typestr '%s' (%s)", text,
+			     *text == TS_FOREIGN_ORDER ? "byte-swapped arrays are not supported" :
+							 "tensors have no such type");
 	}
 	return err;
 }
@@ -42,8 +44,8 @@ static int interface_dims(PyObject *dims, const char *what, int64_t *values, int
 
 	if (size < 0 || size > TSHARE_NDIM_LIMIT) {
 		PyErr_Format(PyExc_BufferError,
-			     "x: the %s of its interface must be a tuple of at most %d", what,
-			     TSHARE_NDIM_LIMIT);
+			     "x: the %s in __array_interface__ must be a tuple of at most %d ints",
+			     what, TSHARE_NDIM_LIMIT);
 		return -1;
 	}
 	for (i = 0; i < size; i++) {
@@ -77,7 +79,7 @@ static int interface_data(PyObject *x, PyObject *data, PyObject *offset, struct 
 		return -1;
 	if (shift < 0 || shift > source->view.len) {
 		PyErr_SetString(PyExc_BufferError,
-				"x: the offset of its interface is not in its data");
+				"x: the offset in __array_interface__ is outside its data");
 		return -1;
 	}
 	source->data = (const char *)source->view.buf + shift;
@@ -91,7 +93,8 @@ static int read_interface(PyObject *x, PyObject *interface, struct ts_source *so
 	int32_t count;
 
 	if (!ts_none(PyDict_GetItemString(interface, "mask"))) {
-		PyErr_SetString(PyExc_ValueError, "x: has a mask, which tensors lack");
+		PyErr_SetString(PyExc_ValueError,
+				"x: masked arrays are not supported (share data and mask)");
 		return TS_SOURCE_FINAL;
 	}
 	shape = PyDict_GetItemString(interface, "shape");
@@ -106,8 +109,9 @@ static int read_interface(PyObject *x, PyObject *interface, struct ts_source *so
 		if (interface_dims(strides, "strides", source->strides, &count) < 0)
 			return -1;
 		if (count != source->spec.ndim) {
-			PyErr_SetString(PyExc_BufferError,
-					"x: its interface has other strides than dimensions");
+			PyErr_SetString(
+				PyExc_BufferError,
+				"x: strides and shape in __array_interface__ differ in length");
 			return -1;
 		}
 		if (ts_source_take_byte_strides(source) < 0)
@@ -131,7 +135,7 @@ int ts_source_from_interface(PyObject *x, struct ts_source *source)
 		return -1;
 	if (!PyDict_Check(interface)) {
 		Py_DECREF(interface);
-		PyErr_SetString(PyExc_BufferError, "x: __array_interface__ is no dict");
+		PyErr_SetString(PyExc_BufferError, "x: __array_interface__ must be a dict");
 		return -1;
 	}
 	/*

@@ -44,7 +44,7 @@ PyObject *ts_tensor_sole(struct tshare_region *region)
 
 	if (count != 1) {
 		PyErr_Format(PyExc_ValueError,
-			     "the region holds %zu tensors, not one: see tshare.Region", count);
+			     "region: holds %zu tensors, not one (use tshare.Region)", count);
 	} else {
 		err = tshare_region_get_tensor(region, 0, &handle);
 		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);

@@ -51,10 +51,11 @@ PyObject *ts_region_reduce(PyObject *self, PyObject *Py_UNUSED(protocol))
 /* The copy module would go by the pickle otherwise, and call another view a copy. */
 PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	PyErr_Format(PyExc_TypeError,
-		     "%R can't be copied by copy: tshare.asarray(t, copy=True) copies a tensor, "
-		     "and tshare.Region.create(None, region) a region",
-		     Py_TYPE(self));
+	PyErr_Format(
+		PyExc_TypeError,
+		"%R can't be copied by the module copy (use tshare.asarray(t, copy=True) for a "
+		"tensor, tshare.Region.create(None, region) for a region)",
+		Py_TYPE(self));
 	return NULL;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shared memory for tensors.
+"""Shared memory for tensors, which processes find by name and map without a copy.
 
     import numpy as np
     import tshare
@@ -10,21 +10,25 @@
     t = tshare.open("frames", readonly=True)                 # in another process
 
 A Tensor offers the buffer protocol, the array interface and DLPack, so that
-NumPy, PyTorch, JAX and others take it without a copy; none of them is needed
-here.
+NumPy, PyTorch, JAX and others take it without a copy. The package itself needs
+none of them.
 
-The process opens one session with the backend, the kernel module or POSIX
-shared memory, when it first needs it; TSHARE_BACKEND=kmod or shm in the
-environment forces one. Names of regions go when the session does, which is
-when the process has ended, unless they were made with
-lifetime="persist".
+Memory comes from a backend: "kmod", the kernel module, if it is available, else
+"shm", POSIX shared memory. TSHARE_BACKEND=kmod or shm in the environment selects
+one. The process opens one session with it, at its first use. The session's end,
+and with it the process's, removes the names of regions that the process has made,
+unless they were made with lifetime="persist".
 
-Errors: ValueError for an argument that is malformed, TypeError for one of the
-wrong type, OSError for what the system refuses, with the errno that the C
-library documents; so a name that is not there is FileNotFoundError, one that
-is taken FileExistsError, a denied access PermissionError, and memory that is
-not to be had OSError with ENOMEM. BufferError says that a protocol can't
-describe a tensor, or that live views keep it open.
+Errors:
+
+    ValueError          an argument is malformed
+    TypeError           an argument has the wrong type
+    BufferError         a protocol can't describe a tensor, or live views keep it open
+    FileNotFoundError   no region has that name
+    FileExistsError     the name is taken
+    PermissionError     access is denied
+    OSError             the system refuses; errno is the one that the C library
+                        documents, such as ENOMEM: the memory is unavailable
 """
 
 from collections.abc import Mapping as _Mapping

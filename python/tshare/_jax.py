@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tensor.__jax_array__, by which jax.numpy.asarray() takes what is not an array."""
+"""Tensor.__jax_array__(), which jax.numpy.asarray() calls on objects that are no arrays."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ._tshare import Tensor
 
 
 def as_array(tensor: Tensor) -> Any:
-    """An array over the tensor's memory; of a read-only one, or a type that DLPack can't
-    bring to JAX, a copy."""
+    """Return an array over the tensor's memory.
+
+    It is a copy if the tensor is read-only, or has a type that JAX doesn't take by DLPack.
+    """
     try:
         return jnp.from_dlpack(tensor)
     except (BufferError, RuntimeError, TypeError, ValueError):

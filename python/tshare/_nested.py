@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Mappings of mappings of tensors, such as Flax's parameters, by one key each."""
+"""Nested mappings of tensors, such as Flax's parameters, as one mapping of paths."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 
 
 def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> bool:
-    """Whether there are mappings among the items, all of whose items are added to found."""
+    """Add the items to found, those of nested mappings by their paths.
+
+    Return whether there were nested mappings.
+    """
     nested = False
     for item in items:
-        # What is no pair of a name and something is refused where tensors are parsed.
+        # Items that are no pairs of a name and a value are refused where tensors are parsed.
         key, value = item if isinstance(item, tuple) and len(item) == 2 else (None, None)
         if not isinstance(key, str):
             if prefix or isinstance(value, Mapping):
                 raise TypeError(f"tensors: {prefix!r}: its keys must be str, not {key!r}")
             found.append(item)
-        # Most are tuples, of which the question takes longer than all the rest.
+        # Most values are tuples; isinstance() with an ABC is slow, so they are sorted out first.
         elif type(value) is not tuple and isinstance(value, Mapping):
             _flatten(value.items(), f"{prefix}{key}/", found)
             nested = True
@@ -27,7 +30,7 @@ def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> bool:
 
 
 def flatten(tensors: Any) -> list[Any]:
-    """The items of tensors and of the mappings in it, each key behind the path to it."""
+    """Return the items of tensors and of the mappings in it, with paths as keys."""
     found: list[Any] = []
     if not _flatten(tensors.items(), "", found):
         return found
@@ -36,7 +39,7 @@ def flatten(tensors: Any) -> list[Any]:
         key = item[0] if isinstance(item, tuple) and item else None
         if isinstance(key, str) and key in seen:
             raise ValueError(
-                f"tensors: {key!r} is there twice, by itself and as a path of keys: rename one"
+                f"tensors: {key!r} is the key of two tensors, one of them nested (rename one)"
             )
         seen.add(key if isinstance(key, str) else None)
     return found

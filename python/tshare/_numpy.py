@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Where NumPy is needed: arrays of what NumPy knows from ml_dtypes alone, and
-tensors of what only NumPy can make an array of."""
+"""Conversions that need NumPy.
+
+Arrays of types that NumPy has only by ml_dtypes, and tensors of objects that only NumPy
+can make an array of.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ._tshare import Tensor, raw_interface
 
 
 class _Raw:
-    """The elements as unsigned integers; keeps the tensor for NumPy."""
+    """The elements as unsigned integers; holds a reference to the tensor for NumPy."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
@@ -20,7 +23,7 @@ class _Raw:
 
 
 def _bits(dtype: np.dtype[Any]) -> int:
-    """Bits of an element in a tensor; fewer than in NumPy for ml_dtypes' small types."""
+    """Bits of an element in a tensor; for packed types fewer than in NumPy."""
     import ml_dtypes
 
     for info in (ml_dtypes.finfo, ml_dtypes.iinfo):
@@ -31,8 +34,8 @@ def _bits(dtype: np.dtype[Any]) -> int:
     raise ValueError
 
 
-# Elements of less than a byte lie side by side in a tensor, low bits first, and
-# in NumPy in a byte each, whose high bits are zero.
+# A tensor packs elements of less than a byte, low bits first. NumPy stores each in a byte
+# of its own, whose high bits are zero.
 
 
 def _pack(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
@@ -49,10 +52,10 @@ def _known(name: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError:
-        raise TypeError(f"NumPy has no {name}, and ml_dtypes is not installed") from None
+        raise TypeError(f"dtype: NumPy has no {name} (install ml_dtypes)") from None
     scalar = getattr(ml_dtypes, name, None)
     if scalar is None:
-        raise TypeError(f"NumPy and ml_dtypes have no {name}")
+        raise TypeError(f"dtype: NumPy and ml_dtypes have no {name}")
     dtype: np.dtype[Any] = np.dtype(scalar)
     return dtype
 
@@ -71,25 +74,24 @@ def _unpacked(tensor: Tensor) -> Any:
 
 
 def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Any:
-    """An array over the tensor's memory, or a copy of it where one is asked for or needed."""
+    """Return an array over the tensor's memory, or a copy where one is requested or needed."""
     packed = tensor.strides is None
     if packed and copy is not None and not copy:
-        raise ValueError(f"copy: packed {tensor.dtype} can't become an array without one")
+        raise ValueError(f"copy: an array of packed {tensor.dtype} needs a copy")
     array = _unpacked(tensor) if packed else _view(tensor)
     if dtype is not None and np.dtype(dtype) != array.dtype:
         if copy is not None and not copy:
-            raise ValueError(f"copy: {tensor.dtype} can't become {dtype} without one")
+            raise ValueError(f"copy: conversion of {tensor.dtype} to {dtype} needs a copy")
         return array.astype(dtype)
     return array.copy() if copy and not packed else array
 
 
 def check_mask(x: Any) -> None:
-    """Refuse masks, which NumPy itself drops from what is in a list or leaves by DLPack."""
+    """Refuse masked arrays; NumPy drops the mask in lists and on export by DLPack."""
     if isinstance(x, np.ma.MaskedArray):
         if x.mask is not np.ma.nomask:
             raise ValueError(
-                "x: has a mask, which a tensor can't keep: share x.data and x.mask, or "
-                "x.filled(value)"
+                "x: masked arrays are not supported (share x.data and x.mask, or x.filled(value))"
             )
     elif isinstance(x, (list, tuple)):
         for item in x:
@@ -97,21 +99,21 @@ def check_mask(x: Any) -> None:
 
 
 def check_dtype(x: np.ndarray[Any, Any] | np.generic) -> None:
-    """Refuse types that are none of numbers, and none of ml_dtypes' either."""
+    """Refuse types other than numbers of NumPy and ml_dtypes."""
     dtype = x.dtype
     if isinstance(x, bytes):
         return
     if dtype.kind in "mM":
-        raise TypeError(f"x: tensors have no {dtype}: share x.view('int64')")
+        raise TypeError(f"x: unsupported dtype {dtype} (share x.view('int64'))")
     if dtype.kind in "OSTU" or issubclass(dtype.type, np.void):
-        raise TypeError(f"x: tensors have no {dtype}, only numbers")
+        raise TypeError(f"x: unsupported dtype {dtype} (tensors hold only numbers)")
 
 
 def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] | None]:
-    """An array of native byte order that has x's elements: where it can be, x's own memory.
+    """Return an array of x's elements in native byte order, if possible over x's memory.
 
-    With it come the type of its elements, where the array itself has but integers
-    of their size, and the shape, where it has but their bytes, packed.
+    The second value is the name of the elements' type if the array holds them as integers
+    of the same size. The third is the shape if the array holds packed bytes.
     """
     check_mask(x)
     array = np.asarray(x)
@@ -127,7 +129,7 @@ def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] |
         bits = _bits(array.dtype)
     except (ImportError, ValueError):
         raise TypeError(
-            f"x: NumPy makes it an array of {array.dtype}, which no tensor has"
+            f"x: unsupported dtype {array.dtype}, of the array that NumPy makes of x"
         ) from None
     if bits == 8 * array.dtype.itemsize:
         return array.view(f"u{array.dtype.itemsize}"), array.dtype.name, None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Tensors and regions in pickles, and other libraries' views of them.
 
-With multiprocessing a region travels by its descriptor. In any other pickle it
-goes by its name, which bytes can hold; one without a name is refused.
+multiprocessing passes a region by its descriptor. Any other pickle holds the region's
+name, since bytes can't hold a descriptor; a region without a name is refused.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def _boot() -> str:
 
 
 def _identity(region: Region) -> _Identity:
-    """What no other region has: names, and the ids of another machine, come again."""
+    """What identifies a region: names are reused, and so are ids on other machines."""
     return _boot(), region.backend, region.id, region.size
 
 
 def _by_name(region: Region) -> tuple[str, _Identity] | None:
-    """What _find() takes; None for a region that has no name, or no longer."""
+    """Return the arguments of _find(), or None if the region has no name (any more)."""
     name = region.info().name
     return None if name is None else (name, _identity(region))
 
@@ -57,7 +57,7 @@ def _find(name: str, identity: _Identity, readonly: bool) -> Region:
         region = Region.open(name, readonly=readonly)
     except FileNotFoundError:
         raise FileNotFoundError(
-            errno.ENOENT, "the region that was pickled by its name is gone, or elsewhere", name
+            errno.ENOENT, "the pickled region no longer exists, or is on another machine", name
         ) from None
     if _identity(region) != identity:
         raise OSError(errno.ESTALE, "the region of this name is not the one that was pickled", name)
@@ -66,7 +66,7 @@ def _find(name: str, identity: _Identity, readonly: bool) -> Region:
 
 # Regions by their descriptors
 
-# For how many seconds a process that ends waits for receivers to fetch its descriptors.
+# Seconds that a process waits at its end for receivers to fetch its descriptors.
 _LINGER = 1.0
 
 _unfetched: set[int] = set()
@@ -75,9 +75,9 @@ _sharer: Any = resource_sharer._resource_sharer  # type: ignore[attr-defined]
 
 
 def _keep_socket() -> None:
-    """Have the sharer's socket go after _linger(), and not first of all.
+    """Have the sharer's socket removed after _linger(), not before everything else.
 
-    What is left of it goes with its directory (-100), which may be the parent's.
+    Otherwise it is removed with its directory (-100), which may be the parent's.
     """
     with _sharer._lock:
         unlink = getattr(getattr(_sharer._listener, "_listener", None), "_unlink", None)
@@ -86,10 +86,10 @@ def _keep_socket() -> None:
 
 
 def _linger() -> None:
-    """Wait, in a process that another has started, for the receivers.
+    """Wait for the receivers in a process that multiprocessing has started.
 
-    A worker of a Pool may end as soon as it has written its result. The Pool takes
-    the OSError of a descriptor that is gone for its own end, and never returns.
+    A worker of a Pool may end as soon as it has written its result. If the descriptor
+    can't be fetched then, the Pool takes the OSError for its own end, and never returns.
     """
     if multiprocessing.parent_process() is None:
         return
@@ -103,18 +103,18 @@ def _linger() -> None:
 
 def _keep_socket_at_exit() -> None:
     _keep_socket()
-    # Finalizers run twice, and a queue that is flushed between may open the socket.
+    # Finalizers run twice; a queue that is flushed in between may open the socket.
     util.Finalize(None, _keep_socket, exitpriority=1000)
 
 
 def _linger_at_exit(_: object) -> None:
     util.Finalize(None, _keep_socket_at_exit, exitpriority=1000)
-    # After queues are flushed (-5), which may be when they pickle.
+    # After queues are flushed (-5), since that may pickle tensors.
     util.Finalize(None, _linger, exitpriority=-50)
 
 
 class _Descriptor(resource_sharer.DupFd):
-    """A duplicate that is known to be unfetched until it is fetched."""
+    """A duplicate of a descriptor, recorded in _unfetched until it is fetched."""
 
     def __init__(self, fd: int) -> None:
         duplicate = os.dup(fd)
@@ -142,11 +142,11 @@ def _receive(handle: Any) -> int:
         raise PermissionError(
             errno.EACCES,
             "the descriptor of shared memory can't be fetched from the process that pickled it: "
-            "its multiprocessing.current_process().authkey is another. Set the same in both, or "
+            "its multiprocessing.current_process().authkey differs; set the same in both, or "
             f"give the memory a name ({error})",
         ) from error
     except (OSError, EOFError) as error:
-        # It is fetched from the sender, over a socket of this machine.
+        # The sender passes the descriptor over a Unix socket.
         raise OSError(
             getattr(error, "errno", None) or errno.ECONNRESET,
             "the descriptor of shared memory can't be fetched from the process that pickled it: "
@@ -158,7 +158,7 @@ def _arrive(handle: Any, readonly: bool, by_name: tuple[str, _Identity] | None) 
     try:
         fd = _receive(handle)
     except OSError:
-        # The sender may have ended before a name that is another's.
+        # The name may outlive the sender, if another process made the region.
         if by_name is not None:
             with contextlib.suppress(OSError):
                 return _find(*by_name, readonly)
@@ -174,11 +174,11 @@ def _send(region: Region, readonly: bool) -> _Reduced:
 
 
 class _Passage:
-    """A region as part of a pickle; it arrives as a Region.
+    """A region as part of a pickle; the receiver gets a Region.
 
-    A pickler writes an object once, however often it meets it. All that lies in
-    one region meets the same passage, and so takes one descriptor and, where it
-    arrives, one mapping.
+    A pickler writes an object once, however often it is referred to. All tensors of a
+    region refer to the same passage, so a message has one descriptor for all of them,
+    and the receiver makes one mapping.
     """
 
     __slots__ = ("__weakref__", "readonly", "region")
@@ -191,18 +191,18 @@ class _Passage:
         by_name = _by_name(self.region)
         if by_name is None:
             raise TypeError(
-                "a tshare.Tensor or Region without a name is pickled only by multiprocessing, as "
-                "its descriptor: create it with a name, or send it by multiprocessing"
+                "a tshare.Tensor or Region without a name can be pickled only by multiprocessing, "
+                "which passes its descriptor (create it with a name, or use multiprocessing)"
             )
         return _find, (*by_name, self.readonly)
 
 
-# A pickler keeps what it has written until it is done.
+# Weak: a pickler holds references to all that it has written until it is done.
 _passages: weakref.WeakValueDictionary[Any, _Passage] = weakref.WeakValueDictionary()
 
 
 def _memory(region: Region) -> tuple[Any, ...]:
-    """What no other region of this process has, whatever its peers do."""
+    """Identify the memory of a region in this process; peers can't forge it."""
     if region.backend == "kmod":
         return region.backend, region.id
     # A peer can write the id of another region into its own shared memory.
@@ -222,12 +222,12 @@ def _passage(region: Region, readonly: bool) -> _Passage:
 
 
 def reduce_region(region: Region) -> Any:
-    """What any pickler but multiprocessing's writes."""
+    """Reduce a region for any pickler but multiprocessing's."""
     return _Passage(region, region.readonly).__reduce__()
 
 
 def reduce_tensor(tensor: Tensor) -> _Reduced:
-    """What any pickler writes; a passage goes through multiprocessing by its descriptor."""
+    """Reduce a tensor for any pickler; multiprocessing's reduces the passage differently."""
     return rebuild, (_passage(tensor.region, tensor.readonly), tensor._spec)
 
 
@@ -236,7 +236,7 @@ def _bytes_of(region: Region, offset: int, size: int) -> Tensor:
 
 
 def _place(address: int, size: int, readonly: bool) -> tuple[_Passage, int, int] | None:
-    """What _bytes_of() is to be called with there; None if it lies in no region."""
+    """Return the arguments of _bytes_of() for the receiver, or None if it is in no region."""
     tensor = bytes_at(address, size)
     if tensor is None:
         return None
@@ -256,7 +256,7 @@ def _rebuild_array(
 ) -> np.ndarray[Any, Any]:
     import numpy as np
 
-    # NumPy keeps the memoryview, which keeps anybody from closing the tensor.
+    # NumPy holds the memoryview, so that nothing can close the tensor.
     buffer = memoryview(_bytes_of(*place))
     array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, buffer, first, strides)
     return array if kind is np.ndarray else array.view(kind)
@@ -277,11 +277,11 @@ def _reduce_masked(array: Any) -> _Reduced:
 
 
 def reduce_array(array: np.ndarray[Any, Any]) -> Any:
-    """How an array travels that lies in a region: as that; NotImplemented for any other."""
+    """Reduce an array that lies in a region; NotImplemented for any other."""
     import numpy as np
 
     dtype, shape, strides = array.dtype, array.shape, array.strides
-    # Of an object there is but the address there, of nothing there is nothing to share.
+    # Objects are only addresses there, and an array without elements has no memory to share.
     if dtype.hasobject or not array.nbytes:
         return NotImplemented
     start = address = array.__array_interface__["data"][0]
@@ -296,7 +296,7 @@ def reduce_array(array: np.ndarray[Any, Any]) -> Any:
     if place is None:
         return NotImplemented
     if kind.__reduce__ is not np.ndarray.__reduce__:
-        # A class that has more to say than an array has, and may copy.
+        # A subclass with state of its own, which its own method pickles.
         return _reduce_masked(array) if kind is np.ma.MaskedArray else NotImplemented
     return _rebuild_array, (place, kind, dtype, shape, strides, address - start)
 
@@ -312,7 +312,7 @@ def _rebuild_storage(*place: Any) -> Any:
     try:
         tensor = torch.utils.dlpack.from_dlpack(shared)
     except BufferError:
-        # Before 2.9 it takes what may not be written only as a buffer, and warns of that.
+        # Before 2.9 PyTorch takes read-only memory only as a buffer, and warns about it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tensor = torch.frombuffer(shared, dtype=torch.uint8)
@@ -322,10 +322,10 @@ def _rebuild_storage(*place: Any) -> Any:
 
 
 def reduce_storage(storage: torch.UntypedStorage) -> Any:
-    """How PyTorch's memory travels that lies in a region; NotImplemented for any other.
+    """Reduce a storage of PyTorch that lies in a region; NotImplemented for any other.
 
-    By itself PyTorch would move it to shared memory of its own, and with it all
-    tensors that the sender has there.
+    PyTorch itself would move the storage, and all tensors that the sender has over it,
+    to shared memory of its own.
     """
     size = storage.nbytes()
     if storage.device.type != "cpu" or not size:
@@ -335,13 +335,13 @@ def reduce_storage(storage: torch.UntypedStorage) -> Any:
 
 
 def register() -> None:
-    """Teach multiprocessing's pickler, and only that."""
+    """Register the reducers with multiprocessing's pickler, and only with that."""
     util.register_after_fork(_linger, _linger_at_exit)
     _linger_at_exit(None)
     register = reduction.ForkingPickler.register
     register(Region, lambda region: _send(region, region.readonly))
     register(_Passage, lambda passage: _send(passage.region, passage.readonly))
-    # PyTorch registers its types when it is imported, before or after this, and
-    # NumPy's have subclasses, which a registered type doesn't stand for.
+    # Registering doesn't do for the others: PyTorch registers its own reducers when it is
+    # imported, before or after this, and a registered type doesn't include its subclasses.
     pickler: Any = reduction.ForkingPickler
     pickler.reducer_override = reducer_override

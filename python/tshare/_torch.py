@@ -11,5 +11,5 @@ from ._tshare import Tensor
 
 
 def as_array(tensor: Tensor) -> Any:
-    """A torch.Tensor over the tensor's memory."""
+    """Return a torch.Tensor over the tensor's memory."""
     return from_dlpack(tensor)

@@ -3,10 +3,10 @@
 
     from tshare.managers import SharedMemoryManager
 
-The manager's process makes the memory that it is asked for. So the names go
-with that process, however it ends, and it ends with the process that started
-it, however that ends: there is nothing to be cleaned up, and no resource
-tracker. All else is as in the standard library.
+The manager's process makes the memory, so the names are removed when that process
+ends or is killed. The manager ends when the process that started it ends or is killed.
+Nothing has to be cleaned up, and there is no resource tracker. Everything else is as in
+the standard library.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SLT = TypeVar("_SLT", int, float, bool, str, bytes, None)
 
 
 class _SharedMemoryTracker(_std._SharedMemoryTracker):  # type: ignore[name-defined,misc]
-    """The names that a server has made or was told of."""
+    """The names that a server has made, or that were registered with it."""
 
     def destroy_segment(self, segment_name: str) -> None:
         util.debug(f"Destroy segment {segment_name!r} in pid {os.getpid()}")
@@ -37,28 +37,31 @@ class _SharedMemoryTracker(_std._SharedMemoryTracker):  # type: ignore[name-defi
         try:
             _tshare.unlink(segment_name)
         except FileNotFoundError:
-            pass  # somebody who used it was faster
+            pass  # another process has unlinked it
 
 
 class SharedMemoryServer(_std.SharedMemoryServer):
-    """What runs in the manager's process."""
+    """The server in the manager's process."""
 
     public = [*_std.SharedMemoryServer.public, "create_segment"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Not the standard server's, which would make a tracker of its own.
+        # Not the standard server's __init__(), which would make a tracker of its own.
         _std.Server.__init__(self, *args, **kwargs)
         # An address in the abstract namespace is bytes.
         address: Any = self.address
         if isinstance(address, bytes):
             address = os.fsdecode(address)
-        # A list of its own: the default would be one for all trackers.
+        # A new list: the default is one object that all trackers share.
         self.shared_memory_context = _SharedMemoryTracker(f"shm_{address}_{os.getpid()}", [])
         util.debug(f"SharedMemoryServer started by pid {os.getpid()}")
 
     def create_segment(self, c: Any, size: int) -> str | Exception:
-        """Make memory and return its name; or return what went wrong, for the
-        caller to raise, where a raised one would become a RemoteError."""
+        """Make memory and return its name.
+
+        An error is returned for the caller to raise; raised here it would arrive as a
+        RemoteError.
+        """
         try:
             segment = shared_memory.SharedMemory(None, create=True, size=size)
         except Exception as error:
@@ -69,15 +72,16 @@ class SharedMemoryServer(_std.SharedMemoryServer):
 
 
 class SharedMemoryManager(_std.SharedMemoryManager):
-    """A manager whose process holds the names of SharedMemory and ShareableList.
+    """A manager whose process makes SharedMemory and ShareableList objects.
 
-    As multiprocessing.managers.SharedMemoryManager, and an instance of it.
+    Their names are removed when the manager's process ends. A subclass of
+    multiprocessing.managers.SharedMemoryManager.
     """
 
     _Server = SharedMemoryServer
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Not the standard manager's, which starts a resource tracker first.
+        # Not the standard manager's __init__(), which starts a resource tracker first.
         BaseManager.__init__(self, *args, **kwargs)
         util.debug(f"{self.__class__.__name__} created by pid {os.getpid()}")
 
@@ -87,7 +91,7 @@ class SharedMemoryManager(_std.SharedMemoryManager):
         super()._run_server(*args, **kwargs)  # type: ignore[misc]
 
     def SharedMemory(self, size: int) -> shared_memory.SharedMemory:  # noqa: N802
-        """Memory of size bytes, whose name is the manager's."""
+        """Return a SharedMemory of size bytes that the manager's process has made."""
         with self._Client(self._address, authkey=self._authkey) as connection:  # type: ignore[attr-defined]
             name = _std.dispatch(connection, None, "create_segment", (size,))  # type: ignore[attr-defined]
         if isinstance(name, Exception):
@@ -97,7 +101,7 @@ class SharedMemoryManager(_std.SharedMemoryManager):
     def ShareableList(  # noqa: N802
         self, sequence: Iterable[_SLT] | None
     ) -> shared_memory.ShareableList[_SLT]:
-        """A ShareableList of the sequence, whose name is the manager's."""
+        """Return a ShareableList of the sequence that the manager's process has made."""
 
         def memory(name: None, create: bool, size: int) -> shared_memory.SharedMemory:
             return self.SharedMemory(size)
@@ -110,7 +114,7 @@ class SharedMemoryManager(_std.SharedMemoryManager):
 
 
 def _end_with_parent() -> None:
-    """Have the server end when who started it is gone, and couldn't tell it so."""
+    """End the server when the process that started it has ended without shutting it down."""
     parent = process.parent_process()
     if parent is not None:
         parent.join()

@@ -6,18 +6,18 @@
 The classes derive from the standard ones and behave like them, with these
 exceptions:
 
-- A name goes with the process that made it, however that ends, unless it was
-  made with track=False: then it stays until it is unlinked. There is no
-  resource tracker, so attaching never removes anybody's memory, and nothing is
-  printed. The standard module keeps a name until all processes of the program
-  have ended; a child that makes one, ends, and leaves it to others needs
-  track=False here, or tshare.managers.SharedMemoryManager.
-- Names are tshare's: tshare.open() finds a SharedMemory, as a tensor of bytes,
-  and SharedMemory any tensor alone in its region. The standard module sees
-  neither.
-- Memory is there once it was made: if there is too little, that is an OSError
-  with ENOMEM, not a SIGBUS later.
-- What NumPy made with ndarray(buffer=shm.buf) stays valid after close().
+- A name is removed when the process that made it ends or is killed. With
+  track=False it stays until it is unlinked. There is no resource tracker:
+  attaching never removes another program's memory, and no warning is printed.
+  The standard module keeps a name until all processes of the program have
+  ended. A child process that makes memory for others and ends before them
+  therefore needs track=False here, or tshare.managers.SharedMemoryManager.
+- Names are tshare's: tshare.open() opens a SharedMemory as a tensor of bytes,
+  and SharedMemory opens any tensor that is alone in its region. The standard
+  module sees neither.
+- Memory is allocated when it is made: if there is too little, that is an
+  OSError with ENOMEM, not a SIGBUS later.
+- An array made by np.ndarray(buffer=shm.buf) stays valid after close().
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ __all__ = ["ShareableList", "SharedMemory"]
 
 _SLT = TypeVar("_SLT", int, float, bool, str, bytes, None)
 
-# Not part of the interface, but what the standard module has, too: programs
-# and tests look at these, and replace them.
+# Private names of the standard module, too, which programs and tests read and replace.
 _USE_POSIX = True
 _O_CREX = os.O_CREAT | os.O_EXCL
 _SHM_NAME_PREFIX = "/psm_"
 
-# TSHARE_NAME_MAX of <tshare.h>; shm_open() takes twice as many.
+# TSHARE_NAME_MAX of <tshare.h>; shm_open() takes 255.
 _NAME_MAX = 127
 
 
 def _make_filename() -> str:
-    """A name that nobody else has, with luck; whoever takes it sees to that."""
+    """Return a random name, which may be taken: the caller then tries another."""
     return _SHM_NAME_PREFIX + secrets.token_hex(4)
 
 
@@ -58,7 +57,7 @@ def _error(number: int, name: str) -> OSError:
 
 
 def _region_name(name: str) -> str:
-    """The region's name for one that shm_open() takes, refused where that refuses it."""
+    """Return the region's name for a name of shm_open(); refuse names that it refuses."""
     region = name.lstrip("/")
     if "\0" in region:
         raise ValueError("embedded null character")
@@ -70,25 +69,30 @@ def _region_name(name: str) -> str:
 
 
 def _bytes_of(tensor: _tshare.Tensor) -> memoryview:
-    """The memory of any tensor, as bytes."""
+    """Return the memory of any tensor as bytes."""
     if not tensor.nbytes:
-        raise ValueError("cannot map a tensor without bytes")
+        raise ValueError("name: the tensor has no bytes to map")
     if tensor.dtype == "uint8" and tensor.strides == (1,):
         return memoryview(tensor)
     try:
         return PickleBuffer(tensor).raw()
     except BufferError as error:
-        raise ValueError(f"{tensor!r} is not to be had as bytes: {error}") from error
+        raise ValueError(f"name: {tensor!r} can't be mapped as bytes ({error})") from error
 
 
 class SharedMemory(_std.SharedMemory):
-    """A block of shared memory, made anew or attached to by name.
+    """A block of shared memory, which is created, or attached to by its name.
 
-    As multiprocessing.shared_memory.SharedMemory, and an instance of it. track
-    says when the name goes that is made here: by default with this process,
-    otherwise only when it is unlinked. The memory goes with its last user.
+    A subclass of multiprocessing.shared_memory.SharedMemory with the same parameters:
 
-    Read-only memory is had with tshare.open(name, readonly=True).
+    :param name: Name of the memory; None, with create, for a new random one.
+    :param create: Create the memory instead of attaching to it.
+    :param size: Bytes of memory to create.
+    :param track: True: a name created here is removed when this process ends. False: it
+        stays until it is unlinked.
+
+    The memory is freed when its last user has closed it. For read-only memory use
+    tshare.open(name, readonly=True).
     """
 
     _name: str | None
@@ -152,21 +156,21 @@ class SharedMemory(_std.SharedMemory):
             raise _error(error.errno or 0, name) from error
 
     def __del__(self) -> None:
-        # The memory goes by itself. To close it here, as the standard class
-        # does, could only fail, where a view is alive.
+        # The last reference to the tensor frees the memory. Closing it here, as the
+        # standard class does, could only fail while a view exists.
         pass
 
     def close(self) -> None:
-        """Let go of the memory, which stays for its other users.
+        """Drop this object's reference to the memory, which stays for its other users.
 
-        BufferError while there are views of it, such as slices of buf.
+        :raises BufferError: There are views of the memory, such as slices of buf.
         """
         if self._buf is not None:
             self._buf.release()
             if self._tensor is not None:
-                # NumPy's ndarray(buffer=buf) keeps a reference to buf, but no
-                # buffer. Who was asked for its address stays mapped when it is
-                # closed, until it is gone, which is not before buf is.
+                # NumPy's ndarray(buffer=buf) holds a reference to buf, but no
+                # buffer. A tensor that has given its address away stays mapped
+                # until it is collected; the finalizer keeps it as long as buf.
                 self._tensor.__array_interface__  # noqa: B018
                 weakref.finalize(self._buf, _keep_until_then, self._tensor).atexit = False
             self._buf = None
@@ -178,7 +182,7 @@ class SharedMemory(_std.SharedMemory):
             self._tensor = None
 
     def unlink(self) -> None:
-        """Remove the name; the memory stays for its users."""
+        """Remove the name. The memory stays for its users."""
         if self._name:
             region = _region_name(self._name)
             try:
@@ -188,13 +192,13 @@ class SharedMemory(_std.SharedMemory):
 
 
 def _keep_until_then(tensor: _tshare.Tensor) -> None:
-    """What a finalizer calls that is there for the reference it holds."""
+    """Do nothing: the finalizer exists for the reference that it holds."""
 
 
 def _list_init(memory: Callable[..., _std.SharedMemory]) -> Callable[..., None]:
-    """The standard ShareableList.__init__, which calls memory() for SharedMemory().
+    """Return the standard ShareableList.__init__() with memory() in place of SharedMemory().
 
-    So the layout, and what each Python version has put right in it, are its own.
+    So the layout, with each Python version's corrections, is the standard one.
     """
     init: Any = _std.ShareableList.__init__
     names = {**init.__globals__, "SharedMemory": memory}
@@ -208,7 +212,7 @@ def _list_init(memory: Callable[..., _std.SharedMemory]) -> Callable[..., None]:
 class ShareableList(_std.ShareableList[_SLT]):
     """A list of fixed length in a SharedMemory of tshare's.
 
-    As multiprocessing.shared_memory.ShareableList, and an instance of it.
+    A subclass of multiprocessing.shared_memory.ShareableList.
     """
 
     if not TYPE_CHECKING:

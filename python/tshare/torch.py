@@ -5,14 +5,14 @@
 
     tshare.torch.enable_array_interface()
 
-From then on all that reads __array_interface__, NumPy first of all, takes a
-torch.Tensor without a copy, and without the bridge to NumPy that PyTorch may or
-may not have been built with. Tensors whose memory can't be read as it lies,
-those on a GPU, those that require a gradient, and those of a type that the
-array interface lacks, have no such attribute, and are met as before.
+From then on NumPy, and every library that reads __array_interface__, takes a
+torch.Tensor without a copy, even if PyTorch was built without NumPy. Tensors
+on a GPU, tensors that require a gradient, lazily negated ones, and those of a
+type that the array interface lacks, have no such attribute and behave as
+before.
 
-For PIL.Image.fromarray() there is a method tobytes() besides: Pillow takes the
-shape and the type from the interface, but not the memory.
+A method tobytes() is added for PIL.Image.fromarray(), which takes shape and
+type from the interface, but not the memory.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NAME = "__array_interface__"
 
 
 def _interface(tensor: torch.Tensor) -> dict[str, Any]:
-    """NumPy's array interface, version 3."""
+    """Return NumPy's array interface, version 3."""
     if tensor.is_neg():
-        # DLPack doesn't say so, and nobody would turn the signs.
-        raise AttributeError(f"{_NAME}: the tensor has its negative bit set")
+        # DLPack can't express it, so a consumer would read the wrong signs.
+        raise AttributeError(f"{_NAME}: the tensor is lazily negated (use resolve_neg())")
     interface = array_interface(tensor)
-    # Without them Pillow asks for a buffer, which no method can give.
+    # Without strides Pillow requires a buffer, which no attribute can provide.
     if interface["strides"] is None:
         size = tensor.element_size()
         interface["strides"] = tuple(stride * size for stride in tensor.stride())
@@ -43,7 +43,7 @@ def _interface(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _tobytes(tensor: torch.Tensor) -> bytes:
-    """A copy of the elements, in C order."""
+    """Return a copy of the elements as bytes, in C order."""
     packed = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     return ctypes.string_at(packed.data_ptr(), packed.numel() * packed.element_size())
 
@@ -52,14 +52,14 @@ _ATTRIBUTES = {_NAME: property(_interface), "tobytes": _tobytes}
 
 
 def enable_array_interface() -> None:
-    """Give torch.Tensor __array_interface__ and tobytes(), unless it has them."""
+    """Add __array_interface__ and tobytes() to torch.Tensor, unless it has them."""
     for name, attribute in _ATTRIBUTES.items():
         if not hasattr(torch.Tensor, name):
             setattr(torch.Tensor, name, attribute)
 
 
 def disable_array_interface() -> None:
-    """Take away again what enable_array_interface() gave."""
+    """Remove the attributes that enable_array_interface() has added."""
     for name, attribute in _ATTRIBUTES.items():
         if torch.Tensor.__dict__.get(name) is attribute:
             delattr(torch.Tensor, name)

@@ -752,9 +752,9 @@ WAYS = [
 def test_mask_is_refused(way):
     np = need("numpy")
     for mask in ([True, False], [False, False]):
-        with pytest.raises(ValueError, match="has a mask"):
+        with pytest.raises(ValueError, match="masked arrays are not supported"):
             way(np.ma.array([1, 2], mask=mask, dtype="uint8"))
-    with pytest.raises(ValueError, match="has a mask"):
+    with pytest.raises(ValueError, match="masked arrays are not supported"):
         way(np.ma.masked)
 
 
@@ -787,9 +787,9 @@ def test_other_types_of_numpy_s_are_refused(kind):
     np = need("numpy")
     x = OTHERS[kind](np)
     for each in (x, [x, x], HasArray(np.asarray(x))):
-        with pytest.raises(TypeError, match="tensors have no|no tensor has"):
+        with pytest.raises(TypeError, match="x: unsupported dtype "):
             tshare.asarray(each)
-    with pytest.raises(TypeError, match="tensors: 'x': x: .*(tensors have no|no tensor has)"):
+    with pytest.raises(TypeError, match="tensors: 'x': x: unsupported dtype "):
         tshare.Region.create(None, {"x": x})
 
 

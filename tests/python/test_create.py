@@ -255,7 +255,7 @@ def test_error_of_a_dtype_lists_those_there_are():
     with pytest.raises(ValueError, match="^dtype: 'object' is not ") as caught:
         tshare.create(None, 1, "object")
     assert "did you mean" not in str(caught.value)
-    listed = str(caught.value).split("Types are ")[1].split(", and")[0].split(", ")
+    listed = str(caught.value).split("Supported are ")[1].split(", and")[0].split(", ")
     assert set(DTYPES) <= set(listed)
     for dtype in listed:
         assert tshare.create(None, 8, dtype).dtype == dtype

@@ -181,7 +181,7 @@ def test_packed_elements_have_views_that_begin_with_a_byte():
 def test_elements_are_assigned_in_other_ways(t):
     with pytest.raises(TypeError, match="copy_from"):
         t[0] = 1
-    with pytest.raises(TypeError, match="deleted"):
+    with pytest.raises(TypeError, match="deletion"):
         del t[0]
 
 

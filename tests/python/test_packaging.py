@@ -82,7 +82,7 @@ def test_extensions_need_no_limited_api(described, tmp_path):
 IMPORT = "try:\n import tshare\nexcept ImportError as error:\n print(error, flush=True)"
 
 # From Python 3.13 on, the interpreter refuses by itself.
-REFUSED = re.compile("main interpreter alone|does not support loading in subinterpreters")
+REFUSED = re.compile("only by the main interpreter|does not support loading in subinterpreters")
 
 PREPARE = f"""
 try:

@@ -326,7 +326,7 @@ def test_region_in_a_mapping_is_one_of_its_mappings(region):
 
 
 def test_paths_that_meet_are_refused():
-    with pytest.raises(ValueError, match="tensors: 'a/b' is there twice"):
+    with pytest.raises(ValueError, match="tensors: 'a/b' is the key of two tensors"):
         tshare.Region.create(None, {"a": {"b": (1, "uint8")}, "a/b": (1, "uint8")})
 
 
