@@ -77,14 +77,17 @@ setup(
             libraries=["dl"],
             py_limited_api=limited,
         ),
-        Extension(
-            "tshare.bench._exchange",
-            sources=["python/ext/bench/exchange.c"],
-            depends=["include/tshare-dlpack.h"],
-            include_dirs=["include"],
-            define_macros=limited_api,
-            extra_compile_args=compile_args,
-            py_limited_api=limited,
+        *(
+            Extension(
+                f"tshare.bench._{name}",
+                sources=[f"python/ext/bench/{name}.c"],
+                depends=["include/tshare-dlpack.h"],
+                include_dirs=["include"],
+                define_macros=limited_api,
+                extra_compile_args=compile_args,
+                py_limited_api=limited,
+            )
+            for name in ("attach", "exchange")
         ),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if limited else {},

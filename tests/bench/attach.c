@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Attaching to 1 MiB by its name, reading a byte of it, and letting go: a
- * tensor of tshare, shape and type included, against bare shm_open() + mmap().
+ * Attaching to 1 MiB by its name, reading a byte of it, and closing it: a tensor of
+ * tshare, shape and type included, against bare calls. On shared memory the bare
+ * calls are made on the region's own file, so that both walk the same path; with the
+ * module they are made on a file of POSIX shared memory.
  */
+#define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +20,8 @@
 #define SIZE (1 << 20)
 
 static struct tshare_ctx *ctx;
+static const char *path = "tshare." NAME "/region";
+static int directory;
 static volatile unsigned char sink;
 
 static double attach_tshare(void)
@@ -30,42 +36,60 @@ static double attach_tshare(void)
 	return pair_now() - start;
 }
 
-static double attach_shm(void)
+static double attach_bare(void)
 {
 	double start = pair_now();
 	struct stat st;
 	unsigned char *data;
-	int fd = shm_open("/" NAME, O_RDWR, 0);
+	int fd = openat(directory, path, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		err(1, "shm_open");
-	data = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		err(1, "%s", path);
+	/* The data is the end of the region's file. */
+	data = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, st.st_size - SIZE);
 	if (data == MAP_FAILED)
 		err(1, "mmap");
 	sink = *data;
-	munmap(data, st.st_size);
+	munmap(data, SIZE);
 	close(fd);
 	return pair_now() - start;
+}
+
+static void make_file(void)
+{
+	int fd;
+
+	path = NAME;
+	fd = openat(directory, path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || posix_fallocate(fd, 0, SIZE))
+		err(1, "%s", path);
+	close(fd);
 }
 
 int main(void)
 {
 	const int64_t shape[] = { SIZE };
+	const char *dir = getenv("TSHARE_SHM_DIR");
 	struct tshare_tensor *tensor;
+	bool shm;
 	char row[64];
-	int fd;
 
 	if (tshare_ctx_new(NULL, &ctx) < 0 ||
 	    tshare_tensor_create(ctx, NAME, TSHARE_UINT8, 1, shape, NULL, &tensor) < 0)
 		errx(1, "%s", tshare_error_get());
-	fd = shm_open("/" NAME, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	if (fd < 0 || posix_fallocate(fd, 0, SIZE))
-		err(1, "shm_open");
+	shm = !strcmp(tshare_ctx_get_backend(ctx), "shm");
+	directory = open(dir ? dir : "/dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0)
+		err(1, "directory");
+	if (!shm)
+		make_file();
 
 	snprintf(row, sizeof(row), "C: attach by name (%s)", tshare_ctx_get_backend(ctx));
-	pair_run(row, "shm_open + mmap", attach_tshare, attach_shm, 5000, 1.1);
+	pair_run(row, "bare openat + fstat + mmap", attach_tshare, attach_bare, 5000, 1.05);
 
-	shm_unlink("/" NAME);
+	if (!shm)
+		unlinkat(directory, path, 0);
+	close(directory);
 	tshare_tensor_unref(tensor);
 	tshare_ctx_unref(ctx);
 	return 0;

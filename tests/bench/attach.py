@@ -5,6 +5,7 @@ Prints one row each, in the format of pair.h.
 """
 
 import resource
+import os
 import statistics
 import time
 from multiprocessing import shared_memory
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 
 import tshare
+from tshare.bench import _attach
 
 SHAPE = (1024, 1024)
 NAME = "bench-attach-py"
@@ -148,6 +150,17 @@ def main():
         lambda: use(open_shared_memory),
         2000,
         None,
+    )
+
+    directory = os.environ.get("TSHARE_SHM_DIR", "/dev/shm")
+    path = f"tshare.{NAME}/region" if backend == "shm" else NAME
+    pair(
+        f"Python: the same, read and closed ({backend})",
+        "bare openat + fstat + mmap in C",
+        lambda: use(open_tshare),
+        lambda: _attach.bare(os.path.join(directory, path), tensor.nbytes),
+        5000,
+        1.3,
     )
 
     array = np.asarray(tensor)
