@@ -44,10 +44,10 @@ struct shm_header {
 };
 
 /*
- * What one pread() reads: all of a region but its data, if it holds no more than a few
- * dozen tensors.
+ * What one pread() reads: all of a region but its data, if it holds a few tensors. More
+ * bytes would be copied for each region that is opened.
  */
-#define SHM_HEAD_SIZE 4096
+#define SHM_HEAD_SIZE 1024
 
 /* Where the descriptors begin. */
 #define SHM_DESCS_OFFSET 256

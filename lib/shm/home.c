@@ -116,7 +116,7 @@ int shm_directory_open_file(int dir, const char *file, int access)
 	_cleanup_close_ int home = -1;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/" SHM_REGION_FILE, file);
+	stpcpy(stpcpy(path, file), "/" SHM_REGION_FILE);
 	fd = open_here(dir, path, access | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0)
 		return fd;
