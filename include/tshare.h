@@ -170,6 +170,15 @@ int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype);
  */
 int tshare_dtype_get_name(struct tshare_dtype dtype, char *name);
 
+/**
+ * tshare_dtype_get_itemsize() - return the bytes of an element
+ * @dtype: the type
+ *
+ * Return: the bytes of all its lanes; 0 if they aren't whole bytes, as elements then
+ * are packed.
+ */
+uint32_t tshare_dtype_get_itemsize(struct tshare_dtype dtype);
+
 /* Context */
 
 /**
@@ -812,6 +821,72 @@ uint64_t tshare_tensor_get_nbytes(const struct tshare_tensor *tensor);
 bool tshare_tensor_is_readonly(const struct tshare_tensor *tensor);
 /* Whether the elements lie in C order without gaps. */
 bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor);
+
+/**
+ * tshare_tensor_select() - create a view of one index of a dimension
+ * @tensor: the tensor, of which the view keeps the region
+ * @dim: the dimension, which the view lacks
+ * @index: 0 to shape[@dim] - 1
+ * @view: where to store it: the same elements, without a name, read-only if @tensor is
+ *
+ *	tshare_tensor_select(frames, 0, 3, &frame);	// frames[3]
+ *
+ * Return: 0; -EINVAL for a @dim that @tensor doesn't have, or if packed elements would
+ * begin within a byte; -ERANGE for another @index; -ENOMEM.
+ */
+int tshare_tensor_select(struct tshare_tensor *tensor, int32_t dim, int64_t index,
+			 struct tshare_tensor **view);
+
+/**
+ * tshare_tensor_slice() - create a view of every step-th index of a dimension
+ * @tensor: the tensor, of which the view keeps the region
+ * @dim: the dimension
+ * @start: the first index
+ * @stop: the index before which the slice ends
+ * @step: from one index to the next; negative to go back
+ * @view: where to store it, as for tshare_tensor_select()
+ *
+ * With a positive @step, @start and @stop are 0 to shape[@dim]; with a negative one, -1
+ * to shape[@dim] - 1. Other than in Python, they never count from the end. Where @stop is
+ * not behind @start, the view has no elements.
+ *
+ *	tshare_tensor_slice(t, 0, 0, 10, 2, &even);	// t[0:10:2]
+ *	tshare_tensor_slice(t, 0, 9, -1, -1, &back);	// of ten, t[::-1]
+ *
+ * Return: 0; -EINVAL as tshare_tensor_select(), or if @step is 0; -ERANGE for another
+ * @start or @stop; -ENOMEM.
+ */
+int tshare_tensor_slice(struct tshare_tensor *tensor, int32_t dim, int64_t start, int64_t stop,
+			int64_t step, struct tshare_tensor **view);
+
+/**
+ * tshare_tensor_permute() - create a view with the dimensions in another order
+ * @tensor: the tensor, of which the view keeps the region
+ * @dims: for each dimension of the view, which one of @tensor it is; NULL for the
+ *        reverse order, which transposes a matrix
+ * @view: where to store it, as for tshare_tensor_select()
+ *
+ * Return: 0; -EINVAL if @dims hasn't each dimension once; -ENOMEM.
+ */
+int tshare_tensor_permute(struct tshare_tensor *tensor, const int32_t *dims,
+			  struct tshare_tensor **view);
+
+/**
+ * tshare_tensor_reshape() - create a view with another shape
+ * @tensor: the tensor, of which the view keeps the region
+ * @ndim: number of dimensions
+ * @shape: elements along each dimension, together as many as @tensor has
+ * @view: where to store it, as for tshare_tensor_select(): the elements in the same
+ *        order, C's
+ *
+ * Works on every contiguous tensor, and on others where strides can say it. It never
+ * copies: to copy, tshare_tensor_read() into a tensor of that shape.
+ *
+ * Return: 0; -EINVAL for a malformed shape, another number of elements, or if it needs
+ * a copy; -ENOMEM.
+ */
+int tshare_tensor_reshape(struct tshare_tensor *tensor, int32_t ndim, const int64_t *shape,
+			  struct tshare_tensor **view);
 
 /**
  * tshare_tensor_read() - copy a tensor's elements out

@@ -101,3 +101,11 @@ int tshare_dtype_get_name(struct tshare_dtype dtype, char *name)
 		snprintf(name, TSHARE_DTYPE_NAME_LEN, "%sx%u", types[i].name, dtype.lanes);
 	return 0;
 }
+
+TSHARE_EXPORT
+uint32_t tshare_dtype_get_itemsize(struct tshare_dtype dtype)
+{
+	uint32_t bits = (uint32_t)dtype.bits * dtype.lanes;
+
+	return bits % 8 ? 0 : bits / 8;
+}

@@ -2,6 +2,8 @@
 /* C strides, contiguity, extent. Errors and their texts are the callers'. */
 #include "strides.h"
 
+#include "tshare.h"
+
 bool strides_fill(int32_t ndim, const int64_t *shape, int64_t *strides)
 {
 	int64_t stride = 1;
@@ -58,5 +60,76 @@ bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
 		return false;
 	extent->below = before / 8 + !!(before % 8);
 	extent->above = behind / 8 + !!(behind % 8);
+	return true;
+}
+
+void strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, int64_t *stride,
+		   int64_t *offset)
+{
+	uint64_t span = 0, magnitude = step;
+
+	if (step > 0 && start < stop)
+		span = stop - start;
+	if (step < 0 && start > stop)
+		span = start - stop;
+	if (step < 0)
+		magnitude = -magnitude;
+	*offset = span ? start * *stride : 0;
+	*length = span / magnitude + !!(span % magnitude);
+	/* Where there is one index only, its stride is never used, and may be of any length. */
+	if (*length > 1)
+		*stride *= step;
+}
+
+/* Dimensions that can be walked as one: an outer stride that steps over all of the inner one. */
+struct run {
+	int64_t length;
+	int64_t stride;
+};
+
+/* Finds the longest runs, innermost first. Dimensions of one index are in none. */
+static int32_t find_runs(int32_t ndim, const int64_t *shape, const int64_t *strides,
+			 struct run *runs)
+{
+	int32_t i, count = 0;
+	int64_t next;
+
+	for (i = ndim; i-- > 0;) {
+		if (shape[i] == 1)
+			continue;
+		if (count &&
+		    !__builtin_mul_overflow(runs[count - 1].stride, runs[count - 1].length,
+					    &next) &&
+		    strides[i] == next)
+			runs[count - 1].length *= shape[i];
+		else
+			runs[count++] = (struct run){ shape[i], strides[i] };
+	}
+	return count;
+}
+
+bool strides_reshape(int32_t ndim, const int64_t *shape, const int64_t *strides, int32_t new_ndim,
+		     const int64_t *new_shape, int64_t *new_strides)
+{
+	struct run runs[TSHARE_NDIM_LIMIT];
+	struct run *run = runs;
+	int32_t i;
+
+	if (!find_runs(ndim, shape, strides, runs))
+		runs[0] = (struct run){ 1, 1 };
+	/*
+	 * Each new dimension is a part of one run: what took from two would need two strides.
+	 * While one is left with more than one index, a run is, for there are as many elements.
+	 */
+	for (i = new_ndim; i-- > 0;) {
+		if (run->length == 1 && new_shape[i] > 1)
+			run++;
+		new_strides[i] = run->stride;
+		if (run->length % new_shape[i])
+			return false;
+		run->length /= new_shape[i];
+		if (run->length > 1)
+			run->stride *= new_shape[i];
+	}
 	return true;
 }

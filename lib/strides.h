@@ -29,4 +29,19 @@ struct extent {
 bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
 		    const int64_t *strides, struct extent *extent);
 
+/*
+ * Takes every @step-th index of a dimension from @start to before @stop, which are in it
+ * or beside it. Its length and stride become those of the slice, and @offset becomes the
+ * elements from the first one to that of the slice.
+ */
+void strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, int64_t *stride,
+		   int64_t *offset);
+
+/*
+ * Finds the strides by which a tensor's elements have another shape, in C order. There is
+ * an element, and both shapes have as many. False if no strides do that.
+ */
+bool strides_reshape(int32_t ndim, const int64_t *shape, const int64_t *strides, int32_t new_ndim,
+		     const int64_t *new_shape, int64_t *new_strides);
+
 #endif /* TSHARE_STRIDES_H */

@@ -163,9 +163,7 @@ PyObject *ts_dtype_name(struct tshare_dtype dtype);
 /* Bytes of an element; 0 if it isn't a whole number of them. */
 static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 {
-	uint32_t bits = (uint32_t)dtype.bits * dtype.lanes;
-
-	return bits % 8 ? 0 : bits / 8;
+	return tshare_dtype_get_itemsize(dtype);
 }
 /* Other libraries' tensors */
 

@@ -107,6 +107,21 @@ TEST(a_type_without_lanes_has_no_name)
 	CHECK(tshare_dtype_get_name((struct tshare_dtype){ 2, 32, 0 }, name) == -EINVAL);
 }
 
+TEST(itemsize_counts_all_lanes)
+{
+	CHECK(tshare_dtype_get_itemsize(TSHARE_UINT8) == 1);
+	CHECK(tshare_dtype_get_itemsize(TSHARE_COMPLEX128) == 16);
+	CHECK(tshare_dtype_get_itemsize((struct tshare_dtype){ 2, 32, 3 }) == 12);
+	CHECK(tshare_dtype_get_itemsize((struct tshare_dtype){ 17, 4, 2 }) == 1);
+	CHECK(tshare_dtype_get_itemsize((struct tshare_dtype){ 1, 128, 65535 }) == 16 * 65535);
+}
+
+TEST(itemsize_of_packed_elements_is_0)
+{
+	CHECK(tshare_dtype_get_itemsize((struct tshare_dtype){ 17, 4, 1 }) == 0);
+	CHECK(tshare_dtype_get_itemsize((struct tshare_dtype){ 1, 1, 7 }) == 0);
+}
+
 int main(void)
 {
 	return tap_main(nothing, nothing);
