@@ -13,6 +13,7 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/err.h>
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/personality.h>
@@ -403,18 +404,16 @@ struct tshare_region *tshare_dmabuf_region(const struct dma_buf *dmabuf)
 
 /**
  * tshare_dmabuf_writable() - is this dma-buf for writing?
- * @dmabuf: one of ours
+ * @dmabuf: any dma-buf
  */
 bool tshare_dmabuf_writable(const struct dma_buf *dmabuf)
 {
-	const struct tshare_dmabuf *export = dmabuf->priv;
-
-	return export->writable;
+	return dmabuf->file->f_mode & FMODE_WRITE;
 }
 
 /**
  * tshare_dmabuf_offset() - where in its region does this dma-buf begin?
- * @dmabuf: one of ours
+ * @dmabuf: any dma-buf
  *
  * Return: bytes of the region before it.
  */
@@ -422,5 +421,5 @@ u64 tshare_dmabuf_offset(const struct dma_buf *dmabuf)
 {
 	const struct tshare_dmabuf *export = dmabuf->priv;
 
-	return range_start(export->range);
+	return tshare_dmabuf_region(dmabuf) ? range_start(export->range) : 0;
 }

@@ -27,6 +27,7 @@
 #include "descs.h"
 #include "device.h"
 #include "dmabuf.h"
+#include "foreign.h"
 #include "names.h"
 #include "region.h"
 
@@ -56,8 +57,11 @@ static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 /* The flags of CREATE, and those that need a name. */
 #define CREATE_FLAGS                                                              \
 	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC | \
-	 TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_NODE)
-#define CREATE_NAMED_FLAGS (TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE)
+	 TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_NODE | TSHARE_CREATE_DMABUF)
+#define CREATE_NAMED_FLAGS \
+	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_DMABUF)
+/* What is asked of memory that CREATE looks for. */
+#define CREATE_MEMORY_FLAGS (TSHARE_CREATE_DMA32 | TSHARE_CREATE_NODE)
 
 /* Room for the struct of any command. */
 union ioctl_arg {
@@ -123,15 +127,42 @@ static int ioctl_return_file(struct ioctl_call *call, struct file *file, bool cl
 	return 0;
 }
 
-/* Makes a dma-buf of @region what the command returns. */
+/* Makes a dma-buf of @region what the command returns: a new one, or the foreign one. */
 static int ioctl_return_region(struct ioctl_call *call, struct tshare_region *region, bool writable,
 			       bool cloexec)
 {
-	struct dma_buf *dmabuf = tshare_dmabuf_export(region, writable);
+	struct dma_buf *dmabuf;
 
+	if (region->foreign)
+		dmabuf = tshare_foreign_open(region, writable);
+	else
+		dmabuf = tshare_dmabuf_export(region, writable);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	return ioctl_return_file(call, dmabuf->file, cloexec);
+}
+
+/* The dma-buf @fd and the region behind it, a reference to each. */
+static int ioctl_get_region(int fd, struct dma_buf **dmabuf, struct tshare_region **region)
+{
+	*dmabuf = dma_buf_get(fd);
+	if (IS_ERR(*dmabuf))
+		return PTR_ERR(*dmabuf);
+	*region = tshare_dmabuf_region(*dmabuf);
+	if (*region)
+		kref_get(&(*region)->ref);
+	else
+		*region = tshare_foreign_find(*dmabuf);
+	if (*region)
+		return 0;
+	dma_buf_put(*dmabuf);
+	return -EINVAL;
+}
+
+static void ioctl_put_region(struct dma_buf *dmabuf, struct tshare_region *region)
+{
+	tshare_region_put(region);
+	dma_buf_put(dmabuf);
 }
 
 /* User memory */
@@ -199,22 +230,43 @@ static int ioctl_create_check(struct tshare_create *req)
 		return -EINVAL;
 	if ((req->flags & CREATE_NAMED_FLAGS) && !req->name[0])
 		return -EINVAL;
-	if (!req->size || req->reserved || req->mode & ~0777)
+	if (req->reserved || req->mode & ~0777)
 		return -EINVAL;
 	err = ioctl_create_check_node(req);
 	if (err)
 		return err;
+	if (req->flags & TSHARE_CREATE_DMABUF)
+		return req->flags & CREATE_MEMORY_FLAGS ? -EINVAL : 0;
+	if (!req->size)
+		return -EINVAL;
 	if (req->size > (u64)totalram_pages() << PAGE_SHIFT)
 		return -ENOMEM;
 	req->size = PAGE_ALIGN(req->size);
 	return 0;
 }
 
+/* The region that CREATE makes, with @foreign, if that isn't NULL, as its memory. */
+static struct tshare_region *
+ioctl_create_region(struct tshare_ns *ns, const struct tshare_create *req, struct dma_buf *foreign)
+{
+	struct tshare_region *region;
+	struct tshare_descs descs;
+	int err;
+
+	err = tshare_descs_copy_in(&descs, req->descs, req->descs_size, req->desc_count, req->size);
+	if (err)
+		return ERR_PTR(err);
+	region = tshare_region_alloc(ns, req, &descs, foreign);
+	if (IS_ERR(region))
+		tshare_descs_free(&descs);
+	return region;
+}
+
 static int ioctl_create(struct ioctl_call *call)
 {
 	struct tshare_create *req = call->arg;
+	struct dma_buf *foreign = NULL;
 	struct tshare_region *region;
-	struct tshare_descs descs;
 	int err;
 
 	err = ioctl_create_check(req);
@@ -226,17 +278,19 @@ static int ioctl_create(struct ioctl_call *call)
 		if (err)
 			return err;
 	}
-	err = tshare_descs_copy_in(&descs, req->descs, req->descs_size, req->desc_count, req->size);
-	if (err)
-		return err;
-
-	region = tshare_region_alloc(call->tf->ns, req, &descs);
+	if (req->flags & TSHARE_CREATE_DMABUF) {
+		foreign = tshare_foreign_get(req->fd, &req->size);
+		if (IS_ERR(foreign))
+			return PTR_ERR(foreign);
+	}
+	region = ioctl_create_region(call->tf->ns, req, foreign);
 	if (IS_ERR(region)) {
-		tshare_descs_free(&descs);
+		if (foreign)
+			dma_buf_put(foreign);
 		return PTR_ERR(region);
 	}
 	call->created = region;
-	err = ioctl_return_region(call, region, true, !(req->flags & TSHARE_CREATE_NO_CLOEXEC));
+	err = ioctl_return_region(call, region, !foreign, !(req->flags & TSHARE_CREATE_NO_CLOEXEC));
 	if (err)
 		return err;
 	req->fd = call->fd;
@@ -302,9 +356,9 @@ static int ioctl_unlink(struct ioctl_call *call)
 	return tshare_name_unlink(call->tf, req->name, req->id);
 }
 
-static void ioctl_info_fill(struct tshare_info *info, const struct dma_buf *dmabuf)
+static void ioctl_info_fill(struct tshare_info *info, const struct dma_buf *dmabuf,
+			    struct tshare_region *region)
 {
-	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
 	struct user_namespace *user_ns = current_user_ns();
 
 	info->id = region->id;
@@ -312,14 +366,14 @@ static void ioctl_info_fill(struct tshare_info *info, const struct dma_buf *dmab
 	info->uid = from_kuid_munged(user_ns, region->uid);
 	info->gid = from_kgid_munged(user_ns, region->gid);
 	info->mode = region->mode;
-	info->node = pfn_to_nid(region->pfn);
+	info->node = tshare_region_node(region);
 	info->region_flags = tshare_region_get_state(region, info->name);
 	if (tshare_dmabuf_writable(dmabuf))
 		info->region_flags |= TSHARE_REGION_WRITABLE;
-	/* A region is one run of pages: no allocator returns anything else. */
-	info->segments = 1;
+	/* A region of ours is one run of pages: no allocator returns anything else. */
+	info->segments = !region->foreign;
 	info->phys_addr = 0;
-	if (ns_capable_noaudit(&init_user_ns, CAP_SYS_RAWIO)) {
+	if (!region->foreign && ns_capable_noaudit(&init_user_ns, CAP_SYS_RAWIO)) {
 		info->region_flags |= TSHARE_REGION_PHYS;
 		info->phys_addr = PFN_PHYS(region->pfn);
 	}
@@ -331,9 +385,9 @@ static void ioctl_info_fill(struct tshare_info *info, const struct dma_buf *dmab
  * The descriptors, if the buffer has room. A dma-buf of a part of the region has
  * none: they would point beside what it is of.
  */
-static int ioctl_info_copy_descs(struct tshare_info *info, const struct dma_buf *dmabuf)
+static int ioctl_info_copy_descs(struct tshare_info *info, const struct dma_buf *dmabuf,
+				 const struct tshare_region *region)
 {
-	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
 	u32 room = info->descs_size;
 
 	info->descs_size = 0;
@@ -348,19 +402,20 @@ static int ioctl_info_copy_descs(struct tshare_info *info, const struct dma_buf 
 static int ioctl_info(struct ioctl_call *call)
 {
 	struct tshare_info *req = call->arg;
+	struct tshare_region *region;
 	struct dma_buf *dmabuf;
 	int err;
 
 	if (req->flags || req->reserved)
 		return -EINVAL;
 
-	dmabuf = dma_buf_get(req->fd);
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-	err = tshare_dmabuf_region(dmabuf) ? ioctl_info_copy_descs(req, dmabuf) : -EINVAL;
+	err = ioctl_get_region(req->fd, &dmabuf, &region);
+	if (err)
+		return err;
+	err = ioctl_info_copy_descs(req, dmabuf, region);
 	if (!err)
-		ioctl_info_fill(req, dmabuf);
-	dma_buf_put(dmabuf);
+		ioctl_info_fill(req, dmabuf, region);
+	ioctl_put_region(dmabuf, region);
 	return err;
 }
 
@@ -403,14 +458,13 @@ static struct file *ioctl_counter_open(int fd)
 	struct tshare_region *region;
 	struct dma_buf *dmabuf;
 	struct file *file;
+	int err;
 
-	dmabuf = dma_buf_get(fd);
-	if (IS_ERR(dmabuf))
-		return ERR_CAST(dmabuf);
-	region = tshare_dmabuf_region(dmabuf);
-	file = region ? tshare_counter_open(region, tshare_dmabuf_writable(dmabuf)) :
-			ERR_PTR(-EINVAL);
-	dma_buf_put(dmabuf);
+	err = ioctl_get_region(fd, &dmabuf, &region);
+	if (err)
+		return ERR_PTR(err);
+	file = tshare_counter_open(region, tshare_dmabuf_writable(dmabuf));
+	ioctl_put_region(dmabuf, region);
 	return file;
 }
 
@@ -443,13 +497,11 @@ static int ioctl_finish(struct ioctl_call *call)
 	if (req->flags & ~TSHARE_FINISH_REPLACE || req->reserved)
 		return -EINVAL;
 
-	dmabuf = dma_buf_get(req->fd);
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-	region = tshare_dmabuf_region(dmabuf);
-	err = region ? tshare_region_finish(call->tf, region, req->flags & TSHARE_FINISH_REPLACE) :
-		       -EINVAL;
-	dma_buf_put(dmabuf);
+	err = ioctl_get_region(req->fd, &dmabuf, &region);
+	if (err)
+		return err;
+	err = tshare_region_finish(call->tf, region, req->flags & TSHARE_FINISH_REPLACE);
+	ioctl_put_region(dmabuf, region);
 	return err;
 }
 
@@ -457,17 +509,19 @@ static int ioctl_export(struct ioctl_call *call)
 {
 	struct tshare_export *req = call->arg;
 	struct dma_buf *dmabuf, *part;
+	struct tshare_region *region;
 	int err;
 
 	if (req->flags & ~(TSHARE_EXPORT_WRITE | TSHARE_EXPORT_NO_CLOEXEC) || req->reserved)
 		return -EINVAL;
 
-	dmabuf = dma_buf_get(req->fd);
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-	part = tshare_dmabuf_export_part(dmabuf, req->offset, req->size,
-					 req->flags & TSHARE_EXPORT_WRITE);
-	dma_buf_put(dmabuf);
+	err = ioctl_get_region(req->fd, &dmabuf, &region);
+	if (err)
+		return err;
+	part = region->foreign ? ERR_PTR(-EOPNOTSUPP) :
+				 tshare_dmabuf_export_part(dmabuf, req->offset, req->size,
+							   req->flags & TSHARE_EXPORT_WRITE);
+	ioctl_put_region(dmabuf, region);
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	req->size = part->size;

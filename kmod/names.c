@@ -14,6 +14,7 @@
 #include <linux/sched/signal.h>
 #include <linux/string.h>
 
+#include "foreign.h"
 #include "names.h"
 #include "ns.h"
 #include "region.h"
@@ -43,6 +44,8 @@ static bool region_mode_grants(const struct tshare_region *region, int access)
 {
 	umode_t granted = region->mode;
 
+	if (tshare_foreign_is_writable(region))
+		access |= TSHARE_MAY_WRITE;
 	if (uid_eq(current_fsuid(), region->uid))
 		granted >>= 6;
 	else if (in_group_p(region->gid))
@@ -131,6 +134,7 @@ static bool name_persists(const struct tshare_region *region)
 static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 {
 	name_link(region);
+	tshare_foreign_link(region);
 	name_count++;
 	if (name_persists(region)) {
 		__module_get(THIS_MODULE);
@@ -145,6 +149,7 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 static void name_remove(struct tshare_region *region)
 {
 	name_unlink(region);
+	tshare_foreign_unlink(region);
 	list_del_init(&region->name_owner);
 	region->maker = NULL;
 	name_count--;
@@ -256,6 +261,8 @@ static int region_register(struct tshare_file *tf, struct tshare_region *region,
 	if (region->name[0])
 		ret = name_check_new(region->ns, region->name, replace, privileged);
 	if (!ret)
+		ret = tshare_foreign_check_free(region);
+	if (!ret)
 		tshare_region_add_id(region);
 	if (!ret && region->name[0]) {
 		kref_get(&region->ref);
@@ -273,7 +280,8 @@ static int region_register(struct tshare_file *tf, struct tshare_region *region,
  * @region: the region
  * @replace: whether it may take the name from a finished region
  *
- * Return: 0, -EEXIST if the name is taken, -EPERM if the caller may not take it.
+ * Return: 0, -EEXIST if the name is taken, -EPERM if the caller may not take it,
+ * -EBUSY if its dma-buf is another region's.
  */
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace)
 {
@@ -490,11 +498,12 @@ static void region_fill_entry(struct tshare_region *region, struct tshare_list_e
 		.uid = from_kuid_munged(user_ns, region->uid),
 		.gid = from_kgid_munged(user_ns, region->gid),
 		.mode = region->mode,
-		.node = pfn_to_nid(region->pfn),
+		.node = tshare_region_node(region),
 		.desc_count = region->descs.count,
 	};
 	entry->region_flags = tshare_region_get_state(region, entry->name);
-	if (region_may_access_noaudit(region, TSHARE_MAY_WRITE))
+	if (!tshare_foreign_is_readonly(region) &&
+	    region_may_access_noaudit(region, TSHARE_MAY_WRITE))
 		entry->region_flags |= TSHARE_REGION_WRITABLE;
 }
 

@@ -19,43 +19,62 @@ atomic_long_t tshare_region_count;
 static DEFINE_XARRAY(regions);
 static atomic64_t last_id;
 
-/**
- * tshare_region_alloc() - make a region of zeroed memory, not yet registered
- * @ns: its namespace
- * @req: what the caller asks for, checked; @req->size in whole pages
- * @descs: the tensors, checked; the region's on success
- *
- * Return: a reference, or an ERR_PTR: -ENOMEM, -EDQUOT, -EINTR.
- */
-struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
-					  const struct tshare_descs *descs)
+/* Gives the region a run of zeroed pages, and charges the caller for it. */
+static int region_alloc_memory(struct tshare_region *region, struct tshare_ns *ns,
+			       const struct tshare_create *req)
 {
 	struct tshare_request want = {
 		.nr_pages = req->size >> PAGE_SHIFT,
 		.node = req->flags & TSHARE_CREATE_NODE ? req->node : NUMA_NO_NODE,
 		.dma32 = req->flags & TSHARE_CREATE_DMA32,
 	};
+	int err;
+
+	region->charge = tshare_charge_create(ns, want.nr_pages);
+	if (IS_ERR(region->charge))
+		return PTR_ERR(region->charge);
+	err = tshare_run_alloc(&want, &region->pfn);
+	if (err) {
+		tshare_charge_destroy(region->charge);
+		return err;
+	}
+	region->nr_pages = want.nr_pages;
+	return 0;
+}
+
+/**
+ * tshare_region_alloc() - make a region, not yet registered
+ * @ns: its namespace
+ * @req: what the caller asks for, checked; @req->size in whole pages
+ * @descs: the tensors, checked; the region's on success
+ * @foreign: the dma-buf that it is to consist of, a reference that is the region's
+ *           on success; or NULL for zeroed memory
+ *
+ * Return: a reference, or an ERR_PTR: -ENOMEM, -EDQUOT, -EINTR.
+ */
+struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
+					  const struct tshare_descs *descs, struct dma_buf *foreign)
+{
 	struct tshare_region *region;
 	int err;
 
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-	region->charge = tshare_charge_create(ns, want.nr_pages);
-	if (IS_ERR(region->charge)) {
-		err = PTR_ERR(region->charge);
-		goto err_free;
+	if (!foreign) {
+		err = region_alloc_memory(region, ns, req);
+		if (err)
+			goto err_free;
 	}
-	err = tshare_run_alloc(&want, &region->pfn);
-	if (err)
-		goto err_uncharge;
 	region->id = atomic64_inc_return(&last_id);
 	err = xa_reserve(&regions, region->id, GFP_KERNEL);
 	if (err)
-		goto err_free_run;
+		goto err_free_memory;
 
 	kref_init(&region->ref);
-	region->nr_pages = want.nr_pages;
+	region->foreign = foreign;
+	if (foreign)
+		region->flags |= TSHARE_REGION_FOREIGN;
 	current_fsuid_fsgid(&region->uid, &region->gid);
 	region->mode = req->mode;
 	if (req->flags & TSHARE_CREATE_PERSIST)
@@ -65,7 +84,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	if (req->flags & TSHARE_CREATE_DRAFT)
 		region->flags |= TSHARE_REGION_DRAFT;
 	region->descs = *descs;
-	tshare_ranges_init(&region->ranges, want.nr_pages);
+	tshare_ranges_init(&region->ranges, region->nr_pages);
 	mutex_init(&region->maps_lock);
 	INIT_LIST_HEAD(&region->maps);
 	strscpy_pad(region->name, req->name, sizeof(region->name));
@@ -76,10 +95,9 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	atomic_long_inc(&tshare_region_count);
 	return region;
 
-err_free_run:
-	tshare_run_free(region->pfn, want.nr_pages);
-err_uncharge:
-	tshare_charge_destroy(region->charge);
+err_free_memory:
+	if (!foreign)
+		tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 err_free:
 	kfree(region);
 	return ERR_PTR(err);
@@ -142,7 +160,10 @@ static void region_release(struct kref *ref)
 	xa_erase(&regions, region->id);
 	mutex_unlock(&tshare_lock);
 
-	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
+	if (region->foreign)
+		dma_buf_put(region->foreign);
+	else
+		tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 	tshare_counter_put(region);
 	tshare_ns_put(region->ns);
 	tshare_ranges_destroy(&region->ranges);

@@ -23,8 +23,10 @@
 #define TSHARE_REGION_H
 
 #include <linux/atomic.h>
+#include <linux/dma-buf.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/tshare.h>
@@ -39,18 +41,21 @@ struct tshare_file;
 struct tshare_ns;
 
 /**
- * struct tshare_region - contiguous memory and what is known of it
- * @ref: dma-bufs, the name, and callers at work
+ * struct tshare_region - memory and what is known of it
+ * @ref: the module's own dma-bufs, the name, and callers at work
  * @id: unique; the region is found by it once it is registered
- * @pfn: first page frame number
- * @nr_pages: pages
+ * @foreign: another driver's dma-buf that the region consists of, a reference; or
+ *           NULL if it is a run of the module's pages
+ * @pfn: first page frame number; 0 if it is foreign
+ * @nr_pages: pages; 0 if it is foreign
  * @uid: owner
  * @gid: group
  * @mode: permission bits
- * @flags: TSHARE_REGION_PERSIST and _DMA32, constant; and _DRAFT, under tshare_lock
+ * @flags: TSHARE_REGION_PERSIST, _DMA32 and _FOREIGN, constant; and _DRAFT, under
+ *         tshare_lock
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors
- * @charge: what it counts against
+ * @charge: what it counts against; NULL if it is foreign
  * @ranges: its pages, whole and in parts, as dma-bufs are over them
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
@@ -58,11 +63,13 @@ struct tshare_ns;
  * @name: its name, "" if it never had one
  * @name_node: in @ns's names or drafts while it has the name; under tshare_lock
  * @name_owner: in @maker's names, likewise
+ * @foreign_node: among the foreign regions, likewise
  * @maker: the file that it was made through, while the name goes with it; likewise
  */
 struct tshare_region {
 	struct kref ref;
 	u64 id;
+	struct dma_buf *foreign;
 	unsigned long pfn;
 	unsigned long nr_pages;
 	kuid_t uid;
@@ -79,16 +86,24 @@ struct tshare_region {
 	char name[TSHARE_NAME_LEN];
 	struct rb_node name_node;
 	struct list_head name_owner;
+	struct rb_node foreign_node;
 	struct tshare_file *maker;
 };
 
 static inline u64 tshare_region_bytes(const struct tshare_region *region)
 {
-	return (u64)region->nr_pages << PAGE_SHIFT;
+	return region->foreign ? region->foreign->size : (u64)region->nr_pages << PAGE_SHIFT;
+}
+
+/* -1 if it is not known. */
+static inline int tshare_region_node(const struct tshare_region *region)
+{
+	return region->foreign ? -1 : pfn_to_nid(region->pfn);
 }
 
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
-					  const struct tshare_descs *descs);
+					  const struct tshare_descs *descs,
+					  struct dma_buf *foreign);
 void tshare_region_add_id(struct tshare_region *region);
 struct tshare_region *tshare_region_find(u64 id);
 struct tshare_region *tshare_region_next(u64 *cursor);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <sched.h>
 
+#include "drm.h"
 #include "record.h"
 
 #define DEBUGFS "/sys/kernel/debug/"
@@ -293,6 +294,31 @@ TEST_F(faults, export_copes)
 	call.described = create(self->dev, 4 * PAGE, NULL);
 	ASSERT_LE(0, call.described);
 	EXPECT_LT(2, fail_each(&self->self, &call));
+}
+
+static int call_create_foreign(const struct call *call)
+{
+	struct tshare_create args = create_args(0, "foreign");
+	int fd;
+
+	args.flags = TSHARE_CREATE_DMABUF;
+	args.fd = call->described;
+	fd = do_create(call->dev, &args);
+	if (fd >= 0)
+		unlink_name(call->dev, "foreign");
+	return fd;
+}
+
+TEST_F(faults, create_of_a_foreign_region_copes)
+{
+	struct call call = { .fn = call_create_foreign, .dev = self->dev };
+	int drm = open_drm("vgem");
+
+	if (drm < 0)
+		SKIP(return, "the kernel has no vgem");
+	call.described = create_gem(drm, 1, DRM_RDWR);
+	ASSERT_LE(0, call.described);
+	EXPECT_LT(1, fail_each(&self->self, &call));
 }
 
 static int call_open_device(const struct call *call)

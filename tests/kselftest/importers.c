@@ -4,29 +4,9 @@
 #include <linux/videodev2.h>
 #include <poll.h>
 
-#include <drm/drm.h>
 #include <drm/vgem_drm.h>
 
-#include "util.h"
-
-static int open_drm(const char *driver)
-{
-	char path[32], name[16] = "";
-	int fd, minor;
-
-	for (minor = 0; minor < 16; minor++) {
-		struct drm_version version = { .name = name, .name_len = sizeof(name) - 1 };
-
-		sprintf(path, "/dev/dri/card%d", minor);
-		fd = open(path, O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		if (!ioctl(fd, DRM_IOCTL_VERSION, &version) && !strcmp(name, driver))
-			return fd;
-		close(fd);
-	}
-	return -1;
-}
+#include "drm.h"
 
 static int open_video(__u32 capability)
 {
@@ -45,31 +25,6 @@ static int open_video(__u32 capability)
 		close(fd);
 	}
 	return -1;
-}
-
-/* The GEM handle of a dma-buf. */
-static int import_gem(int drm, int fd, __u32 *handle)
-{
-	struct drm_prime_handle args = { .fd = fd };
-	int err = xioctl(drm, DRM_IOCTL_PRIME_FD_TO_HANDLE, &args);
-
-	*handle = args.handle;
-	return err;
-}
-
-static int export_gem(int drm, __u32 handle)
-{
-	struct drm_prime_handle args = { .handle = handle, .flags = DRM_CLOEXEC | DRM_RDWR };
-	int err = xioctl(drm, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
-
-	return err ? err : args.fd;
-}
-
-static int close_gem(int drm, __u32 handle)
-{
-	struct drm_gem_close args = { .handle = handle };
-
-	return xioctl(drm, DRM_IOCTL_GEM_CLOSE, &args);
 }
 
 FIXTURE(vgem)

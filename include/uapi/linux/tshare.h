@@ -28,6 +28,10 @@
  * device that takes no offset, or for a process that is to have no more; it also
  * makes a read-only dma-buf of a writable one.
  *
+ * A region may also consist of another driver's dma-buf: of a camera, a GPU, a
+ * heap. TSHARE_CREATE_DMABUF gives such a *foreign* dma-buf a name, a mode and
+ * descriptors; see struct tshare_create.
+ *
  * A region may have a *name*. Names belong to the IPC namespace in which
  * /dev/tshare was opened, and to the open file through which they were made:
  * when the last descriptor of that open file is closed, by close(), exit() or
@@ -94,6 +98,7 @@
  * EACCES        the region's mode denies the access; or a device was to write
  *               through a read-only dma-buf, or a writable one to be made of it
  * EBADF         @fd is not an open file
+ * EBUSY         the foreign dma-buf has a region already
  * EDQUOT        RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's
  *               limits for the module, the namespace or the user is reached;
  *               a page that is still pinned keeps its folio counted, also when
@@ -109,7 +114,8 @@
  *               malformed name, a malformed descriptor, mode bits outside
  *               0777, a node that is not online or without
  *               TSHARE_CREATE_NODE, a @fd that is no tshare dma-buf, or to
- *               be finished and no draft, a range that is not made of whole
+ *               be finished and no draft, a foreign dma-buf that is none, one of
+ *               this device's, or empty, a range that is not made of whole
  *               pages, a mapping that is not MAP_SHARED or, by way of a device's
  *               own file, one of device memory
  * EINPROGRESS   the name or id is a draft's
@@ -124,11 +130,13 @@
  *               or no memory, in the system or the memory cgroup, for
  *               descriptors or a counter
  * ENOTTY        unknown command
+ * EOPNOTSUPP    a range of a foreign dma-buf
  * EPERM         neither owner of the name (to unlink or to replace) nor
  *               privileged; a draft that was made through another open file; or
  *               an executable mapping
  * ERANGE        a descriptor's tensor is not wholly inside the region, or a
- *               range not wholly inside the dma-buf
+ *               range not wholly inside the dma-buf; or the foreign dma-buf has
+ *               less bytes than asked for
  */
 
 /* Any number that is not taken in Documentation/userspace-api/ioctl/ioctl-number.rst. */
@@ -251,17 +259,19 @@ struct tshare_query {
 #define TSHARE_CREATE_DRAFT	 (1U << 4) /* the name can't be opened before FINISH */
 #define TSHARE_CREATE_REPLACE	 (1U << 5) /* the name may be another region's */
 #define TSHARE_CREATE_NODE	 (1U << 6) /* @node says where the memory must be */
+#define TSHARE_CREATE_DMABUF	 (1U << 7) /* @fd says what the memory is */
 
 /**
  * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
  * @size: in: bytes wanted, from 1; out: bytes of the region, rounded up to
  *        whole pages
- * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST, _DRAFT and _REPLACE need
- *         a name
+ * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST, _DRAFT, _REPLACE and
+ *         _DMABUF need a name
  * @mode: in: permission bits, 0 to 0777; execute bits mean nothing
  * @node: in: with TSHARE_CREATE_NODE the NUMA node that the memory must be on,
  *        else must be zero
- * @fd: out: descriptor of a dma-buf of the region, readable and writable
+ * @fd: in: with TSHARE_CREATE_DMABUF descriptor of the foreign dma-buf; out:
+ *      descriptor of a dma-buf of the region, readable and writable
  * @descs: in: pointer to a buffer of tensor descriptors, see struct tshare_desc
  * @descs_size: in: bytes of the buffer, at most TSHARE_DESCS_SIZE_MAX
  * @desc_count: in: number of descriptors, 0 to TSHARE_DESC_MAX; they must fill
@@ -276,6 +286,23 @@ struct tshare_query {
  * The kernel keeps a copy of the descriptors: of more than a page in shared
  * memory of its own, which can be swapped. They are charged to the caller's
  * memory cgroup and don't count against the module's limits.
+ *
+ * With TSHARE_CREATE_DMABUF the region is *foreign*: it consists of the dma-buf
+ * @fd, which another driver has exported, as that driver made it. @size is then 0
+ * or the least that the dma-buf must have, and comes back as the bytes that it
+ * has, which tensors must lie in. TSHARE_CREATE_DMA32 and _NODE, which ask for
+ * memory, are -EINVAL with it. @fd comes back as another descriptor of the same
+ * dma-buf.
+ *
+ * A foreign region is its name's: it keeps the dma-buf, and INFO, COUNTER and
+ * FINISH find it by the dma-buf, until the name goes. It counts against no limit
+ * of the module. A dma-buf belongs to one region at a time, in whichever namespace.
+ *
+ * OPEN returns a descriptor of that very dma-buf. It has one file, and so one
+ * mode: where that is writable, who opens the region must be allowed to write it
+ * and gets it writable, also without TSHARE_OPEN_WRITE; where it is read-only,
+ * TSHARE_OPEN_WRITE is -EACCES. What can be done with the memory, mmap() among
+ * it, is up to the driver that exported it.
  */
 struct tshare_create {
 	__u64 size;
@@ -315,7 +342,8 @@ struct tshare_create {
  * read-only one can't be mapped writable, nor made so with mprotect(), nor
  * imported by a device for writing. An id finds regions of the caller's
  * namespace; with CAP_SYS_ADMIN in the initial user namespace, of any. A draft
- * can't be opened, by its maker either; one that has lost its name, never.
+ * can't be opened, by its maker either; one that has lost its name, never. A
+ * foreign region's dma-buf has the mode that it has, see struct tshare_create.
  */
 struct tshare_open {
 	__u32 flags;
@@ -356,19 +384,22 @@ struct tshare_unlink {
 #define TSHARE_REGION_WRITABLE (1U << 2) /* this dma-buf (INFO) or caller (LIST) may write */
 #define TSHARE_REGION_PHYS     (1U << 3) /* INFO: @phys_addr is given */
 #define TSHARE_REGION_DRAFT    (1U << 5) /* it has not been finished */
+#define TSHARE_REGION_FOREIGN  (1U << 6) /* it consists of another driver's dma-buf */
 
 /**
  * struct tshare_info - ioctl(TSHARE_IOCTL_INFO)
- * @fd: in: descriptor of a dma-buf that this device exported
+ * @fd: in: descriptor of a dma-buf that this device exported, or of a foreign
+ *      region's
  * @flags: in: must be zero
  * @id: out: the region's id
  * @size: out: bytes of the region
  * @uid: out: owner, as the caller's user namespace knows it
  * @gid: out: group, likewise
  * @mode: out: permission bits
- * @node: out: NUMA node that the memory is on
+ * @node: out: NUMA node that the memory is on, -1 where that is not known
  * @region_flags: out: TSHARE_REGION_*
- * @segments: out: physically contiguous segments that the memory consists of
+ * @segments: out: physically contiguous segments that the memory consists of, 0
+ *            where that is not known, as of foreign regions
  * @phys_addr: out: physical address of the region's first byte for callers
  *             with CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags;
  *             else 0
@@ -416,7 +447,7 @@ struct tshare_info {
  * @uid: owner, as the caller's user namespace knows it
  * @gid: group, likewise
  * @mode: permission bits
- * @node: NUMA node that the memory is on
+ * @node: NUMA node that the memory is on, -1 where that is not known
  * @region_flags: TSHARE_REGION_*
  * @desc_count: number of tensors described
  * @name: name, empty if it has none

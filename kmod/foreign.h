@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Regions that consist of another driver's dma-buf. */
+#ifndef TSHARE_FOREIGN_H
+#define TSHARE_FOREIGN_H
+
+#include <linux/types.h>
+
+struct dma_buf;
+struct tshare_region;
+
+struct dma_buf *tshare_foreign_get(int fd, u64 *size);
+struct dma_buf *tshare_foreign_open(const struct tshare_region *region, bool write);
+bool tshare_foreign_is_writable(const struct tshare_region *region);
+bool tshare_foreign_is_readonly(const struct tshare_region *region);
+
+int tshare_foreign_check_free(const struct tshare_region *region);
+void tshare_foreign_link(struct tshare_region *region);
+void tshare_foreign_unlink(struct tshare_region *region);
+struct tshare_region *tshare_foreign_find(const struct dma_buf *dmabuf);
+
+#endif /* TSHARE_FOREIGN_H */
