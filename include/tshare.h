@@ -35,21 +35,25 @@
  * -ECANCELED     waiting was cancelled
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
  *                memory cgroup's is reached
- * -EEXIST        the name is taken
+ * -EEXIST        the name is taken, by a draft or, without TSHARE_REPLACE, by
+ *                another region
  * -EFBIG         RLIMIT_FSIZE is reached (shm)
  * -EINVAL        an argument is malformed; tshare_error_get() names it
+ * -EINPROGRESS   the region is a draft: its maker hasn't finished it yet
  * -EINTR         a signal handler ran while the call waited
  * -ENAMETOOLONG  a region's name of more than TSHARE_NAME_MAX bytes, or a tensor's
  *                of more than TSHARE_TENSOR_NAME_MAX
  * -ENODEV        the backend asked for is not there (no module, no /dev/shm), or
  *                there is no /proc, which named regions need on shm
- * -ENOENT        no region of that name, or no tensor of that name in it
+ * -ENOENT        no region of that name, or no tensor of that name in it; or
+ *                the region has lost its name
  * -ENOMEM        the memory is not to be had: contiguous, in the system, or in
  *                the caller's memory cgroup (version 2)
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes or
  *                addresses below 4 GiB on shm, generations on a module that
  *                is too old; or a tensor of DLPack can't be taken
- * -EPERM         neither owner of the name nor privileged
+ * -EPERM         neither owner of the name nor privileged; or a draft that was
+ *                made in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
  *                another major version
  * -EOWNERDEAD    who published before is gone, and nobody else publishes
@@ -305,6 +309,8 @@ const char *tshare_error_get(void);
 #define TSHARE_CONTIGUOUS (1U << 2) /* create: physically contiguous or -EOPNOTSUPP */
 #define TSHARE_READONLY	  (1U << 3) /* open: read-only, kept by the MMU */
 #define TSHARE_NODE	  (1U << 4) /* create: on the NUMA node that the options name */
+#define TSHARE_DRAFT	  (1U << 5) /* create: nobody opens it before it is finished */
+#define TSHARE_REPLACE	  (1U << 6) /* create, finish: the name may be another region's */
 
 /* struct tshare_options.lifetime: how long a region's name stays, unless it is unlinked */
 #define TSHARE_LIFETIME_MAKER	0 /* until the context that it was made in is closed */
@@ -319,7 +325,7 @@ const char *tshare_error_get(void);
 /**
  * struct tshare_options - how to create a region
  * @size: sizeof(struct tshare_options)
- * @flags: TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE
+ * @flags: TSHARE_DRAFT, TSHARE_REPLACE, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE
  * @mode: permission bits of the region, up to 0777; 0 means 0600, and
  *        TSHARE_MODE_NONE means none. The umask does not apply
  * @node: NUMA node that the memory must be on, if @flags has TSHARE_NODE;
@@ -415,12 +421,48 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
  * @options: or NULL
  * @region: where to store it: mapped, writable, zeroed
  *
+ * With TSHARE_DRAFT the region is a draft: its name is taken, but nobody can open
+ * it before tshare_region_finish(), so that nobody ever sees it half filled. Until
+ * then the name goes with the context, whatever its lifetime. The maker may pass
+ * the descriptor on.
+ *
+ * With TSHARE_REPLACE the name may be that of a finished region, which the caller
+ * must be allowed to unlink. The new region takes the name over in one step; the
+ * old one stays for those who use it. A draft takes it over when it is finished.
+ *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -ERANGE, -EEXIST, -ENOMEM, -EDQUOT,
- * -EFBIG, -EOPNOTSUPP.
+ * -EFBIG, -EOPNOTSUPP; -EPERM if the region that has the name is another user's.
  */
 int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
 			 const struct tshare_spec *specs, size_t count,
 			 const struct tshare_options *options, struct tshare_region **region);
+
+/**
+ * tshare_region_finish() - let others open a draft
+ * @region: what tshare_region_create() made with TSHARE_DRAFT, in the same context
+ * @flags: TSHARE_REPLACE or 0
+ *
+ * In one step the name leads to the region, for all who may open it, who then
+ * see what was written before. TSHARE_REPLACE takes the name over if it leads to
+ * another region, which the caller must be allowed to unlink. After an error the
+ * region is still a draft.
+ *
+ * Return: 0; -EINVAL if it is no draft; -ENOENT if its name was removed; -EEXIST if
+ * another region has the name and TSHARE_REPLACE is missing; -EPERM if that region is
+ * another user's, or the draft was made in another context.
+ */
+int tshare_region_finish(struct tshare_region *region, uint32_t flags);
+
+/**
+ * tshare_region_unlink() - remove a region's own name
+ * @region: the region
+ *
+ * Unlike tshare_ctx_unlink(), this never removes a name that leads to another
+ * region by now. The memory stays for those who use it.
+ *
+ * Return: 0; -ENOENT if the region has no name, or no longer; -EPERM.
+ */
+int tshare_region_unlink(struct tshare_region *region);
 
 /**
  * tshare_region_open() - find a region by its name
@@ -429,7 +471,7 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
  * @flags: TSHARE_READONLY or 0
  * @region: where to store it, mapped
  *
- * Return: 0; -EINVAL, -ENAMETOOLONG, -ENOENT, -EACCES, -EPROTO.
+ * Return: 0; -EINVAL, -ENAMETOOLONG, -ENOENT, -EINPROGRESS, -EACCES, -EPROTO.
  */
 int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
 		       struct tshare_region **region);
@@ -483,8 +525,8 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @gid: group
  * @mode: permission bits
  * @node: NUMA node, or TSHARE_ANY_NODE if the backend doesn't say
- * @flags: TSHARE_DMA32, TSHARE_CONTIGUOUS as they apply, and TSHARE_READONLY if
- *         the caller may not write
+ * @flags: TSHARE_DRAFT, TSHARE_DMA32, TSHARE_CONTIGUOUS as they apply, and
+ *         TSHARE_READONLY if the caller may not write
  * @lifetime: how long its name stays, or would have: TSHARE_LIFETIME_*
  * @segments: physically contiguous segments; 0 if the backend doesn't say
  * @phys_addr: physical address, for CAP_SYS_RAWIO on kmod; else 0

@@ -159,6 +159,10 @@ static int kmod_create(void *session, const struct backend_request *request,
 
 	if (request->lifetime == TSHARE_LIFETIME_PERSIST)
 		create.flags |= TSHARE_CREATE_PERSIST;
+	if (request->flags & TSHARE_DRAFT)
+		create.flags |= TSHARE_CREATE_DRAFT;
+	if (request->flags & TSHARE_REPLACE)
+		create.flags |= TSHARE_CREATE_REPLACE;
 	if (request->flags & TSHARE_DMA32)
 		create.flags |= TSHARE_CREATE_DMA32;
 	if (request->flags & TSHARE_NODE) {
@@ -294,6 +298,35 @@ static int kmod_import(void *session, int fd, bool readonly, struct backend_regi
 	return err;
 }
 
+/* One ioctl through the session's device or, without a session, one that is opened for it. */
+static int session_ioctl(void *session, unsigned long command, void *argument)
+{
+	int device = session ? session_fd(session) : open_device(), err;
+
+	if (device < 0)
+		return device;
+	err = device_ioctl(device, command, argument);
+	if (!session)
+		close(device);
+	return err;
+}
+
+static int kmod_finish(void *session, int fd, bool replace)
+{
+	struct tshare_finish request = { .fd = fd, .flags = replace ? TSHARE_FINISH_REPLACE : 0 };
+
+	return session_ioctl(session, TSHARE_IOCTL_FINISH, &request);
+}
+
+static int kmod_unlink_region(void *session, int fd, uint64_t id, const char *name)
+{
+	struct tshare_unlink request = { .id = id };
+
+	(void)fd;
+	(void)name;
+	return session_ioctl(session, TSHARE_IOCTL_UNLINK, &request);
+}
+
 static int kmod_unlink(void *session, const char *name)
 {
 	struct tshare_unlink request = { 0 };
@@ -311,6 +344,8 @@ static uint32_t api_flags(uint32_t region_flags)
 
 	if (region_flags & TSHARE_REGION_DMA32)
 		flags |= TSHARE_DMA32;
+	if (region_flags & TSHARE_REGION_DRAFT)
+		flags |= TSHARE_DRAFT;
 	if (!(region_flags & TSHARE_REGION_WRITABLE))
 		flags |= TSHARE_READONLY;
 	return flags;
@@ -427,7 +462,9 @@ const struct backend_ops tshare_backend_kmod = {
 	.lookup = kmod_lookup,
 	.import = kmod_import,
 	.read_descs = kmod_read_descs,
+	.finish = kmod_finish,
 	.unlink = kmod_unlink,
+	.unlink_region = kmod_unlink_region,
 	.list = kmod_list,
 	.counter = kmod_counter,
 	.info = kmod_info,

@@ -11,18 +11,50 @@
  * the file's first byte (SHM_LIFE) through an open file description of its own, which
  * nothing but fork() shares, and which the kernel closes with the last process
  * that has it, however that ends. A process that meets a name without
- * such a lock removes it. A file gets its name only when it is complete and locked, so
- * nobody ever sees one that is not.
+ * such a lock removes it.
  *
  * Each region has a directory of its own, its home, so that nobody removes a new
  * region in place of the dead one that was looked at: between the look and the
  * removal another process may have removed the dead one, and a third made a new
  * one of that name. unlinkat() through a descriptor of the dead one's home can't
  * reach the new one, which has another home, and the name goes by rmdir(), which
- * fails while a home has a region in it. The maker fills a home under another
- * name, and renames it: that takes a name which is free, or that of an empty
- * home, and no other. That needs no lock. Other processes could hold one: a process
- * that may only read a region can lock any byte of it for reading.
+ * fails while a home has a region in it. That needs no lock. Other processes could hold
+ * one: a process that may only read a region can lock any byte of it for reading.
+ *
+ * A maker fills a home where nobody looks for it, and renames it twice:
+ *
+ *	.tshare.<number>    the home is made, and a file that is complete and locked is
+ *	                    linked into it
+ *	.tshare.NAME.next   the maker has the claim to the name; a draft stays here until it
+ *	                    is finished
+ *	tshare.NAME         the name leads to the region
+ *
+ * rename() takes a name which is free, or that of an empty home, and no other: so one
+ * maker at a time has the claim, and only that one puts a home where the name leads. A
+ * home that is there may vanish, but is not replaced by another process. The maker looks
+ * at it, sees whether it may replace it, and then exchanges the two, in one step. So
+ * an opener finds the old region or the new one, and never none. The old one's home is
+ * now at .tshare.NAME.next, and is removed, or else by the next process that wants the
+ * claim.
+ *
+ * The file in a home is called "draft" in that of a draft, "new" while the maker gives
+ * the region its name, and "region" from then on; the header says the rest. So
+ *
+ * - a draft is unlinked by unlinking "draft", which fails when its maker is about to
+ *   finish it, and the maker's rename to "new" fails when it was unlinked;
+ * - of homes that the name doesn't lead to, one with "draft" or "new" is removed if its
+ *   maker has no lock any more, and one with "region" in any case, since that has lost
+ *   its name. A process that looks may be slow: it has opened a home which is moved
+ *   and finished before it sees "region". So it looks once more whether the home is where
+ *   it was; the home of a finished region comes back there only by an exchange, and for
+ *   good;
+ * - a maker may be killed between any two steps. Until the name leads to the region, the
+ *   lock is all that keeps it, also if it is to persist: the header says so at last, and
+ *   then the lock is released.
+ *
+ * The home of a draft also has a pipe, "maker", whose read end the maker has open. To
+ * open it for writing tells any process, also one that may not read the region, whether
+ * the maker is there (ENXIO). Nobody else may open it for reading.
  *
  * What a peer with write access does to a header can't be prevented, but it is
  * copied once, checked, and never followed beyond the file.
@@ -32,6 +64,7 @@
  * - shm/file.c: the file, its header and descriptors
  * - shm/home.c: the directory of all names, and the homes in it
  * - shm/name.c: names' lives, those of the dead, those of a session
+ * - shm/link.c: how a region gets its name, drafts
  * - shm/create.c, shm/limits.c, shm/import.c: the operations that are more than a few lines
  * - here: sessions, and the other operations
  */
@@ -55,6 +88,7 @@
 #include "shm/home.h"
 #include "shm/import.h"
 #include "shm/limits.h"
+#include "shm/link.h"
 #include "shm/name.h"
 #include "shm/session.h"
 
@@ -128,8 +162,44 @@ __attribute__((destructor)) static void end_all_names(void)
 
 /* Finding */
 
-static int adopt_named(struct shm_session *session, int fd, const char *file, const char *name,
-		       bool readonly, struct backend_region *region)
+/*
+ * Whether the region of that name is a draft: -EINPROGRESS, or -ENOENT. Whoever made it
+ * is there as long as its pipe has a reader.
+ */
+static int find_draft(int dir, const char *name)
+{
+	char next[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int home = -1;
+	_cleanup_close_ int maker = -1;
+
+	shm_next_name(next, name);
+	home = shm_home_open(dir, next);
+	if (home < 0)
+		return -ENOENT;
+	maker = shm_home_open_maker(home);
+	if (maker == -ENXIO)
+		shm_home_unlink_if_dead(dir, next, home);
+	return maker == -ENXIO || maker == -ENOENT || maker == -EPROTO ? -ENOENT : -EINPROGRESS;
+}
+
+/*
+ * Opens the file of the region that the name leads to. That a draft can't be opened yet
+ * is reported only if the name has led nowhere before and after: it may just be finished.
+ */
+static int open_named(int dir, const char *file, const char *name, int access)
+{
+	int fd, err;
+
+	fd = shm_directory_open_file(dir, file, access);
+	if (fd != -ENOENT)
+		return fd;
+	err = find_draft(dir, name);
+	fd = shm_directory_open_file(dir, file, access);
+	return fd == -ENOENT ? err : fd;
+}
+
+/* -ESTALE if nobody has a claim to the region any more. */
+static int adopt_named(int fd, const char *name, bool readonly, struct backend_region *region)
 {
 	struct shm_head head;
 	size_t length;
@@ -138,10 +208,8 @@ static int adopt_named(struct shm_session *session, int fd, const char *file, co
 
 	if (shm_file_read_life(fd, &head, &length, &alive))
 		return shm_damaged("it doesn't begin like a region");
-	if (!alive) {
-		shm_name_unlink_if_dead(session->dir, file);
-		return tshare_fail_name(-ENOENT, name);
-	}
+	if (!alive)
+		return -ESTALE;
 	err = shm_header_check(&head.header, fd);
 	if (err)
 		return err;
@@ -152,48 +220,67 @@ static int adopt_named(struct shm_session *session, int fd, const char *file, co
 	return shm_file_adopt(fd, &head, length, region);
 }
 
-static int shm_lookup(void *opened, const char *name, bool readonly, struct backend_region *region)
+static int look_up(int dir, const char *file, const char *name, bool readonly,
+		   struct backend_region *region)
 {
-	struct shm_session *session = opened;
-	char file[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_named(dir, file, name, readonly ? O_RDONLY : O_RDWR);
 	int err;
 
-	shm_home_name(file, name);
-	fd = shm_directory_open_file(session->dir, file, readonly ? O_RDONLY : O_RDWR);
 	if (fd == -EPROTO)
 		return shm_damaged("its name is that of no regular file");
 	if (fd < 0)
 		return tshare_fail_name(fd, name);
-	err = adopt_named(session, fd, file, name, readonly, region);
+	err = adopt_named(fd, name, readonly, region);
+	if (!err)
+		(void)no_cleanup(fd); /* now the region's */
+	return err;
+}
+
+/* A region whose name was taken over meanwhile looks like that of a dead maker. */
+static int shm_lookup(void *opened, const char *name, bool readonly, struct backend_region *region)
+{
+	struct shm_session *session = opened;
+	char file[SHM_HOME_NAME_LEN];
+	int tries = 0, err;
+
+	shm_home_name(file, name);
+	do {
+		err = look_up(session->dir, file, name, readonly, region);
+		if (err != -ESTALE)
+			break;
+		if (shm_name_unlink_if_dead(session->dir, file) == SHM_NAME_STUCK)
+			tries = SHM_MAX_TRIES;
+	} while (++tries < SHM_MAX_TRIES);
+	if (err == -ESTALE)
+		return tshare_fail_name(-ENOENT, name);
 	if (err)
 		return err;
-	region->fd = no_cleanup(fd);
 	region->readonly = readonly;
 	return 0;
 }
 
 /* Unlinking */
 
-/* The rule of the sticky bit, for a directory that has none: only the owner removes a file. */
-static int check_owner(int dir, const char *file)
-{
-	struct statx st;
-
-	if (!shm_stat(dir, file, &st))
-		return -errno;
-	return geteuid() && geteuid() != st.stx_uid ? -EPERM : 0;
-}
-
+/* Removes the region's file in the home that is called @file, and then the home. */
 static int unlink_home(int dir, const char *file, int home)
 {
+	static const char *const in_place[] = { SHM_NEW_FILE, SHM_REGION_FILE };
+	static const char *const draft[] = { SHM_DRAFT_FILE };
+	bool hidden = shm_home_is_hidden(file);
+	const char *const *entries = hidden ? draft : in_place;
+	size_t count = hidden ? 1 : 2, i;
 	int err;
 
-	err = check_owner(home, SHM_REGION_FILE);
-	if (!err && unlinkat(home, SHM_REGION_FILE, 0))
-		err = -errno;
-	if (!err)
+	err = shm_check_owner(home, "");
+	if (err)
+		return err;
+	err = -ENOENT;
+	for (i = 0; i < count && err == -ENOENT; i++)
+		err = unlinkat(home, entries[i], 0) ? -errno : 0;
+	if (!err) {
+		unlinkat(home, SHM_MAKER_FILE, 0);
 		unlinkat(dir, file, AT_REMOVEDIR);
+	}
 	return err;
 }
 
@@ -202,30 +289,67 @@ static int unlink_foreign(int dir, const char *file)
 {
 	int err;
 
-	err = check_owner(dir, file);
+	err = shm_check_owner(dir, file);
 	if (!err && unlinkat(dir, file, 0))
 		err = -errno;
 	return err;
 }
 
-static int shm_unlink_name(void *opened, const char *name)
+/* Removes the region in the home called @file; only that behind @fd, unless it is negative. */
+static int unlink_at(int dir, const char *file, int fd)
 {
-	struct shm_session *session = opened;
-	char file[SHM_HOME_NAME_LEN];
 	_cleanup_close_ int home = -1;
+
+	if (shm_name_unlink_if_dead(dir, file) == SHM_NAME_GONE)
+		return -ENOENT;
+	home = shm_home_open(dir, file);
+	if (fd >= 0 && (home < 0 || !shm_home_has(home, fd)))
+		return -ENOENT;
+	if (home == -EPROTO)
+		return unlink_foreign(dir, file);
+	return home < 0 ? home : unlink_home(dir, file, home);
+}
+
+/* What the name leads to, or else its draft, which may just have been finished. */
+static int unlink_name(int dir, const char *name, int fd)
+{
+	char file[SHM_HOME_NAME_LEN], next[SHM_HOME_NAME_LEN];
 	int err;
 
 	shm_home_name(file, name);
-	if (shm_name_unlink_if_dead(session->dir, file) == SHM_NAME_GONE)
-		return tshare_fail_name(-ENOENT, name);
-	home = shm_home_open(session->dir, file);
-	if (home == -EPROTO)
-		err = unlink_foreign(session->dir, file);
-	else
-		err = home < 0 ? home : unlink_home(session->dir, file, home);
+	shm_next_name(next, name);
+	err = unlink_at(dir, file, fd);
+	if (err == -ENOENT)
+		err = unlink_at(dir, next, fd);
+	return err == -ENOENT ? unlink_at(dir, file, fd) : err;
+}
+
+static int shm_unlink_name(void *opened, const char *name)
+{
+	struct shm_session *session = opened;
+	int err;
+
+	err = unlink_name(session->dir, name, -1);
 	if (err)
 		return tshare_fail_name(err, name);
-	shm_name_drop_if_unlinked(session, file);
+	shm_name_drop_if_unlinked(session, name);
+	return 0;
+}
+
+static int shm_unlink_region(void *opened, int fd, uint64_t id, const char *name)
+{
+	struct shm_session *session = opened;
+	_cleanup_close_ int own = session ? -1 : shm_directory_open();
+	int dir = session ? session->dir : own, err;
+
+	(void)id;
+	if (dir < 0)
+		return dir;
+	err = unlink_name(dir, name, fd);
+	if (err)
+		return err;
+	if (session)
+		shm_name_drop_if_unlinked(session, name);
 	return 0;
 }
 
@@ -276,7 +400,7 @@ static bool mode_allows(const struct tshare_region_info *info, uint32_t access)
 static bool describe_entry(int dir, const char *file, int home, int fd,
 			   struct tshare_region_info *info)
 {
-	char expected[SHM_HOME_NAME_LEN];
+	char expected[SHM_HOME_NAME_LEN], path[32];
 
 	if (shm_file_describe(fd, info))
 		return false;
@@ -284,10 +408,14 @@ static bool describe_entry(int dir, const char *file, int home, int fd,
 		shm_home_unlink_if_dead(dir, file, home);
 		return false;
 	}
-	shm_home_name(expected, info->name);
+	if (info->flags & TSHARE_DRAFT)
+		shm_next_name(expected, info->name);
+	else
+		shm_home_name(expected, info->name);
 	if (strcmp(expected, file) || !mode_allows(info, 0400))
 		return false;
-	if (faccessat(home, SHM_REGION_FILE, W_OK, AT_EACCESS) || !mode_allows(info, 0200))
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) || !mode_allows(info, 0200))
 		info->flags |= TSHARE_READONLY;
 	return true;
 }
@@ -319,7 +447,7 @@ static int list_directory(const struct shm_session *session, DIR *stream,
 	const char *file;
 	int ret = 0;
 
-	while (!ret && (file = shm_directory_next(stream, false)))
+	while (!ret && (file = shm_directory_next(stream, true)))
 		ret = list_entry(session->dir, file, fn, data);
 	return ret;
 }
@@ -350,7 +478,9 @@ const struct backend_ops tshare_backend_shm = {
 	.lookup = shm_lookup,
 	.import = shm_import,
 	.read_descs = shm_read_descs,
+	.finish = shm_finish,
 	.unlink = shm_unlink_name,
+	.unlink_region = shm_unlink_region,
 	.list = shm_list,
 	.counter = shm_counter,
 	.info = shm_info,

@@ -29,7 +29,7 @@ struct desc_list;
 struct backend_request {
 	const char *name; /* "" for none */
 	uint64_t size;	  /* whole pages, from one */
-	uint32_t flags;	  /* TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE */
+	uint32_t flags; /* TSHARE_DRAFT, TSHARE_REPLACE, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE */
 	uint32_t mode;
 	int32_t node;	   /* with TSHARE_NODE */
 	uint32_t lifetime; /* TSHARE_LIFETIME_*; MAKER for a region without a name */
@@ -105,7 +105,21 @@ struct backend_ops {
 	 */
 	int (*read_descs)(void *session, const struct backend_region *region, void *descs);
 
+	/*
+	 * Lets the name of the draft behind @fd, made in this session, lead to it.
+	 * With @replace it may be another region's. @session may be NULL, as for
+	 * import().
+	 */
+	int (*finish)(void *session, int fd, bool replace);
+
 	int (*unlink)(void *session, const char *name);
+
+	/*
+	 * Removes the name of the region behind @fd, if the region has it still:
+	 * else -ENOENT. @session may be NULL, as for import().
+	 */
+	int (*unlink_region)(void *session, int fd, uint64_t id, const char *name);
+
 	int (*list)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
 		    void *data);
 

@@ -79,6 +79,8 @@ int tshare_fail_name(int err, const char *name)
 		return tshare_fail(err, "name: the mode of '%s' denies the access", name);
 	case -EPERM:
 		return tshare_fail(err, "name: '%s' belongs to another user", name);
+	case -EINPROGRESS:
+		return tshare_fail(err, "name: '%s' is a draft, which isn't finished yet", name);
 	default:
 		return tshare_fail(err, "name: '%s': %s", name, strerror(-err));
 	}

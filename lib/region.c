@@ -23,7 +23,8 @@
 #include "region.h"
 #include "sized.h"
 
-#define CREATE_FLAGS (TSHARE_DMA32 | TSHARE_CONTIGUOUS | TSHARE_NODE)
+#define CREATE_FLAGS \
+	(TSHARE_DRAFT | TSHARE_REPLACE | TSHARE_DMA32 | TSHARE_CONTIGUOUS | TSHARE_NODE)
 #define DEFAULT_MODE 0600
 
 /* Mapping */
@@ -179,18 +180,27 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 
 /* Creation */
 
-static int read_options(const struct tshare_options *options, bool named,
-			struct backend_request *request)
+int options_read(const struct tshare_options *options, struct tshare_options *known)
 {
-	struct tshare_options known = { 0 };
+	int err = 0;
+
+	*known = (struct tshare_options){ 0 };
+	if (options)
+		err = sized_read(options, "options.", SIZED_UPTO(struct tshare_options, mode),
+				 known, sizeof(*known));
+	known->size = sizeof(*known);
+	return err;
+}
+
+static int check_options(const struct tshare_options *options, bool named,
+			 struct backend_request *request)
+{
+	struct tshare_options known;
 	int err;
 
-	if (options) {
-		err = sized_read(options, "options.", SIZED_UPTO(struct tshare_options, mode),
-				 &known, sizeof(known));
-		if (err)
-			return err;
-	}
+	err = options_read(options, &known);
+	if (err)
+		return err;
 	if (known.flags & ~CREATE_FLAGS)
 		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
 				   known.flags);
@@ -210,6 +220,9 @@ static int read_options(const struct tshare_options *options, bool named,
 	if (known.lifetime != TSHARE_LIFETIME_MAKER && !named)
 		return tshare_fail(-EINVAL, "options.lifetime: only a name can outlive its maker, "
 					    "and the region has none");
+	if (known.flags & (TSHARE_DRAFT | TSHARE_REPLACE) && !named)
+		return tshare_fail(-EINVAL, "options.flags: %s needs a name",
+				   known.flags & TSHARE_DRAFT ? "TSHARE_DRAFT" : "TSHARE_REPLACE");
 	request->flags = known.flags;
 	request->lifetime = known.lifetime;
 	if (known.mode != TSHARE_MODE_NONE)
@@ -305,7 +318,7 @@ static int create_region(struct tshare_region *region, struct backend_request *r
 		return err;
 	err = map_region(region);
 	if (err && *handle->name)
-		region->backend->unlink(ctx->session, handle->name);
+		region->backend->unlink_region(ctx->session, handle->fd, handle->id, handle->name);
 	return err;
 }
 
@@ -318,7 +331,7 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
 	struct tshare_region *new;
 	int err;
 
-	err = read_options(options, name, &request);
+	err = check_options(options, name, &request);
 	if (err)
 		return err;
 	new = region_new(ctx);
@@ -337,6 +350,33 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
 		   new->handle.name, new->handle.size);
 	*region = new;
 	return 0;
+}
+
+/* Names */
+
+TSHARE_EXPORT
+int tshare_region_finish(struct tshare_region *region, uint32_t flags)
+{
+	void *session = ctx_session(region->ctx, region->backend);
+
+	if (flags & ~TSHARE_REPLACE)
+		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
+	return region->backend->finish(session, region->handle.fd, flags & TSHARE_REPLACE);
+}
+
+TSHARE_EXPORT
+int tshare_region_unlink(struct tshare_region *region)
+{
+	const struct backend_region *handle = &region->handle;
+	void *session = ctx_session(region->ctx, region->backend);
+	int err;
+
+	if (!*handle->name)
+		return tshare_fail(-ENOENT, "region: has no name");
+	err = region->backend->unlink_region(session, handle->fd, handle->id, handle->name);
+	if (err == -ENOENT)
+		return tshare_fail(err, "region: has lost its name '%s'", handle->name);
+	return err ? tshare_fail_name(err, handle->name) : 0;
 }
 
 /* Finding */

@@ -25,4 +25,7 @@ struct tshare_region {
  */
 int region_descs(struct tshare_region *region, struct desc_list **result);
 
+/* Copies what the caller gave, of which members may be missing, or the defaults if it is NULL. */
+int options_read(const struct tshare_options *options, struct tshare_options *known);
+
 #endif /* TSHARE_REGION_H */

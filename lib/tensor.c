@@ -125,7 +125,7 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 		return err;
 	err = listed_tensor(region, 0, tensor);
 	if (err && name)
-		tshare_ctx_unlink(ctx, name);
+		tshare_region_unlink(region);
 	tshare_region_unref(region);
 	return err;
 }
@@ -377,23 +377,32 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 		       const struct tshare_spec *spec, const struct tshare_options *options,
 		       struct tshare_tensor **tensor)
 {
-	struct tshare_spec known;
+	struct tshare_options draft;
 	struct tshare_tensor *new;
+	struct tshare_spec known;
+	bool finish;
 	int err;
 
 	err = spec_read(spec, &known);
-	/* Before anybody can open the name. */
 	if (!err)
 		err = check_source(&known, data);
 	if (!err)
-		err = tshare_tensor_create(ctx, name, known.dtype, known.ndim, known.shape, options,
-					   &new);
+		err = options_read(options, &draft);
+	if (err)
+		return err;
+	/* Nobody opens half a copy. */
+	finish = name && !(draft.flags & TSHARE_DRAFT);
+	if (finish)
+		draft.flags |= TSHARE_DRAFT;
+	err = tshare_tensor_create(ctx, name, known.dtype, known.ndim, known.shape, &draft, &new);
 	if (err)
 		return err;
 	err = tshare_tensor_write(new, data, known.strides);
+	if (!err && finish)
+		err = tshare_region_finish(new->region, draft.flags & TSHARE_REPLACE);
 	if (err) {
 		if (name)
-			tshare_ctx_unlink(ctx, name);
+			tshare_region_unlink(new->region);
 		tshare_tensor_unref(new);
 		return err;
 	}

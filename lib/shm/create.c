@@ -19,6 +19,7 @@
 #include "shm/file.h"
 #include "shm/home.h"
 #include "shm/limits.h"
+#include "shm/link.h"
 #include "shm/name.h"
 #include "shm/session.h"
 
@@ -124,48 +125,44 @@ static int create_unnamed(const struct shm_session *session, const struct backen
 
 /* Named regions */
 
-/* Links @fd under its name, and returns a descriptor of its file for the caller. */
-static int link_named(struct shm_session *session, int fd, const char *file,
-		      const struct backend_request *request)
+/* Not decisive, but saves the allocation where the name is taken anyway. */
+static int check_free(int dir, const char *name)
 {
-	_cleanup_close_ int public = -1;
-	int err;
+	char files[2][SHM_HOME_NAME_LEN];
+	enum shm_name_state state;
+	size_t i;
 
-	err = set_mode(fd, request->mode);
-	if (err)
-		return err;
-	if (request->lifetime == TSHARE_LIFETIME_PERSIST) {
-		err = shm_name_link_for_good(session, fd, file, request->name);
-		return err ? err : fd;
+	shm_home_name(files[0], name);
+	shm_next_name(files[1], name);
+	for (i = 0; i < 2; i++) {
+		state = shm_name_unlink_if_dead(dir, files[i]);
+		if (state == SHM_NAME_TAKEN || state == SHM_NAME_STUCK)
+			return shm_fail_taken(state, name);
 	}
-	public = shm_file_reopen(fd, O_RDWR);
-	if (public < 0)
-		return public;
-	err = shm_name_link_for_session(session, fd, file, request->name);
-	return err ? err : no_cleanup(public);
+	return 0;
 }
 
 static int create_named(struct shm_session *session, const struct backend_request *request,
 			const struct shm_header *header)
 {
-	char file[SHM_HOME_NAME_LEN];
-	enum shm_name_state state;
 	_cleanup_close_ int fd = -1;
 	int ret;
 
-	shm_home_name(file, request->name);
 	shm_names_drop_some_unlinked(session);
-	/* Not decisive, but saves the allocation where the name is taken anyway. */
-	state = shm_name_unlink_if_dead(session->dir, file);
-	if (state == SHM_NAME_TAKEN || state == SHM_NAME_STUCK)
-		return shm_name_fail_taken(state, request->name);
+	if (!(request->flags & TSHARE_REPLACE)) {
+		ret = check_free(session->dir, request->name);
+		if (ret)
+			return ret;
+	}
 
 	fd = openat(session->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, SHM_OWNER_ACCESS);
 	if (fd < 0)
 		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
 	ret = fill_file(session, fd, header, request);
 	if (!ret)
-		ret = link_named(session, fd, file, request);
+		ret = set_mode(fd, request->mode);
+	if (!ret)
+		ret = shm_link(session, fd, request);
 	if (ret >= 0)
 		(void)no_cleanup(fd); /* now the caller's or the session's */
 	return ret;

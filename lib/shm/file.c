@@ -60,7 +60,7 @@ int shm_header_check(const struct shm_header *header, int fd)
 
 	if (header->version != SHM_VERSION)
 		return shm_damaged("unknown version");
-	if (header->flags & ~SHM_PERSIST || header->reserved)
+	if (header->flags & ~(SHM_PERSIST | SHM_DRAFT | SHM_HELD) || header->reserved)
 		return shm_damaged("unknown flags");
 	if (header->mode & ~0777U)
 		return shm_damaged("mode");
@@ -118,7 +118,7 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 	return 0;
 }
 
-/* The lock is tested before the header is read: see shm_name_link_for_good(). */
+/* The lock is tested before the header is read: the maker changes them in the other order. */
 int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive)
 {
 	bool locked = shm_file_is_locked(fd, SHM_LIFE);
@@ -128,8 +128,13 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 	/* What another version means by its flags isn't known: its regions are left alone. */
 	if (!err)
 		*alive = locked || head->header.version != SHM_VERSION ||
-			 head->header.flags & SHM_PERSIST;
+			 (head->header.flags & (SHM_PERSIST | SHM_HELD)) == SHM_PERSIST;
 	return err;
+}
+
+bool shm_header_is_known(const struct shm_header *header)
+{
+	return header->version == SHM_VERSION;
 }
 
 bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access)
@@ -174,6 +179,7 @@ int shm_file_describe(int fd, struct tshare_region_info *info)
 		.node = TSHARE_ANY_NODE,
 		.lifetime = head.header.flags & SHM_PERSIST ? TSHARE_LIFETIME_PERSIST :
 							      TSHARE_LIFETIME_MAKER,
+		.flags = head.header.flags & SHM_DRAFT ? TSHARE_DRAFT : 0,
 		.tensor_count = head.header.desc_count,
 	};
 	if (st.st_nlink && alive)
@@ -182,6 +188,15 @@ int shm_file_describe(int fd, struct tshare_region_info *info)
 }
 
 /* Writing */
+
+uint32_t shm_header_flags(uint32_t lifetime, bool draft)
+{
+	uint32_t flags = draft ? SHM_DRAFT : 0;
+
+	if (lifetime == TSHARE_LIFETIME_PERSIST)
+		flags |= SHM_PERSIST | SHM_HELD;
+	return flags;
+}
 
 int shm_header_make(const struct shm_session *session, const struct backend_request *request,
 		    struct shm_header *header)
@@ -196,6 +211,7 @@ int shm_header_make(const struct shm_session *session, const struct backend_requ
 		.version = SHM_VERSION,
 		.size = request->size,
 		.data_offset = (used + alignment - 1) & ~(alignment - 1),
+		.flags = shm_header_flags(request->lifetime, request->flags & TSHARE_DRAFT),
 		.mode = request->mode,
 		.desc_count = request->desc_count,
 		.descs_size = request->descs_size,

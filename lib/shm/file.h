@@ -16,6 +16,8 @@ struct shm_session;
 
 /* struct shm_header.flags */
 #define SHM_PERSIST (1U << 0)
+#define SHM_DRAFT   (1U << 1) /* not finished; only for those that have it open to read */
+#define SHM_HELD    (1U << 2) /* the name goes with its maker for now, also with SHM_PERSIST */
 
 /*
  * The file's mode lets its owner read and write in any case, so that the owner
@@ -106,6 +108,12 @@ bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access
 
 /* Describes the region of a file; -EINVAL or -EPROTO if it is none. */
 int shm_file_describe(int fd, struct tshare_region_info *info);
+
+/* Whether it is this version's: what another one means by its flags isn't known. */
+bool shm_header_is_known(const struct shm_header *header);
+
+/* The flags of a region that doesn't have its name yet. */
+uint32_t shm_header_flags(uint32_t lifetime, bool draft);
 
 /* The header of a region that is to be made. */
 int shm_header_make(const struct shm_session *session, const struct backend_request *request,

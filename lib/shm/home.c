@@ -20,10 +20,8 @@
 
 #define DEFAULT_DIR "/dev/shm"
 
-/* What a home is called until it gets its name, with 16 hexadecimal digits. */
-#define DRAFT_PREFIX ".tshare."
-
-_Static_assert(SHM_DRAFT_LEN == sizeof(DRAFT_PREFIX) + 16, "a draft's name fits");
+/* A new home is called so, with 16 hexadecimal digits. */
+_Static_assert(SHM_NEW_HOME_LEN == sizeof(SHM_HIDDEN_PREFIX) + 16, "a new home's name fits");
 
 /* Everybody may look for the file, which has a mode of its own. */
 #define HOME_MODE 0755
@@ -53,6 +51,16 @@ int shm_directory_open(void)
 void shm_home_name(char file[SHM_HOME_NAME_LEN], const char *name)
 {
 	stpcpy(stpcpy(file, SHM_HOME_PREFIX), name);
+}
+
+void shm_next_name(char file[SHM_HOME_NAME_LEN], const char *name)
+{
+	stpcpy(stpcpy(stpcpy(file, SHM_HIDDEN_PREFIX), name), SHM_NEXT_SUFFIX);
+}
+
+bool shm_home_is_hidden(const char *file)
+{
+	return !strncmp(file, SHM_HIDDEN_PREFIX, sizeof(SHM_HIDDEN_PREFIX) - 1);
 }
 
 /* Opening */
@@ -103,36 +111,107 @@ int shm_home_open(int dir, const char *file)
 	return fd == -ENOTDIR || fd == -ELOOP ? -EPROTO : fd;
 }
 
-int shm_home_open_file(int home, int access)
+static int open_file_called(int home, const char *entry, int access)
 {
-	int fd = open_entry(home, SHM_REGION_FILE, access | O_NONBLOCK | O_NOCTTY);
+	int fd = open_entry(home, entry, access | O_NONBLOCK | O_NOCTTY);
 
 	return fd == -ELOOP || fd == -EISDIR || fd == -ENXIO || fd == -ENODEV ? -EPROTO : fd;
+}
+
+/* What a region's file may be called: it is renamed from one to the next, and never back. */
+static const char *const file_names[] = { SHM_DRAFT_FILE, SHM_NEW_FILE, SHM_REGION_FILE };
+
+#define FINISHED   2
+#define FILE_NAMES (FINISHED + 1)
+
+static int open_file_before(int home, size_t end, int access)
+{
+	int fd = -ENOENT;
+	size_t i;
+
+	for (i = 0; i < end && fd == -ENOENT; i++)
+		fd = open_file_called(home, file_names[i], access);
+	return fd;
+}
+
+int shm_home_open_unfinished(int home, int access)
+{
+	return open_file_before(home, FINISHED, access);
+}
+
+int shm_home_open_file(int home, int access)
+{
+	int fd = open_file_called(home, SHM_REGION_FILE, access);
+
+	return fd == -ENOENT ? open_file_before(home, FILE_NAMES, access) : fd;
+}
+
+int shm_home_open_maker(int home)
+{
+	struct statx st;
+
+	/* To open anything else for writing could have effects. */
+	if (!shm_stat(home, SHM_MAKER_FILE, &st))
+		return -errno;
+	if (!S_ISFIFO(st.stx_mode))
+		return -EPROTO;
+	return open_entry(home, SHM_MAKER_FILE, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+bool shm_home_stat_file(int home, struct statx *st)
+{
+	size_t i;
+
+	if (shm_stat(home, SHM_REGION_FILE, st))
+		return true;
+	for (i = 0; i < FILE_NAMES; i++)
+		if (shm_stat(home, file_names[i], st))
+			return true;
+	return false;
+}
+
+static bool is_same_file(const struct statx *one, const struct statx *other)
+{
+	return shm_is_same_device(one, other) && one->stx_ino == other->stx_ino;
+}
+
+bool shm_home_is_at(int dir, const char *file, int home)
+{
+	struct statx here, there;
+
+	return shm_stat(home, "", &here) && shm_stat(dir, file, &there) &&
+	       is_same_file(&here, &there);
 }
 
 int shm_directory_open_file(int dir, const char *file, int access)
 {
 	char path[SHM_HOME_NAME_LEN + sizeof(SHM_REGION_FILE)];
 	_cleanup_close_ int home = -1;
-	int fd;
+	int tries = 0, fd;
 
 	stpcpy(stpcpy(path, file), "/" SHM_REGION_FILE);
 	fd = open_here(dir, path, access | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0)
 		return fd;
 	/* These steps fail for the reason that is to be reported. */
-	home = shm_home_open(dir, file);
-	if (home < 0)
-		return home;
-	return shm_home_open_file(home, access);
+	do {
+		if (home >= 0)
+			close(home);
+		home = shm_home_open(dir, file);
+		if (home < 0)
+			return home;
+		fd = shm_home_open_file(home, access);
+		/* Another region may have taken the name over. */
+	} while (fd == -ENOENT && !shm_home_is_at(dir, file, home) && ++tries < SHM_MAX_TRIES);
+	return fd;
 }
 
 bool shm_home_has(int home, int fd)
 {
 	struct statx here, there;
 
-	return shm_stat(fd, "", &here) && shm_stat(home, SHM_REGION_FILE, &there) &&
-	       shm_is_same_device(&here, &there) && here.stx_ino == there.stx_ino;
+	return shm_stat(fd, "", &here) && shm_home_stat_file(home, &there) &&
+	       is_same_file(&here, &there);
 }
 
 /* Listing */
@@ -147,18 +226,13 @@ DIR *shm_directory_stream(int dir)
 	return stream;
 }
 
-static bool is_draft(const char *file)
-{
-	return !strncmp(file, DRAFT_PREFIX, sizeof(DRAFT_PREFIX) - 1);
-}
-
-const char *shm_directory_next(DIR *stream, bool drafts)
+const char *shm_directory_next(DIR *stream, bool hidden)
 {
 	struct dirent *entry;
 
 	while ((entry = readdir(stream)))
 		if (!strncmp(entry->d_name, SHM_HOME_PREFIX, sizeof(SHM_HOME_PREFIX) - 1) ||
-		    (drafts && is_draft(entry->d_name)))
+		    (hidden && shm_home_is_hidden(entry->d_name)))
 			return entry->d_name;
 	return NULL;
 }
@@ -180,13 +254,18 @@ enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home
 
 enum shm_name_state shm_home_clear(int dir, const char *file, int home)
 {
-	if (unlinkat(home, SHM_REGION_FILE, 0) && errno != ENOENT)
+	size_t i;
+
+	if (unlinkat(home, SHM_MAKER_FILE, 0) && errno != ENOENT)
 		return SHM_NAME_STUCK;
+	for (i = 0; i < FILE_NAMES; i++)
+		if (unlinkat(home, file_names[i], 0) && errno != ENOENT)
+			return SHM_NAME_STUCK;
 	return shm_home_remove_if_empty(dir, file, home);
 }
 
-/* Makes an empty home, called @draft until it is renamed. The umask is ignored. */
-static int new_home(int dir, char draft[SHM_DRAFT_LEN])
+/* Makes an empty home, called @file until it is renamed. The umask is ignored. */
+static int new_home(int dir, char file[SHM_NEW_HOME_LEN])
 {
 	char path[32];
 	struct stat st;
@@ -195,16 +274,16 @@ static int new_home(int dir, char draft[SHM_DRAFT_LEN])
 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -errno;
-	snprintf(draft, SHM_DRAFT_LEN, DRAFT_PREFIX "%016" PRIx64, number);
-	if (mkdirat(dir, draft, HOME_MODE))
+	snprintf(file, SHM_NEW_HOME_LEN, SHM_HIDDEN_PREFIX "%016" PRIx64, number);
+	if (mkdirat(dir, file, HOME_MODE))
 		return -errno;
-	home = shm_home_open(dir, draft);
+	home = shm_home_open(dir, file);
 	if (home < 0)
 		return home;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", home);
 	if (fstat(home, &st) || ((st.st_mode & 0777) != HOME_MODE && chmod(path, HOME_MODE))) {
 		err = -errno;
-		unlinkat(dir, draft, AT_REMOVEDIR);
+		unlinkat(dir, file, AT_REMOVEDIR);
 		close(home);
 		return err;
 	}
@@ -215,21 +294,37 @@ static int new_home(int dir, char draft[SHM_DRAFT_LEN])
  * Until the file is there, other processes take the home for one that a dead process
  * left, and remove it.
  */
-int shm_home_make(int dir, int fd, char draft[SHM_DRAFT_LEN])
+int shm_home_make(int dir, int fd, const char *entry, char file[SHM_NEW_HOME_LEN])
 {
 	int home, tries = 0, err;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	do {
-		home = new_home(dir, draft);
-		if (home >= 0 && !linkat(AT_FDCWD, path, home, SHM_REGION_FILE, AT_SYMLINK_FOLLOW))
+		home = new_home(dir, file);
+		if (home >= 0 && !linkat(AT_FDCWD, path, home, entry, AT_SYMLINK_FOLLOW))
 			return home;
 		err = home < 0 ? home : -errno;
 		if (home >= 0) {
-			unlinkat(dir, draft, AT_REMOVEDIR);
+			unlinkat(dir, file, AT_REMOVEDIR);
 			close(home);
 		}
 	} while (err == -ENOENT && ++tries < SHM_MAX_TRIES);
 	return err;
+}
+
+/* Any process may wait for the maker, so any may open the pipe for writing. */
+#define MAKER_MODE 0622
+
+int shm_home_make_maker(int home)
+{
+	int fd;
+
+	if (mkfifoat(home, SHM_MAKER_FILE, MAKER_MODE))
+		return -errno;
+	/* The umask is ignored. */
+	if (fchmodat(home, SHM_MAKER_FILE, MAKER_MODE, 0))
+		return -errno;
+	fd = openat(home, SHM_MAKER_FILE, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }

@@ -13,11 +13,23 @@
 #include <linux/tshare.h>
 
 #define SHM_HOME_PREFIX	  "tshare."
-#define SHM_HOME_NAME_LEN (sizeof(SHM_HOME_PREFIX) - 1 + TSHARE_NAME_LEN)
-#define SHM_DRAFT_LEN	  25
+#define SHM_HIDDEN_PREFIX ".tshare."
+#define SHM_NEXT_SUFFIX	  ".next"
 
-/* The file in a home. */
+/* Room for what a home may be called. */
+#define SHM_HOME_NAME_LEN \
+	(sizeof(SHM_HIDDEN_PREFIX) - 1 + TSHARE_NAME_LEN + sizeof(SHM_NEXT_SUFFIX) - 1)
+#define SHM_NEW_HOME_LEN 25
+
+/*
+ * The files in a home: the region's, which is first a draft's or a new one's and in the
+ * end a region's, see backend-shm.c; and the pipe that the maker of a draft holds, for
+ * those that wait for it.
+ */
+#define SHM_DRAFT_FILE	"draft"
+#define SHM_NEW_FILE	"new"
 #define SHM_REGION_FILE "region"
+#define SHM_MAKER_FILE	"maker"
 
 /* How often other processes may come in between before that is an error. */
 #define SHM_MAX_TRIES 1000
@@ -36,8 +48,8 @@ int shm_directory_open(void);
 /* The directory's entries, from the first; NULL with errno set. */
 DIR *shm_directory_stream(int dir);
 
-/* The next name that may be a region's or, with @drafts, a draft's; NULL at the end. */
-const char *shm_directory_next(DIR *stream, bool drafts);
+/* The next home of a name or, with @hidden, of none yet; NULL at the end. */
+const char *shm_directory_next(DIR *stream, bool hidden);
 
 /* Opens the region's file in the home called @file. */
 int shm_directory_open_file(int dir, const char *file, int access);
@@ -46,20 +58,40 @@ int shm_directory_open_file(int dir, const char *file, int access);
 bool shm_stat(int dir, const char *entry, struct statx *st);
 bool shm_is_same_device(const struct statx *one, const struct statx *other);
 
-/* What the home of the region @name is called. */
+/* What the home of the region @name is called, and that of the one that will have the name. */
 void shm_home_name(char file[SHM_HOME_NAME_LEN], const char *name);
+void shm_next_name(char file[SHM_HOME_NAME_LEN], const char *name);
+
+/* Whether a home of that name can't be opened as a region's. */
+bool shm_home_is_hidden(const char *file);
 
 /* Opens a home: -EPROTO if it is no directory, or one of another file system. */
 int shm_home_open(int dir, const char *file);
 
-/* Opens the region's file in it: -EPROTO if it is none, or one of another file system. */
+/*
+ * Opens the region's file in it, or only if the region is not finished: -EPROTO if it
+ * is none, or one of another file system.
+ */
 int shm_home_open_file(int home, int access);
+int shm_home_open_unfinished(int home, int access);
+
+/* Opens the pipe of a draft's maker for writing: -ENXIO if the maker is gone. */
+int shm_home_open_maker(int home);
+
+/* Describes the region's file. */
+bool shm_home_stat_file(int home, struct statx *st);
+
+/* Whether the home is called @file now. */
+bool shm_home_is_at(int dir, const char *file, int home);
 
 /* Whether the file in a home is the one behind @fd. */
 bool shm_home_has(int home, int fd);
 
-/* Makes a home that has the file behind @fd. It is called @draft, until renamed. */
-int shm_home_make(int dir, int fd, char draft[SHM_DRAFT_LEN]);
+/* Makes a home that has the file behind @fd as @entry. It is called @file, until renamed. */
+int shm_home_make(int dir, int fd, const char *entry, char file[SHM_NEW_HOME_LEN]);
+
+/* Makes the pipe of a draft's maker in a home that has a file, and returns its read end. */
+int shm_home_make_maker(int home);
 
 /* Removes a home that is empty. What else is in there is not ours. */
 enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home);

@@ -47,20 +47,28 @@ static bool is_beside(int dir, int fd)
 	       shm_is_same_device(&here, &there);
 }
 
+static bool is_in_home(int dir, const char *file, int fd)
+{
+	_cleanup_close_ int home = shm_home_open(dir, file);
+
+	return home >= 0 && shm_home_has(home, fd);
+}
+
 /* Whether it is the caller's own, or the one that has the region's name. */
 static bool is_known(int dir, int fd, const struct shm_header *header)
 {
 	char file[SHM_HOME_NAME_LEN];
 	struct stat st;
-	_cleanup_close_ int home = -1;
 
 	if (!fstat(fd, &st) && st.st_uid == geteuid())
 		return true;
 	if (!*header->name || tshare_name_check(header->name, NULL))
 		return false;
 	shm_home_name(file, header->name);
-	home = shm_home_open(dir, file);
-	return home >= 0 && shm_home_has(home, fd);
+	if (is_in_home(dir, file, fd))
+		return true;
+	shm_next_name(file, header->name);
+	return is_in_home(dir, file, fd);
 }
 
 /*

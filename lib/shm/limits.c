@@ -37,13 +37,13 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 static uint64_t file_bytes(int dir, const char *file)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
-	struct stat st;
+	struct statx st;
 
 	if (home < 0)
 		return 0;
-	if (fstatat(home, SHM_REGION_FILE, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+	if (!shm_home_stat_file(home, &st) || !S_ISREG(st.stx_mode))
 		return 0;
-	return st.st_blocks * UINT64_C(512);
+	return st.stx_blocks * UINT64_C(512);
 }
 
 /* Bytes of all regions' files, also of the dead. Memfds have no place to be found at. */
@@ -55,7 +55,7 @@ static uint64_t bytes_used(int dir)
 
 	if (!stream)
 		return 0;
-	while ((file = shm_directory_next(stream, false)))
+	while ((file = shm_directory_next(stream, true)))
 		total += file_bytes(dir, file);
 	return total;
 }

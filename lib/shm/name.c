@@ -24,13 +24,6 @@
 /* Names that are looked at when one more is made. */
 #define SWEEP_BATCH 64
 
-/* A name that the session holds. */
-struct shm_name {
-	TAILQ_ENTRY(shm_name) entry;
-	int fd; /* has the SHM_LIFE lock */
-	char file[SHM_HOME_NAME_LEN];
-};
-
 /* Names of the dead */
 
 /* Whether the maker has exited and the region doesn't persist; false if that can't be read. */
@@ -43,10 +36,42 @@ static bool name_is_dead(int fd)
 	return !shm_file_read_life(fd, &head, &length, &alive) && !alive;
 }
 
+/* The same for a region that is not finished, and so goes with its maker in any case. */
+static bool draft_is_dead(int fd)
+{
+	bool locked = shm_file_is_locked(fd, SHM_LIFE);
+	struct shm_head head;
+	size_t length;
+
+	return !locked && !shm_file_read_head(fd, &head, &length) &&
+	       shm_header_is_known(&head.header);
+}
+
+/*
+ * A finished region in a hidden home has lost its name to another one. Its maker may
+ * have finished it, elsewhere, only after the home was opened here: so the home is
+ * looked for once more. If it is where it was, it is there again, and for good. The same
+ * holds for the home of a dead maker, which nobody else moves.
+ */
+static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int home)
+{
+	_cleanup_close_ int fd = shm_home_open_unfinished(home, O_RDONLY);
+	struct statx st;
+
+	/* One that is just being filled is not empty any more. */
+	if (fd == -ENOENT && !shm_stat(home, SHM_REGION_FILE, &st))
+		return shm_home_remove_if_empty(dir, file, home);
+	if (fd != -ENOENT && (fd < 0 || !draft_is_dead(fd)))
+		return SHM_NAME_TAKEN;
+	return shm_home_is_at(dir, file, home) ? shm_home_clear(dir, file, home) : SHM_NAME_GONE;
+}
+
 enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 {
 	_cleanup_close_ int fd = -1;
 
+	if (shm_home_is_hidden(file))
+		return unlink_hidden_if_dead(dir, file, home);
 	fd = shm_home_open_file(home, O_RDONLY);
 	/* Its maker may be about to fill it; it then finds the home removed and makes another. */
 	if (fd == -ENOENT)
@@ -81,14 +106,46 @@ unsigned int shm_names_sweep(int dir)
 	return removed;
 }
 
+int shm_check_owner(int dir, const char *entry)
+{
+	struct statx st;
+
+	if (!shm_stat(dir, entry, &st))
+		return -errno;
+	return geteuid() && geteuid() != st.stx_uid ? -EPERM : 0;
+}
+
 /* Names of a session */
 
-/* Closes the file, which releases the lock, and leaves the name where it is. */
-static void drop_name(struct shm_session *session, struct shm_name *name)
+void shm_name_drop(struct shm_session *session, struct shm_name *name)
 {
 	TAILQ_REMOVE(&session->names, name, entry);
 	close(name->fd);
+	if (name->maker >= 0)
+		close(name->maker);
 	free(name);
+}
+
+int shm_name_open_home(const struct shm_session *session, const struct shm_name *name,
+		       char file[SHM_HOME_NAME_LEN])
+{
+	int home;
+
+	/* Another process of a fork() may have finished the draft. */
+	if (name->maker >= 0) {
+		shm_next_name(file, name->name);
+		home = shm_home_open(session->dir, file);
+		if (home >= 0 && shm_home_has(home, name->fd))
+			return home;
+		if (home >= 0)
+			close(home);
+	}
+	shm_home_name(file, name->name);
+	home = shm_home_open(session->dir, file);
+	if (home < 0 || shm_home_has(home, name->fd))
+		return home;
+	close(home);
+	return -ENOENT;
 }
 
 /*
@@ -97,14 +154,11 @@ static void drop_name(struct shm_session *session, struct shm_name *name)
  */
 static void end_name(struct shm_session *session, struct shm_name *name)
 {
-	_cleanup_close_ int home = shm_home_open(session->dir, name->file);
-	_cleanup_close_ int fd = -1;
 	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int home = shm_name_open_home(session, name, file);
+	_cleanup_close_ int fd = home < 0 ? -1 : shm_home_open_file(home, O_RDONLY);
 
-	if (home >= 0 && shm_home_has(home, name->fd))
-		fd = shm_home_open_file(home, O_RDONLY);
-	stpcpy(file, name->file);
-	drop_name(session, name);
+	shm_name_drop(session, name);
 	if (fd >= 0 && !shm_file_is_locked(fd, SHM_LIFE))
 		shm_home_clear(session->dir, file, home);
 }
@@ -127,20 +181,21 @@ static bool is_unlinked(int fd)
 /* Whether the file has its name still. A process that may write it can give it other links. */
 static bool has_name(const struct shm_session *session, const struct shm_name *name)
 {
-	_cleanup_close_ int home = shm_home_open(session->dir, name->file);
+	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int home = shm_name_open_home(session, name, file);
 
-	return home >= 0 && shm_home_has(home, name->fd);
+	return home >= 0;
 }
 
-void shm_name_drop_if_unlinked(struct shm_session *session, const char *file)
+void shm_name_drop_if_unlinked(struct shm_session *session, const char *name)
 {
-	struct shm_name *name, *next;
+	struct shm_name *held, *next;
 
 	tshare_lock();
-	for (name = TAILQ_FIRST(&session->names); name; name = next) {
-		next = TAILQ_NEXT(name, entry);
-		if (!strcmp(name->file, file) && !has_name(session, name))
-			drop_name(session, name);
+	for (held = TAILQ_FIRST(&session->names); held; held = next) {
+		next = TAILQ_NEXT(held, entry);
+		if (!strcmp(held->name, name) && !has_name(session, held))
+			shm_name_drop(session, held);
 	}
 	tshare_unlock();
 }
@@ -159,100 +214,7 @@ void shm_names_drop_some_unlinked(struct shm_session *session)
 		TAILQ_REMOVE(&session->names, name, entry);
 		TAILQ_INSERT_TAIL(&session->names, name, entry);
 		if (is_unlinked(name->fd))
-			drop_name(session, name);
+			shm_name_drop(session, name);
 	}
 	tshare_unlock();
-}
-
-/* Linking */
-
-int shm_name_fail_taken(enum shm_name_state state, const char *name)
-{
-	if (state == SHM_NAME_STUCK)
-		return tshare_fail(-EEXIST,
-				   "name: '%s' is a dead process's; only its user can remove it",
-				   name);
-	return tshare_fail_name(-EEXIST, name);
-}
-
-static int rename_home(int dir, const char *draft, const char *file, const char *name)
-{
-	enum shm_name_state state;
-	int tries, err = 0;
-
-	for (tries = 0; tries < SHM_MAX_TRIES; tries++) {
-		if (!renameat(dir, draft, dir, file))
-			return 0;
-		err = -errno;
-		state = shm_name_unlink_if_dead(dir, file);
-		if (state != SHM_NAME_GONE)
-			return shm_name_fail_taken(state, name);
-	}
-	return tshare_fail(err, "%s: %s", shm_directory(), strerror(-err));
-}
-
-/* Links a locked file under @file, unless that is taken. */
-static int link_file(const struct shm_session *session, int fd, const char *file, const char *name)
-{
-	char draft[SHM_DRAFT_LEN];
-	_cleanup_close_ int home = shm_home_make(session->dir, fd, draft);
-	int err;
-
-	if (home < 0)
-		return shm_fail_proc(home, shm_directory());
-	err = rename_home(session->dir, draft, file, name);
-	if (err)
-		shm_home_clear(session->dir, draft, home);
-	return err;
-}
-
-static int link_locked(const struct shm_session *session, int fd, const char *file,
-		       const char *name)
-{
-	int err = ofd_lock_set(fd, F_WRLCK, SHM_LIFE);
-
-	if (err)
-		return tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err));
-	return link_file(session, fd, file, name);
-}
-
-int shm_name_link_for_session(struct shm_session *session, int fd, const char *file,
-			      const char *text)
-{
-	_cleanup_free_ struct shm_name *name = malloc(sizeof(*name));
-	int err;
-
-	if (!name)
-		return tshare_fail(-ENOMEM, "region: out of memory");
-	name->fd = fd;
-	stpcpy(name->file, file);
-	err = link_locked(session, fd, file, text);
-	if (err)
-		return err;
-	tshare_lock();
-	TAILQ_INSERT_TAIL(&session->names, name, entry);
-	tshare_unlock();
-	(void)no_cleanup(name); /* now the session's */
-	return 0;
-}
-
-/*
- * The header says that it persists only when it has its name, and the maker holds
- * the lock until then: a draft is removed with its maker, and a process that removes
- * drafts may have opened the home before it was renamed.
- */
-int shm_name_link_for_good(const struct shm_session *session, int fd, const char *file,
-			   const char *name)
-{
-	int err;
-
-	err = link_locked(session, fd, file, name);
-	if (err)
-		return err;
-	err = shm_file_write_flags(fd, SHM_PERSIST);
-	if (err)
-		tshare_fail(err, "%s: %s", shm_directory(), strerror(-err));
-	/* Without the flag the name is a dead maker's from here on. */
-	ofd_lock_set(fd, F_UNLCK, SHM_LIFE);
-	return err;
 }

@@ -6,11 +6,24 @@
 #ifndef TSHARE_SHM_NAME_H
 #define TSHARE_SHM_NAME_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
 #include "shm/home.h"
 
 struct shm_session;
 
-/* Removes a name whose maker has exited, unless the region persists. */
+/* A name that a session holds. */
+struct shm_name {
+	TAILQ_ENTRY(shm_name) entry;
+	int fd;	   /* has the SHM_LIFE lock */
+	int maker; /* the read end of a draft's pipe, else -1 */
+	uint32_t lifetime;
+	char name[TSHARE_NAME_LEN];
+};
+
+/* Removes a home whose region nobody has a claim to any more. */
 enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file);
 
 /* The same for a home that is open. */
@@ -22,20 +35,18 @@ enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
  */
 unsigned int shm_names_sweep(int dir);
 
-/*
- * Link a locked file under @file: until the session ends, which then owns @fd; or
- * for good.
- */
-int shm_name_link_for_session(struct shm_session *session, int fd, const char *file,
-			      const char *text);
-int shm_name_link_for_good(const struct shm_session *session, int fd, const char *file,
-			   const char *name);
+/* The rule of the sticky bit, for a directory that has none: 0, -EPERM, or -ENOENT. */
+int shm_check_owner(int dir, const char *entry);
 
-/* Fails with -EEXIST. */
-int shm_name_fail_taken(enum shm_name_state state, const char *name);
+/* Opens the home that has the name's file, called @file then; -ENOENT if there is none. */
+int shm_name_open_home(const struct shm_session *session, const struct shm_name *name,
+		       char file[SHM_HOME_NAME_LEN]);
 
-/* Closes the file of a name that was unlinked: the lock would keep only its memory. */
-void shm_name_drop_if_unlinked(struct shm_session *session, const char *file);
+/* Closes the files of a name that the session holds, which releases the lock. */
+void shm_name_drop(struct shm_session *session, struct shm_name *name);
+
+/* The same, of each that has been unlinked: the lock would keep only its memory. */
+void shm_name_drop_if_unlinked(struct shm_session *session, const char *name);
 
 /*
  * Does the same for names that other processes have unlinked. Looks at a few in turn,

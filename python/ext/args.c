@@ -192,20 +192,26 @@ static int lifetime_arg(PyObject *obj, uint32_t *lifetime)
 
 int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 {
-	static const uint32_t flags[] = { 0, 0, 0, TSHARE_DMA32, TSHARE_CONTIGUOUS };
+	enum { MODE, LIFETIME, DRAFT, EXIST_OK, NODE, DMA32, CONTIGUOUS };
+	static const uint32_t flags[TS_OPTION_COUNT] = {
+		[DRAFT] = TSHARE_DRAFT,
+		[EXIST_OK] = TSHARE_REPLACE,
+		[DMA32] = TSHARE_DMA32,
+		[CONTIGUOUS] = TSHARE_CONTIGUOUS,
+	};
 	int64_t number;
 	bool set;
 	int i;
 
-	if (!ts_none(args[0])) {
-		if (ts_int_arg(args[0], "mode", 0, 0777, &number) < 0)
+	if (!ts_none(args[MODE])) {
+		if (ts_int_arg(args[MODE], "mode", 0, 0777, &number) < 0)
 			return -1;
 		options->mode = number ? number : TSHARE_MODE_NONE;
 	}
-	if (!ts_none(args[1]) && lifetime_arg(args[1], &options->lifetime) < 0)
+	if (!ts_none(args[LIFETIME]) && lifetime_arg(args[LIFETIME], &options->lifetime) < 0)
 		return -1;
-	if (!ts_none(args[2])) {
-		if (ts_int_arg(args[2], "node", 0, INT32_MAX, &number) < 0)
+	if (!ts_none(args[NODE])) {
+		if (ts_int_arg(args[NODE], "node", 0, INT32_MAX, &number) < 0)
 			return -1;
 		options->flags |= TSHARE_NODE;
 		options->node = number;

@@ -20,6 +20,7 @@ PyObject *ts_text(const char *text)
 static PyObject *in_words_of_python(const char *text)
 {
 	static const char options[] = "options.", flag[] = "flags: TSHARE_", place[] = "byte_";
+	static const char replace[] = "REPLACE ";
 	PyObject *name, *lower, *rest, *result = NULL;
 	size_t length;
 
@@ -32,7 +33,10 @@ static PyObject *in_words_of_python(const char *text)
 		return ts_text(text);
 	text += strlen(flag);
 	length = strcspn(text, " ");
-	name = PyUnicode_FromStringAndSize(text, length);
+	if (!strncmp(text, replace, strlen(replace)))
+		name = PyUnicode_FromString("exist_ok");
+	else
+		name = PyUnicode_FromStringAndSize(text, length);
 	lower = name ? PyObject_CallMethod(name, "lower", NULL) : NULL;
 	rest = ts_text(text + length);
 	if (lower && rest)

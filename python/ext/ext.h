@@ -57,6 +57,12 @@ PyObject *ts_region_wrap(struct tshare_region *handle);
 /* Drops the handle of a tensor that was closed, unless it is pinned or has exports. */
 void ts_tensor_release(struct ts_tensor *tensor);
 
+/* finish(), for both types: takes the arguments of the method. */
+PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssize_t nargs,
+		    PyObject *kwnames);
+/* unlink(), likewise. */
+PyObject *ts_unlink(struct tshare_region *handle);
+
 /* The handle, borrowed; NULL with ValueError set if the object is closed. */
 struct tshare_tensor *ts_tensor_handle(PyObject *self);
 struct tshare_region *ts_region_handle(PyObject *self);
@@ -127,9 +133,9 @@ int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns);
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
 
-/* mode, lifetime, node, dma32 and contiguous, in that order. */
-#define TS_OPTION_NAMES "mode", "lifetime", "node", "dma32", "contiguous"
-#define TS_OPTION_COUNT 5
+/* What create() and its like take by keyword, in this order. */
+#define TS_OPTION_NAMES "mode", "lifetime", "draft", "exist_ok", "node", "dma32", "contiguous"
+#define TS_OPTION_COUNT 7
 int ts_options_arg(PyObject *const *args, struct tshare_options *options);
 /* What Python calls a TSHARE_LIFETIME_*: new reference. */
 PyObject *ts_lifetime_name(uint32_t lifetime);

@@ -188,19 +188,22 @@ static PyObject *region_info(PyObject *self, PyObject *Py_UNUSED(unused))
 	return err < 0 ? ts_raise(err, NULL) : ts_info_new(&info);
 }
 
-static PyObject *region_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
+/* Raises what a call on a region has returned, with its name. Returns NULL. */
+static PyObject *raise_of_region(int err, struct tshare_region *handle)
+{
+	PyObject *name = ts_text(tshare_region_get_name(handle));
+
+	if (name)
+		ts_raise(err, name);
+	Py_XDECREF(name);
+	return NULL;
+}
+
+PyObject *ts_unlink(struct tshare_region *handle)
 {
 	PyThreadState *state;
-	struct tshare_region *handle = ts_region_handle(self);
-	struct tshare_ctx *ctx;
-	PyObject *name;
 	int err;
 
-	if (!handle)
-		return NULL;
-	ctx = ts_session();
-	if (!ctx)
-		return NULL;
 	if (!*tshare_region_get_name(handle)) {
 		PyErr_SetString(PyExc_ValueError, "region: has no name");
 		return NULL;
@@ -208,18 +211,53 @@ static PyObject *region_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
 	state = PyEval_SaveThread();
-	err = tshare_ctx_unlink(ctx, tshare_region_get_name(handle));
+	err = tshare_region_unlink(handle);
 	PyEval_RestoreThread(state);
-	if (err < 0) {
-		name = ts_text(tshare_region_get_name(handle));
-		if (name)
-			ts_raise(err, name);
-		Py_XDECREF(name);
-	}
+	if (err < 0)
+		raise_of_region(err, handle);
 	tshare_region_unref(handle);
 	if (err < 0)
 		return NULL;
 	Py_RETURN_NONE;
+}
+
+PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssize_t nargs,
+		    PyObject *kwnames)
+{
+	static const char *const names[] = { "replace" };
+	PyThreadState *state;
+	PyObject *given[1];
+	bool replace;
+	int err;
+
+	if (ts_parse("finish", args, nargs, kwnames, names, 0, 1, given) < 0 ||
+	    ts_bool_arg(given[0], &replace) < 0)
+		return NULL;
+	tshare_region_ref(handle);
+	state = PyEval_SaveThread();
+	err = tshare_region_finish(handle, replace ? TSHARE_REPLACE : 0);
+	PyEval_RestoreThread(state);
+	if (err < 0)
+		raise_of_region(err, handle);
+	tshare_region_unref(handle);
+	if (err < 0)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *region_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct tshare_region *handle = ts_region_handle(self);
+
+	return handle ? ts_unlink(handle) : NULL;
+}
+
+static PyObject *region_finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames)
+{
+	struct tshare_region *handle = ts_region_handle(self);
+
+	return handle ? ts_finish(handle, args, nargs, kwnames) : NULL;
 }
 
 static PyObject *region_close(PyObject *self, PyObject *Py_UNUSED(unused))
@@ -294,6 +332,7 @@ static PyMethodDef region_methods[] = {
 	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS, DOC_Region_wait },
 	{ "wait_async", TS_FASTCALL(ts_region_wait_async), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Region_wait_async },
+	{ "finish", TS_FASTCALL(region_finish), METH_FASTCALL | METH_KEYWORDS, DOC_Region_finish },
 	{ "unlink", region_unlink, METH_NOARGS, DOC_Region_unlink },
 	{ "close", region_close, METH_NOARGS, DOC_Region_close },
 	{ "__enter__", region_enter, METH_NOARGS, DOC_Region___enter__ },

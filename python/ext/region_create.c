@@ -218,10 +218,12 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 	struct entry *entries = PyMem_Calloc(count + 1, sizeof(*entries));
 	struct tshare_spec *specs = PyMem_Calloc(count + 1, sizeof(*specs));
 	struct tshare_ctx *ctx = ts_session();
+	struct tshare_options draft = *options;
 	PyObject *keep = NULL, *self = NULL;
 	struct tshare_region *region;
 	const char *name = NULL;
 	Py_ssize_t i;
+	bool finish;
 	int err;
 
 	if (!entries || !specs) {
@@ -241,12 +243,18 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 	if (tie(entries, specs, count) < 0)
 		goto out;
 
+	/* Nobody opens it before it is filled. */
+	finish = name && !(options->flags & TSHARE_DRAFT);
+	if (finish)
+		draft.flags |= TSHARE_DRAFT;
 	state = PyEval_SaveThread();
-	err = tshare_region_create(ctx, name, size, specs, count, options, &region);
+	err = tshare_region_create(ctx, name, size, specs, count, &draft, &region);
 	if (!err) {
 		err = fill(region, entries, count);
+		if (!err && finish)
+			err = tshare_region_finish(region, options->flags & TSHARE_REPLACE);
 		if (err && name)
-			tshare_ctx_unlink(ctx, name);
+			tshare_region_unlink(region);
 		if (err)
 			tshare_region_unref(region);
 	}

@@ -272,14 +272,17 @@ static PyObject *tensor_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 
 static PyObject *tensor_unlink(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	PyObject *region, *result;
+	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	region = get_region(self, NULL);
-	if (!region)
-		return NULL;
-	result = PyObject_CallMethod(region, "unlink", NULL);
-	Py_DECREF(region);
-	return result;
+	return handle ? ts_unlink(tshare_tensor_get_region(handle)) : NULL;
+}
+
+static PyObject *tensor_finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	return handle ? ts_finish(tshare_tensor_get_region(handle), args, nargs, kwnames) : NULL;
 }
 
 static PyObject *tensor_enter(PyObject *self, PyObject *Py_UNUSED(unused))
@@ -338,6 +341,7 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *Py_UNUSED(unused))
 static PyMethodDef tensor_methods[] = {
 	{ "close", tensor_close, METH_NOARGS, DOC_Tensor_close },
 	{ "fileno", tensor_fileno, METH_NOARGS, DOC_Tensor_fileno },
+	{ "finish", TS_FASTCALL(tensor_finish), METH_FASTCALL | METH_KEYWORDS, DOC_Tensor_finish },
 	{ "unlink", tensor_unlink, METH_NOARGS, DOC_Tensor_unlink },
 	{ "numpy", tensor_numpy, METH_NOARGS, DOC_Tensor_numpy },
 	{ "torch", tensor_torch, METH_NOARGS, DOC_Tensor_torch },

@@ -40,6 +40,8 @@ class RegionInfo(NamedTuple):
     """Number of the region, unique among those of the backend that exist."""
     lifetime: str
     """How long the name stays: "maker" or "persist", as given to create()."""
+    draft: bool
+    """Whether the region is a draft, which nobody can open before finish()."""
     tensor_count: int
     """Number of tensors."""
     readonly: bool
@@ -149,13 +151,27 @@ class Tensor(Buffer):
 
         The region owns the descriptor and closes it.
         """
+    def finish(self, *, replace: bool = False) -> None:
+        """Let others open the region, which was created with draft=True.
+
+        In one step the name leads to the region. What was written before is seen by all that
+        open it. After an error the region is still a draft.
+
+        :param replace: Take the name over where a region of this user has it. That region
+            stays for its users, without a name.
+        :raises ValueError: The region is no draft.
+        :raises FileExistsError: Another region has the name, and replace is not given.
+        :raises FileNotFoundError: The name was removed.
+        :raises PermissionError: That region is another user's, or the draft was created in
+            another process.
+        """
     def unlink(self) -> None:
-        """Remove the region's name.
+        """Remove the region's own name, and never that of a region which has taken it over.
 
         The memory stays for its users.
 
-        :raises ValueError: The region has no name.
-        :raises FileNotFoundError: The name is removed already.
+        :raises ValueError: The region never had a name.
+        :raises FileNotFoundError: The region has lost its name.
         :raises PermissionError: The name belongs to another user.
         """
     def numpy(self) -> Any:
@@ -252,6 +268,8 @@ class Region(Mapping[str, Tensor]):
         size: SupportsIndex | None = None,
         mode: SupportsIndex = 0o600,
         lifetime: str = "maker",
+        draft: bool = False,
+        exist_ok: bool = False,
         node: SupportsIndex | None = None,
         dma32: bool = False,
         contiguous: bool = False,
@@ -268,10 +286,16 @@ class Region(Mapping[str, Tensor]):
         :param mode: Permission bits, 0 to 0o777. The umask does not apply.
         :param lifetime: How long the name stays: "maker": until this process ends. "persist":
             until it is unlinked.
+        :param draft: Take the name, and let nobody open the region before finish(). A draft
+            goes with this process, whatever its lifetime.
+        :param exist_ok: Take the name over, in one step, where a region of this user has it.
+            That region stays for its users, without a name. A draft does so in
+            finish(replace=True).
         :param node: NUMA node that the memory must be on; None for any.
         :param dma32: Demand physical addresses below 4 GiB.
         :param contiguous: Demand physically contiguous memory.
-        :raises FileExistsError: The name is taken.
+        :raises FileExistsError: The name is taken, by a draft or without exist_ok.
+        :raises PermissionError: The region that has the name is another user's.
         :raises ValueError: An argument is malformed, or a tensor exceeds size.
         :raises TypeError: A value is neither a tuple as above nor an array.
         :raises BufferError: An array can't be copied, as when it is on a GPU.
@@ -285,6 +309,7 @@ class Region(Mapping[str, Tensor]):
         :param name: Name given to Region.create(), tshare.create() or asarray().
         :param readonly: Map the memory read-only. Writes then fail in any library.
         :raises FileNotFoundError: No region has that name.
+        :raises BlockingIOError: The region is a draft.
         :raises PermissionError: The region's mode denies the access.
         """
     @classmethod
@@ -359,13 +384,27 @@ class Region(Mapping[str, Tensor]):
         """
     def info(self) -> RegionInfo:
         """Return what the backend reports of the region now."""
+    def finish(self, *, replace: bool = False) -> None:
+        """Let others open the region, which was created with draft=True.
+
+        In one step the name leads to the region. What was written before is seen by all that
+        open it. After an error the region is still a draft.
+
+        :param replace: Take the name over where a region of this user has it. That region
+            stays for its users, without a name.
+        :raises ValueError: The region is no draft.
+        :raises FileExistsError: Another region has the name, and replace is not given.
+        :raises FileNotFoundError: The name was removed.
+        :raises PermissionError: That region is another user's, or the draft was created in
+            another process.
+        """
     def unlink(self) -> None:
-        """Remove the region's name.
+        """Remove the region's own name, and never that of a region which has taken it over.
 
         The memory stays for its users.
 
-        :raises ValueError: The region has no name.
-        :raises FileNotFoundError: The name is removed already.
+        :raises ValueError: The region never had a name.
+        :raises FileNotFoundError: The region has lost its name.
         :raises PermissionError: The name belongs to another user.
         """
     def close(self) -> None:
@@ -411,6 +450,8 @@ def create(
     *,
     mode: SupportsIndex = 0o600,
     lifetime: str = "maker",
+    draft: bool = False,
+    exist_ok: bool = False,
     node: SupportsIndex | None = None,
     dma32: bool = False,
     contiguous: bool = False,
@@ -425,10 +466,15 @@ def create(
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
         it is unlinked.
+    :param draft: Take the name, and let nobody open the region before finish(). A draft goes
+        with this process, whatever its lifetime.
+    :param exist_ok: Take the name over, in one step, where a region of this user has it. That
+        region stays for its users, without a name. A draft does so in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.
-    :raises FileExistsError: The name is taken.
+    :raises FileExistsError: The name is taken, by a draft or without exist_ok.
+    :raises PermissionError: The region that has the name is another user's.
     :raises ValueError: An argument is malformed; the error names it.
     :raises TypeError: An argument has a wrong type; the error names it.
     :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
@@ -441,6 +487,7 @@ def open(name: str, *, readonly: bool = False) -> Tensor:
     :param name: Name given to create() or asarray().
     :param readonly: Map the memory read-only. Writes then fail in any library.
     :raises FileNotFoundError: No region has that name.
+    :raises BlockingIOError: The region is a draft.
     :raises PermissionError: The region's mode denies the access.
     :raises ValueError: The region holds several tensors, or none; use Region.open().
     """
@@ -483,6 +530,8 @@ def asarray(
     copy: bool | None = None,
     mode: SupportsIndex = 0o600,
     lifetime: str = "maker",
+    draft: bool = False,
+    exist_ok: bool = False,
     node: SupportsIndex | None = None,
     dma32: bool = False,
     contiguous: bool = False,
@@ -499,10 +548,15 @@ def asarray(
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
         it is unlinked.
+    :param draft: Take the name, and let nobody open the region before finish(). A draft goes
+        with this process, whatever its lifetime.
+    :param exist_ok: Take the name over, in one step, where a region of this user has it. That
+        region stays for its users, without a name. A draft does so in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.
-    :raises FileExistsError: The name is taken.
+    :raises FileExistsError: The name is taken, by a draft or without exist_ok.
+    :raises PermissionError: The region that has the name is another user's.
     :raises BufferError: x can't be described, is on another device, or would have to be copied.
     :raises TypeError: x is no array, or one of a type that tensors lack.
     :raises ValueError: An argument is malformed, or x has a mask.

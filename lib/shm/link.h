@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* How a new region gets its name: see backend-shm.c. */
+#ifndef TSHARE_SHM_LINK_H
+#define TSHARE_SHM_LINK_H
+
+#include <stdbool.h>
+
+#include "shm/name.h"
+
+struct backend_request;
+struct shm_session;
+
+/*
+ * Gives the complete file behind @fd its name, or keeps that for a draft. Where the
+ * session has to hold the name, it then owns @fd, and another descriptor is returned,
+ * which is the caller's; else @fd itself is.
+ */
+int shm_link(struct shm_session *session, int fd, const struct backend_request *request);
+
+/* Finishes the draft behind @fd. */
+int shm_finish(void *opened, int fd, bool replace);
+
+/* Fails with -EEXIST. */
+int shm_fail_taken(enum shm_name_state state, const char *name);
+
+#endif /* TSHARE_SHM_LINK_H */

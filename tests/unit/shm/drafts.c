@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+/* Drafts and regions that replace others, among processes that are killed or hostile. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../shm.h"
+
+static const struct tshare_options draft_options = {
+	.size = sizeof(draft_options),
+	.flags = TSHARE_DRAFT,
+	.mode = 0666,
+};
+
+static const char *next_of(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/.tshare.%s.next", directory, name);
+	return path;
+}
+
+static bool exists_at(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st);
+}
+
+/* Makers that are killed */
+
+#define MAKERS 8
+#define BYTES  (64 << 10)
+
+/* Fills a draft and finishes it, or makes a region that is complete when it is made. */
+static int make_one(struct tshare_ctx *own, const char *name, unsigned int *seed)
+{
+	struct tshare_options options = { .size = sizeof(options) };
+	struct tshare_region *region;
+	int err;
+
+	options.flags = TSHARE_DRAFT | (rand_r(seed) % 2 ? TSHARE_REPLACE : 0);
+	options.lifetime = rand_r(seed) % 2 ? TSHARE_LIFETIME_MAKER : TSHARE_LIFETIME_PERSIST;
+	err = tshare_region_create(own, name, BYTES, NULL, 0, &options, &region);
+	if (err)
+		return err == -EEXIST ? 0 : err;
+	memset(tshare_region_get_data(region), 1 + rand_r(seed) % 255, BYTES);
+	err = tshare_region_finish(region, options.flags & TSHARE_REPLACE);
+	if (!err && rand_r(seed) % 4 == 0)
+		err = tshare_region_unlink(region);
+	tshare_region_unref(region);
+	return err == -EEXIST || err == -ENOENT ? 0 : err;
+}
+
+static int make_for_ever(const char *name, unsigned int seed)
+{
+	struct tshare_ctx *own;
+	int err;
+
+	alarm(120);
+	for (;;) {
+		if (tshare_ctx_new(NULL, &own))
+			return 1;
+		err = make_one(own, name, &seed);
+		if (err) {
+			printf("# %s: %s\n", name, tshare_error_get());
+			return 2;
+		}
+		if (rand_r(&seed) % 2)
+			tshare_ctx_unref(own);
+	}
+}
+
+static pid_t start_maker(const char *name, unsigned int seed)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(make_for_ever(name, seed));
+	return pid;
+}
+
+/* Whether all of what can be opened by the name is one region's, and complete. */
+static bool is_whole(const char *name)
+{
+	struct tshare_region *region;
+	const unsigned char *data;
+	bool whole;
+	int err;
+
+	err = tshare_region_open(ctx, name, 0, &region);
+	if (err)
+		return err == -ENOENT || err == -EINPROGRESS;
+	data = tshare_region_get_data(region);
+	whole = data[0] && data[0] == data[BYTES - 1] && !memcmp(data, data + 1, BYTES - 1);
+	tshare_region_unref(region);
+	return whole;
+}
+
+TEST(no_killed_maker_leaves_half_a_region_or_blocks_its_name)
+{
+	static char name[] = "stress";
+	struct tshare_region *region;
+	pid_t pids[MAKERS];
+	int i, status, halves = 0, failed = 0;
+	unsigned int seed = 1;
+
+	for (i = 0; i < MAKERS; i++)
+		pids[i] = start_maker(name, i);
+	for (i = 0; i < 4000; i++) {
+		halves += !is_whole(name);
+		if (i % 8)
+			continue;
+		seed = seed * 1103515245 + 12345;
+		pid_t *victim = &pids[seed / 65536 % MAKERS];
+
+		failed += kill(*victim, SIGKILL) || waitpid(*victim, &status, 0) != *victim ||
+			  !WIFSIGNALED(status);
+		*victim = start_maker(name, i);
+	}
+	for (i = 0; i < MAKERS; i++)
+		failed += kill(pids[i], SIGKILL) || waitpid(pids[i], &status, 0) != pids[i] ||
+			  !WIFSIGNALED(status);
+	CHECK(!halves);
+	CHECK(!failed);
+	/* What persists, and nothing else, is there still. */
+	if (tshare_ctx_unlink(ctx, name))
+		CHECK(open_error(name) == -ENOENT);
+	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region));
+	tshare_region_unref(region);
+	CHECK(!tshare_ctx_unlink(ctx, name));
+	/* That the directory is empty is checked at the end of the program. */
+	close_context();
+	open_context();
+	tshare_region_unref(new_region(NULL));
+}
+
+/* What a killed maker leaves */
+
+static int draft_and_be_killed(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!tshare_ctx_new(NULL, &own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, &draft_options, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+TEST(a_dead_makers_draft_is_removed_with_its_pipe)
+{
+	char name[] = "dead";
+
+	CHECK(in_child(draft_and_be_killed, name) == -1);
+	CHECK(exists_at(next_of(name)));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!exists_at(next_of(name)));
+}
+
+TEST(what_a_killed_maker_has_replaced_is_removed)
+{
+	struct tshare_region *old = new_victim("replaced"), *new;
+	char name[] = "replaced", home[256];
+
+	/* As after the exchange of the two homes. */
+	snprintf(home, sizeof(home), "%s", home_of(name));
+	CHECK(!rename(home, next_of(name)));
+	new = new_region(name);
+	CHECK(!exists_at(next_of(name)));
+	CHECK(!open_error(name));
+	CHECK(tshare_region_unlink(old) == -ENOENT);
+	CHECK(!tshare_region_unlink(new));
+	tshare_region_unref(old);
+	tshare_region_unref(new);
+}
+
+TEST(a_region_leads_to_its_name_before_its_file_is_renamed)
+{
+	struct tshare_region *region = new_victim("moved");
+	char path[600];
+
+	/* As a maker leaves it that is killed between these steps. */
+	snprintf(path, sizeof(path), "%s/new", home_of("moved"));
+	CHECK(!rename(path_of("moved"), path));
+	CHECK(!open_error("moved"));
+	CHECK(!tshare_region_unlink(region));
+	CHECK(!has_home("moved"));
+	tshare_region_unref(region);
+}
+
+TEST(a_finished_draft_leaves_no_pipe)
+{
+	struct tshare_region *region;
+	char path[600];
+
+	CHECK(!tshare_region_create(ctx, "piped", 1, NULL, 0, &draft_options, &region));
+	snprintf(path, sizeof(path), "%s/maker", next_of("piped"));
+	CHECK(exists_at(path));
+	CHECK(!tshare_region_finish(region, 0));
+	snprintf(path, sizeof(path), "%s/maker", home_of("piped"));
+	CHECK(!exists_at(path));
+	CHECK(!exists_at(next_of("piped")));
+	CHECK(has_file("piped"));
+	tshare_region_unref(region);
+	CHECK(!tshare_ctx_unlink(ctx, "piped"));
+}
+
+/* Other users */
+
+static int look_at_a_draft(void *data)
+{
+	const char *name = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	char path[600];
+
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
+		return 1;
+	if (tshare_region_open(own, name, 0, &region) != -EINPROGRESS)
+		return 2;
+	snprintf(path, sizeof(path), "%s/maker", next_of(name));
+	if (open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0)
+		return 3;
+	return tshare_ctx_unlink(own, name) == -EPERM ? 0 : 4;
+}
+
+TEST(another_user_learns_of_a_draft_and_can_not_pose_as_its_maker)
+{
+	char name[] = "users";
+	struct tshare_region *region;
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &draft_options, &region));
+	CHECK(!in_child(look_at_a_draft, name));
+	CHECK(!tshare_region_finish(region, 0));
+	CHECK(!chmod(directory, 0700));
+	tshare_region_unref(region);
+	CHECK(!tshare_ctx_unlink(ctx, name));
+}
+
+TEST(what_is_no_pipe_is_no_maker)
+{
+	char name[] = "posed", path[600];
+	struct tshare_region *region;
+
+	CHECK(!mkdir(next_of(name), 0755));
+	snprintf(path, sizeof(path), "%s/maker", next_of(name));
+	CHECK(!symlink("/dev/null", path));
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(!unlink(path));
+	CHECK(!mkdir(path, 0755));
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(!rmdir(path));
+	tshare_region_unref(new_region(name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
+}
+
+TEST(a_link_in_the_place_of_a_draft_is_not_followed)
+{
+	struct tshare_region *target = new_victim("target"), *region;
+
+	CHECK(!symlink("tshare.target", next_of("link")));
+	CHECK(open_error("link") == -ENOENT);
+	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(has_file("target"));
+	CHECK(!unlink(next_of("link")));
+	tshare_region_unref(target);
+	CHECK(!tshare_ctx_unlink(ctx, "target"));
+}
+
+int main(void)
+{
+	return shm_main();
+}
