@@ -103,75 +103,81 @@ TEST(a_publish_wakes_who_sleeps_on_the_counter)
 	tshare_region_unref(region);
 }
 
-/* 0 if somebody wakes a sleeper on the counter, which stays as it is. */
-static int sleep_on_same_counter(void *data)
-{
-	const struct timespec timeout = { .tv_sec = 10 };
-	volatile uint32_t *word = (uint32_t *)((char *)data + HEADER(counter));
-	uint32_t before;
+/* A publisher of a region, which ends when it is told. */
+struct publisher {
+	struct tshare_region *region;
+	struct steps steps;
+	pid_t pid;
+};
 
-	do {
-		before = *word;
-		if (syscall(SYS_futex, word, FUTEX_WAIT, before, &timeout, NULL, 0) &&
-		    errno == ETIMEDOUT)
-			return 1;
-		/* The first publish wakes just before it counts. */
-		usleep(1000);
-	} while (*word != before);
-	return 0;
-}
-
-static int publish_and_exit(void *region)
+static _Noreturn void publish_until_told(struct publisher *publisher, bool exits)
 {
-	if (tshare_region_publish(region, NULL))
+	struct tshare_region *own;
+
+	if (tshare_region_import(ctx, tshare_region_get_fd(publisher->region), 0, &own) ||
+	    tshare_region_publish(own, NULL) || !send_byte(publisher->steps.ends[0]) ||
+	    !await_byte(publisher->steps.ends[0]))
 		_exit(1);
-	exit(0);
+	if (exits)
+		exit(0);
+	tshare_region_unref(own);
+	await_byte(publisher->steps.ends[0]);
+	_exit(0);
 }
 
-static void let_go(struct tshare_region *region)
+static void start_publisher(struct publisher *publisher, bool exits)
 {
-	struct tshare_region *other;
-
-	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), 0, &other));
-	CHECK(!tshare_region_publish(other, NULL));
-	usleep(20000);
-	tshare_region_unref(other);
+	CHECK(steps_open(&publisher->steps));
+	publisher->pid = fork();
+	CHECK(publisher->pid >= 0);
+	if (!publisher->pid) {
+		close(publisher->steps.ends[1]);
+		publish_until_told(publisher, exits);
+	}
+	close(publisher->steps.ends[0]);
+	CHECK(await_byte(publisher->steps.ends[1]));
 }
 
-static void let_exit(struct tshare_region *region)
+/* Whether the end of a publisher wakes a process that has that long to fall asleep. */
+static bool end_wakes(struct tshare_region *region, void *file, bool exits, useconds_t time)
 {
-	CHECK(!in_child(publish_and_exit, region));
-}
-
-/* A wait of the library's looks for publishers now and then, and would not miss it. */
-static void check_end_wakes(void (*end_publisher)(struct tshare_region *region))
-{
-	struct tshare_region *region = new_victim("ended");
-	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_get_fd(region), 0);
+	struct publisher publisher = { .region = region };
 	int status;
 	pid_t pid;
 
-	CHECK(file != MAP_FAILED);
+	start_publisher(&publisher, exits);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid)
-		_exit(sleep_on_same_counter(file));
-	do
-		end_publisher(region);
-	while (!waitpid(pid, &status, WNOHANG));
-	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+		_exit(sleep_on_counter(file));
+	usleep(time);
+	CHECK(send_byte(publisher.steps.ends[1]));
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	close(publisher.steps.ends[1]);
+	CHECK(waitpid(publisher.pid, NULL, 0) == publisher.pid);
+	return !WEXITSTATUS(status);
+}
+
+/* A wait of the library's looks for publishers now and then, and so would never miss it. */
+static void check_end_wakes(bool exits)
+{
+	struct tshare_region *region = new_victim("ended");
+	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_get_fd(region), 0);
+
+	CHECK(file != MAP_FAILED);
+	CHECK(end_wakes(region, file, exits, 100000) || end_wakes(region, file, exits, 900000));
 	munmap(file, 4096);
 	tshare_region_unref(region);
 }
 
 TEST(a_publisher_that_lets_go_wakes_who_sleeps_on_the_counter)
 {
-	check_end_wakes(let_go);
+	check_end_wakes(false);
 }
 
 TEST(a_publisher_that_exits_wakes_who_sleeps_on_the_counter)
 {
-	check_end_wakes(let_exit);
+	check_end_wakes(true);
 }
 
 TEST(flags_and_reserved_members_are_checked)
