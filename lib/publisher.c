@@ -100,6 +100,9 @@ static int become_publisher(struct tshare_region *region)
 	err = generation_map(region);
 	if (!err)
 		err = generation_open_own(region, &fd);
+	if (err == -EMFILE || err == -ENFILE)
+		return tshare_fail(err, "region: publish needs a file descriptor of its own: %s",
+				   strerror(-err));
 	if (err)
 		return err;
 	err = ofd_lock_set(fd, F_RDLCK, generation->lock);
