@@ -39,7 +39,6 @@ from ._tshare import (
     Region,
     RegionInfo,
     Tensor,
-    __version__,
     array_interface,
     asarray,
     backend,
@@ -50,6 +49,9 @@ from ._tshare import (
     list,
     open,
     unlink,
+)
+from ._tshare import (
+    __version__ as __version__,
 )
 
 __all__ = [
