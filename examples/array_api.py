@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """One function for the arrays of every library, by the array API standard.
 
-tshare gives NumPy, PyTorch and JAX views of the same memory; array-api-compat
-finds out whose array it is, and gives the functions for it.
+NumPy, PyTorch and JAX have views of the same memory. array-api-compat finds out
+which library an array belongs to, and returns that library's functions.
 """
 
 import sys
@@ -16,7 +16,7 @@ import tshare
 
 
 def standardise(x):
-    """Columns of mean 0 and deviation 1, computed by the library that x is of."""
+    """Scale the columns to mean 0 and deviation 1, by the library that x belongs to."""
     xp = array_namespace(x)
     return (x - xp.mean(x, axis=0)) / xp.std(x, axis=0)
 

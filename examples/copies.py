@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What between NumPy, PyTorch and tshare shares memory, and what makes a copy.
+"""Shows which expressions of NumPy, PyTorch and tshare share memory, and which copy.
 
-Each expression is evaluated while the shared memory is all zeros; then that is
-filled with tens. Who sees tens has the same memory.
+Each expression is evaluated while the shared memory is all zeros. Then the memory is
+filled with tens: a result that is all tens shares it.
 """
 
 import numpy as np
@@ -74,7 +74,7 @@ def main():
         for expression in expressions:
             print(f"    {'shares' if shares(expression) else 'copies'}  {expression}")
 
-    # Whoever must not pay for a copy can say so.
+    # copy=False makes a copy an error.
     try:
         tshare.asarray(np.ones(3), copy=False)
     except BufferError as error:

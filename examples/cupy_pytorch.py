@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""CuPy arrays and PyTorch tensors over one memory of a GPU, and the way there
-from shared memory and back.
+"""CuPy arrays and PyTorch tensors over the same memory of a GPU, copied from
+shared memory and back.
 
-Exits with status 77 where there is no GPU, no CuPy, or a PyTorch without CUDA.
+Exits with status 77 if there is no GPU, no CuPy, or only a PyTorch without CUDA.
 """
 
 import sys
@@ -32,7 +32,7 @@ def main():
     cupy, torch = need_gpu()
     shared = tshare.asarray(np.arange(6, dtype="float32").reshape(2, 3))
 
-    # One copy, from shared memory to the GPU's. From there on there is none.
+    # One copy, from shared memory to the GPU's. CuPy and PyTorch then share that.
     x = torch.from_dlpack(shared).cuda()
     a = cupy.from_dlpack(x)
     a += 1
@@ -43,7 +43,7 @@ def main():
     if a.data.ptr != x.data_ptr():
         sys.exit("cupy_pytorch.py: they are not the same memory")
 
-    # And one back, straight into the region.
+    # One copy back, directly into the region.
     torch.from_dlpack(shared).copy_(x)
     print(f"back in shared memory: {np.asarray(shared).tolist()}")
 

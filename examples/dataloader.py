@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A PyTorch DataLoader whose workers read one data set, which is there once.
+"""A PyTorch DataLoader whose workers read one data set in shared memory.
 
     dataloader.py [fork|spawn]... [--workers N]
 
-Workers get the data set's descriptor, not the data: the parent's changes are
-seen by workers that run already, without anything being sent to them.
+Workers receive the data set's descriptor, not the data. Running workers see the
+parent's changes, and nothing is sent to them.
 """
 
 import argparse
@@ -20,8 +20,8 @@ class Pictures(Dataset):
     """Small pictures and their labels, in shared memory."""
 
     def __init__(self, count):
-        # To workers a tshare.Tensor travels as a descriptor; a torch.Tensor
-        # over it would not. So it is what is kept, and views are made at need.
+        # The tshare.Tensor is pickled as a descriptor with any start method.
+        # PyTorch's views of it are made where they are needed.
         self.pixels = tshare.create(None, (count, 8, 8), "uint8")
         self.labels = tshare.create(None, count, "int64")
 
@@ -33,7 +33,7 @@ class Pictures(Dataset):
 
 
 def epoch(loader):
-    """The sums of all pixels and of all labels, as workers have read them."""
+    """Return the sums of all pixels and of all labels that the workers read."""
     sums = [(int(pixels.sum()), int(labels.sum())) for pixels, labels in loader]
     return tuple(map(sum, zip(*sums, strict=True)))
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Passes tensors to and from code that knows DLPack, and nothing of tshare:
- * first a tensor of a region to a consumer, then tensors of a producer into a
- * region.
+ * Exchanges tensors with a library that uses DLPack and not tshare: passes a
+ * tensor of a region to a consumer, then a producer's tensors into a region.
  *
  *	cc dlpack.c $(pkg-config --cflags --libs tshare) -o dlpack && ./dlpack
  */
@@ -14,18 +13,18 @@
 #include <tshare-dlpack.h>
 #include <tshare.h>
 
-/* What follows stands for another library. */
+/* The other library */
 
 /*
- * Prints the elements of an int32 matrix, or adds to each of them, and deletes
- * the tensor when it is done with it, as whoever takes one has to.
+ * Prints the elements of an int32 matrix, or adds to each of them. Calls the
+ * tensor's deleter at the end, as every consumer must.
  */
 static void consume(DLManagedTensorVersioned *managed, int add)
 {
 	const DLTensor *t = &managed->dl_tensor;
 	int32_t *first = (int32_t *)((char *)t->data + t->byte_offset);
 
-	/* Of another major version nothing is known but the deleter. */
+	/* In another major version only the deleter is where it is here. */
 	if (managed->version.major != DLPACK_MAJOR_VERSION)
 		errx(1, "an unknown version of DLPack");
 	if (t->device.device_type != kDLCPU || t->ndim != 2 || t->dtype.code != kDLInt ||
@@ -49,7 +48,7 @@ static void consume(DLManagedTensorVersioned *managed, int add)
 		managed->deleter(managed);
 }
 
-/* A matrix of the producer's own, 2 x 3, which it shows transposed: 3 x 2. */
+/* The producer's matrix, 2 x 3, which it exports transposed: 3 x 2. */
 struct matrix {
 	DLManagedTensorVersioned managed;
 	int64_t shape[2], strides[2];
@@ -91,7 +90,7 @@ static DLManagedTensorVersioned *produce(void)
 	return &matrix->managed;
 }
 
-/* What follows knows both. */
+/* The program that uses both libraries */
 
 static void show(const struct tshare_tensor *tensor)
 {
@@ -127,11 +126,11 @@ static void to_others(struct tshare_ctx *ctx)
 	for (int i = 0; i < 6; i++)
 		elements[i] = i + 1;
 
-	/* It changes the region itself: there is no copy. */
+	/* The consumer changes the region itself: there is no copy. */
 	consume(export(tensor), 10);
 	show(tensor);
 
-	/* An export keeps the memory until its deleter was called. */
+	/* An export holds a reference to the memory until its deleter is called. */
 	managed = export(tensor);
 	tshare_tensor_unref(tensor);
 	consume(managed, 0);
@@ -143,7 +142,7 @@ static void from_others(struct tshare_ctx *ctx)
 	DLManagedTensorVersioned *managed = produce();
 	bool same;
 
-	/* Memory from elsewhere is copied, in C order, and stays the caller's. */
+	/* Memory outside of a region is copied, in C order; the caller still owns it. */
 	printf("A producer's tensor, transposed, into a region:\n");
 	if (tshare_tensor_from_dlpack(ctx, NULL, managed, NULL, &tensor) < 0)
 		errx(1, "%s", tshare_error_get());
@@ -151,7 +150,7 @@ static void from_others(struct tshare_ctx *ctx)
 	printf("  the producer's deleter ran %d time%s\n", deletions, deletions == 1 ? "" : "s");
 	show(tensor);
 
-	/* Memory that is in a region already is taken as it is. */
+	/* Memory in a region is not copied. */
 	printf("The same, which is in a region now, once more:\n");
 	managed = export(tensor);
 	if (tshare_tensor_from_dlpack(ctx, NULL, managed, NULL, &again) < 0)

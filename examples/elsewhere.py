@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What happens to tensors that are not in the CPU's memory: an error that says
-what to do, and never a copy behind one's back.
+"""The errors for tensors that are not in the CPU's memory.
 
-Runs without a GPU too: there a class stands in for a library that has one.
+tshare never copies such a tensor silently: the error names the call that copies it.
+Runs without a GPU, too: a class stands in for a library that has one.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ import tshare
 
 
 class OnGPU:
-    """What a library's GPU tensor tells of itself: kDLCUDA, number 0."""
+    """A GPU tensor as DLPack describes it: device type kDLCUDA, device id 0."""
 
     def __dlpack_device__(self):
         return 2, 0
 
     def __dlpack__(self, **options):
-        raise AssertionError("nobody asks for what can't be used")
+        raise AssertionError("tshare must not export what it can't use")
 
     def cpu(self):
         return np.arange(3.0)
@@ -35,7 +35,7 @@ def attempt(what, function):
 def in_gpu_memory(x):
     attempt("to shared memory", lambda: tshare.asarray(x))
     attempt("to an array interface", lambda: tshare.array_interface(x))
-    # What the error says to do:
+    # The remedy that the error names:
     attempt("to shared memory by .cpu()", lambda: np.asarray(tshare.asarray(x.cpu())))
 
 
@@ -46,7 +46,7 @@ def main():
     print("A tensor without memory, on PyTorch's device 'meta'")
     attempt("to shared memory", lambda: tshare.asarray(torch.empty(3, device="meta")))
 
-    print("A tensor that PyTorch wants to know all changes of")
+    print("A tensor that requires a gradient")
     weight = torch.ones(3, requires_grad=True)
     attempt("to shared memory", lambda: tshare.asarray(weight))
     attempt("to shared memory by .detach()", lambda: np.asarray(tshare.asarray(weight.detach())))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A library in C that takes tensors of any Python library: it adds up their
- * elements. It asks the tensor's type for its exchange table, which DLPack has
- * since 1.3, and calls neither Python nor that library by name; so it needs
- * no headers but DLPack's. exchange.py shows it at work.
+ * A library in C that takes tensors of any Python library and adds up their
+ * elements. It calls the tensor's library through the exchange table of the
+ * tensor's type, which DLPack has since 1.3, so it needs no headers but
+ * DLPack's. exchange.py calls it.
  *
  *	cc -shared -fPIC exchange.c $(pkg-config --cflags tshare) -o exchange.so
  */
@@ -12,7 +12,7 @@
 #include <tshare-dlpack.h>
 
 enum {
-	PYTHON_ERROR = -1, /* one is set */
+	PYTHON_ERROR = -1, /* a Python exception is set */
 	OTHER_VERSION = -2,
 	OTHER_DEVICE = -3,
 	OTHER_TYPE = -4,
@@ -20,7 +20,7 @@ enum {
 
 int sum_elements(const DLPackExchangeAPI *api, void *object, double *sum);
 
-/* Adds up what lies behind @first along dimension @dim and those after it. */
+/* Adds up the elements from @first on, along dimension @dim and those after it. */
 static double sum_from(const DLTensor *t, int32_t dim, const char *first)
 {
 	int64_t stride = 1;
@@ -62,17 +62,16 @@ int sum_elements(const DLPackExchangeAPI *api, void *object, double *sum)
 	DLManagedTensorVersioned *managed;
 	int err;
 
-	/* A table of a later major version may lead to an earlier one. */
+	/* A table of a later major version may have a link to an earlier one. */
 	while (api && api->header.version.major != DLPACK_MAJOR_VERSION)
 		api = (const DLPackExchangeAPI *)api->header.prev_api;
 	if (!api)
 		return OTHER_VERSION;
 
 	/*
-	 * A tensor of one's own, which may be kept for as long as one likes.
-	 * dltensor_from_py_object_no_sync() would do for the time of this call
-	 * and be cheaper still; but not all tables have it, nor has it a word
-	 * for tensors that are read-only.
+	 * An export, which could be kept after this call. Faster, but valid only
+	 * during the call, would be dltensor_from_py_object_no_sync(). Not all
+	 * tables have it, and it can't express that a tensor is read-only.
 	 */
 	if (api->managed_tensor_from_py_object_no_sync(object, &managed) < 0)
 		return PYTHON_ERROR;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Hands tensors of whatever library to C code that knows none of them: exchange.c.
+"""Passes tensors of several libraries to exchange.c, which depends on none of them.
 
     exchange.py [EXCHANGE.SO]
 """
@@ -25,9 +25,9 @@ REASONS = {
 
 def load(path):
     if not Path(path).exists():
-        sys.exit(f"exchange.py: there is no {path}; 'make lib' builds it from exchange.c")
-    # PyDLL keeps the GIL, which the table's functions need, and raises the
-    # Python error that they set.
+        sys.exit(f"exchange.py: {path} does not exist; 'make lib' builds it from exchange.c")
+    # PyDLL holds the GIL during calls, which the table's functions need, and
+    # raises the exception that they set.
     library = ctypes.PyDLL(str(path))
     library.sum_elements.argtypes = [
         ctypes.c_void_p,
@@ -43,7 +43,7 @@ get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def table_of(x):
-    """The exchange table of x's library, or None. It is on the type, and stays valid."""
+    """Return the exchange table of x's type, or None. It is valid for ever."""
     capsule = getattr(type(x), "__dlpack_c_exchange_api__", None)
     return None if capsule is None else get_pointer(capsule, b"dlpack_exchange_api")
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * A producer and a consumer that don't step on each other: the one writes
- * frames into two slots in turn, the other reads them, and each sleeps while it
- * has nothing to do. frames.py does the same, so that either side may be in
- * either language.
+ * A producer writes frames into two slots in turn, a consumer reads them. Each
+ * sleeps while it waits for the other. frames.py does the same, so that either
+ * side may be in either language.
  *
  *	frames produce NAME [COUNT] & frames consume NAME
  *
- * Each side tells the other how far it is by publishing a region of its own:
- * NAME, with the slots, has as its generation the number of frames that were
- * written; that of NAME-taken is the number of those that were read.
+ * Each side publishes a region of its own for the other to wait for. The region
+ * NAME holds the slots; its generation is the number of frames written. The
+ * generation of NAME-taken is the number of frames read.
  */
 #include <err.h>
 #include <errno.h>
@@ -32,7 +31,7 @@ static void name_of_taken(const char *name, char *buffer, size_t size)
 		errx(1, "the name is too long");
 }
 
-/* -EOWNERDEAD when the other side is gone. */
+/* Returns -EOWNERDEAD when the other side has exited. */
 static int wait_until(struct tshare_region *region, uint64_t generation)
 {
 	uint64_t now;
@@ -58,7 +57,7 @@ static void produce(const char *name, uint64_t count)
 	struct tshare_tensor *slots;
 	char buffer[TSHARE_NAME_MAX + 1];
 
-	/* First the one that a consumer opens last. */
+	/* In the reverse order of consume(), which then finds both or neither. */
 	name_of_taken(name, buffer, sizeof(buffer));
 	if (tshare_region_create(ctx, buffer, 1, NULL, 0, NULL, &taken) < 0 ||
 	    tshare_tensor_create(ctx, name, TSHARE_INT64, 2, shape, NULL, &slots) < 0)
@@ -68,7 +67,7 @@ static void produce(const char *name, uint64_t count)
 	fflush(stdout);
 
 	for (uint64_t n = 0; n < count; n++) {
-		/* Slots are used again when what was in them is taken. */
+		/* A slot is reused when the consumer has read its frame. */
 		if (n >= SLOTS && wait_until(taken, n - SLOTS + 1) < 0)
 			errx(1, "%s", tshare_error_get());
 		for (int i = 0; i < FRAME_LEN; i++)
@@ -91,11 +90,11 @@ static void consume(const char *name)
 	uint64_t n = 0;
 	int error;
 
-	/* Frames can be read and not damaged; of the other it is the publisher. */
+	/* The consumer only reads frames, and publishes the other region. */
 	name_of_taken(name, buffer, sizeof(buffer));
 	if (tshare_tensor_open(ctx, name, TSHARE_READONLY, &slots) < 0 ||
 	    tshare_region_open(ctx, buffer, 0, &taken) < 0)
-		errx(1, "%s; is there 'frames produce %s'?", tshare_error_get(), name);
+		errx(1, "%s (start 'frames produce %s' first)", tshare_error_get(), name);
 	region = tshare_tensor_get_region(slots);
 
 	for (; !(error = wait_until(region, n + 1)); n++) {
@@ -109,7 +108,7 @@ static void consume(const char *name)
 	}
 	if (error != -EOWNERDEAD)
 		errx(1, "%s", tshare_error_get());
-	printf("consume: took %llu frames, all of them whole; the producer is gone\n",
+	printf("consume: took %llu frames, all of them whole; the producer has exited\n",
 	       (unsigned long long)n);
 	tshare_tensor_unref(slots);
 	tshare_region_unref(taken);

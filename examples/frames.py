@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A producer and a consumer that don't step on each other: the one writes frames
-into two slots in turn, the other reads them, and each sleeps while it has
-nothing to do. frames.c does the same; either side may be in either language.
+"""A producer writes frames into two slots in turn, a consumer reads them. Each
+sleeps while it waits for the other. frames.c does the same; either side may be in
+either language.
 
     frames.py [NAME]                     both, in two processes
     frames.py produce NAME [COUNT]
     frames.py consume NAME
 
-Each side tells the other how far it is by publishing a region of its own: NAME,
-with the slots, has as its generation the number of frames that were written;
-that of NAME-taken is the number of those that were read.
+Each side publishes a region of its own for the other to wait for. The region NAME
+holds the slots; its generation is the number of frames written. The generation of
+NAME-taken is the number of frames read.
 """
 
 import errno
@@ -26,14 +26,14 @@ FRAME_LEN = 1024
 
 
 def wait_until(region, generation):
-    """Raises OSError with EOWNERDEAD when the other side is gone."""
+    """Raises OSError with EOWNERDEAD when the other side has exited."""
     now = region.generation
     while now < generation:
         now = region.wait(now)
 
 
 def produce(name, count=1000, started=lambda: None):
-    # First the region that a consumer opens last.
+    # In the reverse order of consume(), which then finds both or neither.
     with (
         tshare.Region.create(f"{name}-taken", size=1) as taken,
         tshare.Region.create(name, {"": ((SLOTS, FRAME_LEN), "int64")}) as region,
@@ -42,25 +42,26 @@ def produce(name, count=1000, started=lambda: None):
         print(f"produce: '{name}' has {SLOTS} slots", flush=True)
         started()
         for n in range(count):
-            # Slots are used again when what was in them is taken.
+            # A slot is reused when the consumer has read its frame.
             if n >= SLOTS:
                 wait_until(taken, n - SLOTS + 1)
             slots[n % SLOTS] = n
             region.publish()
         wait_until(taken, count)
-        # They would go with this process too, but not at once if it is multiprocessing's.
+        # The end of this process removes the names, too, but not at once if multiprocessing
+        # started it.
         region.unlink()
         taken.unlink()
         print(f"produce: all {count} frames were taken", flush=True)
 
 
 def consume(name):
-    # Frames can be read and not damaged; of the other it is the publisher.
+    # The consumer only reads frames, and publishes the other region.
     try:
         region = tshare.Region.open(name, readonly=True)
         taken = tshare.Region.open(f"{name}-taken")
     except FileNotFoundError as error:
-        sys.exit(f"frames.py: {error}; is there 'frames.py produce {name}'?")
+        sys.exit(f"frames.py: {error} (start 'frames.py produce {name}' first)")
     slots = np.asarray(region[""])
     n = 0
     try:
@@ -73,7 +74,7 @@ def consume(name):
     except OSError as error:
         if error.errno != errno.EOWNERDEAD:
             raise
-    print(f"consume: took {n} frames, all of them whole; the producer is gone", flush=True)
+    print(f"consume: took {n} frames, all of them whole; the producer has exited", flush=True)
 
 
 def both(name="frames"):

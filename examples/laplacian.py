@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A matrix goes from SciPy through shared memory to PyTorch, and its eigenvalues
-come back to NumPy.
+"""SciPy writes a matrix to shared memory, PyTorch computes its eigenvalues there, NumPy
+checks them.
 
     laplacian.py [N]
 
-The matrix is the Laplacian of a grid of N x N points that is zero at its edge,
-whose eigenvalues are known.
+The matrix is the Laplacian of a grid of N x N points that is zero at its edge. Its
+eigenvalues are known.
 """
 
 import sys
@@ -19,7 +19,7 @@ import tshare
 
 
 def laplacian(n):
-    """The sparse matrix, n² x n²: -1 for each neighbour, 4 for the point itself."""
+    """Return the sparse matrix, n² x n²: -1 for each neighbour, 4 for the point itself."""
     line = sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n))
     one = sparse.identity(n)
     return (sparse.kron(line, one) + sparse.kron(one, line)).tocsr()
@@ -35,12 +35,12 @@ def main():
     matrix = laplacian(n)
     print(f"SciPy: {matrix.shape[0]} x {matrix.shape[1]}, {matrix.nnz} elements that are not 0")
 
-    # SciPy writes the dense matrix straight into the region.
+    # SciPy writes the dense matrix directly into the region.
     dense = tshare.create(None, matrix.shape, matrix.dtype)
     matrix.toarray(out=np.asarray(dense))
-    print(f"tshare: {dense.nbytes} bytes of shared memory hold it densely")
+    print(f"tshare: the dense matrix takes {dense.nbytes} bytes of shared memory")
 
-    # PyTorch reads it there and writes its result into another.
+    # PyTorch reads it there and writes its result into another region.
     found = tshare.create(None, matrix.shape[0], matrix.dtype)
     torch.linalg.eigvalsh(torch.from_dlpack(dense), out=torch.from_dlpack(found))
 
@@ -48,7 +48,7 @@ def main():
     print(f"PyTorch: eigenvalues from {eigenvalues[0]:.6f} to {eigenvalues[-1]:.6f}")
     if not np.allclose(eigenvalues, known_eigenvalues(n), atol=1e-10):
         sys.exit("laplacian.py: these are not the eigenvalues of the Laplacian")
-    print("NumPy: all of them are as the formula says, to ten digits")
+    print("NumPy: all of them agree with the formula to ten digits")
 
 
 if __name__ == "__main__":

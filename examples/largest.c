@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Finds out how large a physically contiguous region this machine can give, by
- * asking for ever larger ones.
+ * Finds the largest physically contiguous region that this machine can allocate,
+ * by creating larger and larger ones.
  */
 #include <err.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ int main(void)
 		largest = too_large;
 		too_large *= 2;
 	}
-	/* To an eighth of it, no closer: each try empties memory. */
+	/* To an eighth of it, no closer: each try reclaims and compacts memory. */
 	while (too_large - largest > largest / 8 && largest) {
 		uint64_t middle = (largest + too_large) / 2;
 

@@ -15,7 +15,7 @@ import tshare
 
 
 def from_numpy_to_pytorch():
-    # Five zeros in shared memory. The array is a view of them, as is the tensor.
+    # Five zeros in shared memory. The array and the tensor are views of them.
     a = np.asarray(tshare.create(None, 5, "float32"))
     x = torch.from_numpy(a)
     a += 1
@@ -34,7 +34,7 @@ def from_pytorch_to_numpy():
 
 
 def child(name):
-    # The name is all that a process needs: shape and type come along.
+    # A process needs only the name: the region has shape and type.
     t = tshare.open(name)
     a, x = np.asarray(t), torch.from_dlpack(t)
     print(f"child: opened '{name}', {t.dtype} of shape {t.shape}, holding {x.tolist()}", flush=True)

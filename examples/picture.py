@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Hands a picture from one process to another as a tensor.
+"""Passes a picture from one process to another as a tensor.
 
-    picture.py put PICTURE NAME    decodes PICTURE straight into a tensor NAME,
+    picture.py put PICTURE NAME    decodes PICTURE directly into a tensor NAME,
                                    prints its SHA-256, and waits for Enter
     picture.py get NAME            opens it read-only as a PyTorch tensor, and
                                    prints that tensor's SHA-256

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Pillow reads a PyTorch tensor, which is in shared memory, as a picture.
+"""Pillow reads a PyTorch tensor in shared memory as a picture.
 
-    pillow.py [FILE.png]        where to save it; nowhere if not given
+    pillow.py [FILE.png]        saves the picture to FILE.png, if given
 
-A torch.Tensor has no __array_interface__, which is what Pillow asks for; tshare
-gives it one for as long as one likes, without NumPy.
+Pillow needs __array_interface__, which torch.Tensor lacks. tshare.torch adds it, and
+removes it again; NumPy is not needed.
 """
 
 import sys
@@ -18,7 +18,7 @@ import tshare.torch
 
 
 def paint(pixels):
-    """Red grows to the right, green downwards; blue is everywhere."""
+    """Paint red that grows to the right, green that grows downwards, and even blue."""
     height, width, _ = pixels.shape
     pixels[..., 0] = torch.linspace(0, 255, width)
     pixels[..., 1] = torch.linspace(0, 255, height)[:, None]

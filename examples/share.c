@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Shares the int32 array 1 2 3 by name, waits for Enter, and shows what others
- * made of it meanwhile.
+ * Shares the int32 array 1 2 3 by name, waits for Enter, and prints what other
+ * processes have made of it.
  *
  *	cc share.c $(pkg-config --cflags --libs tshare) -o share && ./share numbers
  */

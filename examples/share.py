@@ -35,7 +35,7 @@ def main():
     try:
         t = tshare.open(name)
     except FileNotFoundError:
-        sys.exit(f"share.py: nobody shares '{name}'; start build/c/examples/share first")
+        sys.exit(f"share.py: no array '{name}' is shared (start build/c/examples/share first)")
     with t:
         print(f"Python: opened '{name}': {t.dtype}, shape {t.shape}")
         change(t)

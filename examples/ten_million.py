@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""An array of ten million numbers for a child process, by its name: three ways.
+"""Three ways to share an array of ten million numbers with a child process by its name.
 
     ten_million.py [plain|helper|manager]... [--count N] [--name NAME]
 
 plain    tshare.asarray() in the parent, tshare.open() in the child
-helper   the same behind two functions that know arrays and names alone
-manager  as one does it with the standard library's SharedMemoryManager
+helper   the same behind two functions, share() and attach(), that hide tshare
+manager  a SharedMemoryManager, as in the standard library
 
-In each of them the numbers are copied once, into shared memory, and never sent.
+Each way copies the numbers once, into shared memory, and sends none.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def run(child, *args):
 
 
 def plain_child(name):
-    # Shape and type come along with the name.
+    # The region has shape and type.
     double(np.asarray(tshare.open(name)), "plain")
 
 
@@ -51,7 +51,7 @@ def plain(array, name):
     t = tshare.asarray(array, name=name)
     run(plain_child, name)
     show(np.asarray(t), "plain")
-    # It would go with this process too.
+    # The end of this process would remove the name, too.
     t.unlink()
 
 
@@ -59,12 +59,12 @@ def plain(array, name):
 
 
 def share(array, name):
-    """A copy of the array in shared memory, which others attach() to by its name."""
+    """Return a copy of the array in shared memory, to which others attach() by its name."""
     return np.asarray(tshare.asarray(array, name=name))
 
 
 def attach(name):
-    """The array that was shared under that name."""
+    """Return the array that was shared under that name."""
     return np.asarray(tshare.open(name))
 
 
@@ -73,14 +73,14 @@ def helper_child(name):
 
 
 def helper(array, name):
-    # An array keeps the memory that it shows: nothing else is to be kept or closed.
+    # The array holds the memory: nothing else has to be kept or closed.
     shared = share(array, name)
     run(helper_child, name)
     show(shared, "helper")
     tshare.unlink(name)
 
 
-# With the manager: as from multiprocessing, but for the imports
+# With the manager: only the imports differ from the standard library's
 
 
 def manager_child(name, shape, dtype):
@@ -90,7 +90,7 @@ def manager_child(name, shape, dtype):
 
 
 def manager(array, _):
-    # The names of what it makes are its own, and are gone when the block is left.
+    # The end of the block removes the names of all that the manager has made.
     with SharedMemoryManager() as smm:
         memory = smm.SharedMemory(size=array.nbytes)
         shared = np.ndarray(array.shape, array.dtype, buffer=memory.buf)

@@ -4,9 +4,9 @@
 
     weights.py [--name NAME] [--layers N] [--workers N]
 
-A state_dict goes into one region, under one name and one descriptor, however
-many tensors it has. Workers open it read-only: nobody can damage it.
-Needs PyTorch 2.9, which is the first to take read-only tensors.
+One region holds the whole state_dict, with one name and one descriptor, however
+many tensors there are. Workers open it read-only, so that none can damage it.
+Needs PyTorch 2.9, the first version that takes read-only tensors.
 """
 
 import argparse
@@ -28,9 +28,9 @@ def network(layers):
 
 
 def attach(name, layers):
-    """Once for each worker: a model whose weights are those in shared memory."""
+    """Make this worker's model, which uses the weights in shared memory."""
     global model
-    with torch.device("meta"):  # without any memory of its own
+    with torch.device("meta"):  # allocates no memory
         model = network(layers)
     region = tshare.Region.open(name, readonly=True)
     weights = {key: torch.from_dlpack(tensor) for key, tensor in region.items()}
@@ -46,7 +46,7 @@ def infer(x):
 
 
 def opening_times(name):
-    """Microseconds to open a region of one tensor, and that of all; the best of some."""
+    """Return the microseconds to open a region of one tensor, and one of all; the best time."""
 
     def best(name):
         times = []

@@ -142,7 +142,7 @@ def test_share(name):
 
 def test_share_says_that_nobody_shares(name):
     need("numpy")
-    assert f"nobody shares '{name}'" in fails(unused("torch", "share.py", name))
+    assert f"no array '{name}' is shared" in fails(unused("torch", "share.py", name))
 
 
 def test_numpy_pytorch(name):
@@ -226,9 +226,9 @@ def test_laplacian():
     need("scipy")
     assert run(script("laplacian.py", 8)) == [
         "SciPy: 64 x 64, 288 elements that are not 0",
-        "tshare: 32768 bytes of shared memory hold it densely",
+        "tshare: the dense matrix takes 32768 bytes of shared memory",
         "PyTorch: eigenvalues from 0.241230 to 7.758770",
-        "NumPy: all of them are as the formula says, to ten digits",
+        "NumPy: all of them agree with the formula to ten digits",
     ]
 
 
@@ -303,7 +303,7 @@ def test_frames(producer, consumer, name):
     produce = Example(SIDES[producer]("produce", name, 100))
     produce.read_until(f"'{name}' has 2 slots")
     taken = run(SIDES[consumer]("consume", name))
-    assert taken == ["consume: took 100 frames, all of them whole; the producer is gone"]
+    assert taken == ["consume: took 100 frames, all of them whole; the producer has exited"]
     assert produce.end()[0] == ["produce: all 100 frames were taken"]
 
 
@@ -312,14 +312,14 @@ def test_frames_alone(name):
     assert run(script("frames.py", name)) == [
         f"produce: '{name}' has 2 slots",
         "produce: all 1000 frames were taken",
-        "consume: took 1000 frames, all of them whole; the producer is gone",
+        "consume: took 1000 frames, all of them whole; the producer has exited",
     ]
 
 
 @pytest.mark.parametrize("side", SIDES)
 def test_frames_says_that_nobody_produces(side, name):
     need("numpy")
-    assert f"produce {name}'?" in fails(SIDES[side]("consume", name))
+    assert f"produce {name}' first" in fails(SIDES[side]("consume", name))
 
 
 def test_dataloader():
