@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The processes that the benchmark starts import this file, too, by another name.
+# The spawned processes import this file, too, but not as __main__.
 import sys
 
 from .cli import main

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Ways between two processes: to hand an array over, and to say that there is news.
+"""Ways between two processes: to pass an array on, and to announce new data.
 
-Of each there are two halves, the producer's and the consumer's, in one class.
+Each class has two halves, the producer's and the consumer's.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import tshare
 
 from .within import DTYPE, ITEMSIZE, Way, filled, library, new_name
 
-# An end to waiting for what doesn't come.
+# Timeout of waits, in seconds.
 PATIENCE = 60.0
 
 
 @dataclass
 class Link:
-    """What the two processes are connected by, seen from either side."""
+    """One side's ends of the connections between the two processes."""
 
     control: Connection[Any, Any]
     pipe: Connection[Any, Any]  # a pipe's end: the producer writes, the consumer reads
@@ -35,7 +35,7 @@ class Link:
 
 
 class HandOver(ABC):
-    """The producer's side; what the consumer does is in receive().
+    """A way to pass an array on: the producer's side, with the consumer's in receive().
 
     The clock runs from before send() until receive() has returned, and then on
     until the array has been read.
@@ -50,17 +50,17 @@ class HandOver(ABC):
     def __init__(self, link: Link, size: int) -> None:
         self.link = link
         self.size = size
-        # In private memory, and there before anything is measured.
+        # In private memory, allocated before anything is measured.
         self.source = filled(size)
 
     def before(self) -> None:  # noqa: B027, most have nothing to do
-        """What goes before each hand-over."""
+        """Prepare one hand-over."""
 
     @abstractmethod
     def send(self) -> None: ...
 
     def after(self) -> None:  # noqa: B027, most have nothing to do
-        """What comes after each, when the consumer has let go."""
+        """Clean up after one hand-over, when the consumer has released the array."""
 
     def close(self) -> None:  # noqa: B027, most have nothing to do
         """At the very end."""
@@ -68,7 +68,7 @@ class HandOver(ABC):
     @staticmethod
     @abstractmethod
     def receive(link: Link) -> tuple[Any, Callable[[], None]]:
-        """The array, and how to let go of what is under it."""
+        """Return the array, and a function that releases the memory under it."""
 
 
 def _nothing() -> None:
@@ -77,7 +77,7 @@ def _nothing() -> None:
 
 class Pickled(HandOver):
     label = "pickle through a pipe"
-    includes = "Connection.send() and recv(); all is copied several times"
+    includes = "Connection.send() and recv(); the array is copied several times"
     shared_files = False
 
     def send(self) -> None:
@@ -89,7 +89,7 @@ class Pickled(HandOver):
 
 
 class _SharedMemory(HandOver):
-    """The message is what the consumer needs: name, type and shape."""
+    """The message holds name, type and shape."""
 
     memory: shared_memory.SharedMemory | None = None
 
@@ -147,7 +147,7 @@ class SharedMemoryCopied(_SharedMemory):
 
 
 class _TorchQueue(HandOver):
-    """Importing torch.multiprocessing has taught queues to pass tensors."""
+    """Queues pass tensors once torch.multiprocessing is imported."""
 
     needs = ("numpy", "torch")
     tensor: Any = None
@@ -181,12 +181,12 @@ class TorchQueueCopied(_TorchQueue):
     def before(self) -> None:
         torch = library("torch")
 
-        # Each is shared for good once it was put.
+        # put() moves a tensor to shared memory, so each hand-over needs a new one.
         self.tensor = torch.from_numpy(self.source).clone()
 
 
 class _Tshare(HandOver):
-    """The message is the name; type and shape come along."""
+    """The message is the name; the region has type and shape."""
 
     on_backend = True
     tensor: tshare.Tensor | None = None
@@ -207,7 +207,7 @@ class _Tshare(HandOver):
         if self.tensor is None:
             return
         tensor, self.tensor = self.tensor, None
-        # A name, and the memory with it, is there for as long as the session.
+        # A name keeps the memory until the session ends.
         tensor.unlink()
         tensor.close()
 
@@ -246,10 +246,10 @@ class TshareCopied(_Tshare):
 
 
 class Announcement(ABC):
-    """The producer's side; what the consumer does is in waiter().
+    """A way to announce new data: the producer's side, with the consumer's in waiter().
 
-    The clock runs from before announce() until the function that waits, and is
-    asleep by then, has returned.
+    The clock runs from before announce() until the waiting function, which sleeps by
+    then, has returned.
     """
 
     label: ClassVar[str]
@@ -259,7 +259,7 @@ class Announcement(ABC):
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        self.name: str | None = None  # what the consumer is told before
+        self.name: str | None = None  # passed to the consumer's waiter()
 
     @abstractmethod
     def announce(self) -> None: ...
@@ -270,7 +270,7 @@ class Announcement(ABC):
     @staticmethod
     @abstractmethod
     def waiter(link: Link, name: str | None) -> Callable[[], Any]:
-        """Waits for one announcement, with each call for the next one."""
+        """Return a function that waits for the next announcement."""
 
 
 class PipeByte(Announcement):
@@ -371,7 +371,7 @@ class Published(_Publication):
 
 class PublishedToSpinner(_Publication):
     label = "tshare {backend}, wait(spin=0.001)"
-    includes = "the waiting process looks for 1 ms before it sleeps, and keeps a CPU busy"
+    includes = "the waiting process polls for 1 ms before it sleeps, and keeps a CPU busy"
     spin = 0.001
 
     @staticmethod

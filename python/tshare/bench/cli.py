@@ -21,12 +21,13 @@ INTERRUPTED = 128 + signal.SIGINT
 SMALLEST = 1 << 10
 
 DESCRIPTION = """\
-What it takes to hand an array over, in time and memory, within a process and
-from one to another, by tshare and by what else people use."""
+Measure the time and memory that it takes to pass an array on, within a process and
+to another one, with tshare and with NumPy, PyTorch, pickle and Python's own shared
+memory."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors look as those of the command's other verbs."""
+    """Prints errors in the form of the command's other verbs."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
@@ -53,12 +54,12 @@ def _seconds(text: str) -> float:
 
 
 def _output(text: str) -> str:
-    """A file that can be written, as far as can be told without writing it."""
+    """Check that the file can be written, as far as is possible without writing it."""
     folder = os.path.dirname(text) or "."
     if not text or os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"'{text}' is not a file")
     if not os.path.isdir(folder):
-        raise argparse.ArgumentTypeError(f"'{text}': there is no directory '{folder}'")
+        raise argparse.ArgumentTypeError(f"'{text}': the directory '{folder}' does not exist")
     if not os.access(text if os.path.exists(text) else folder, os.W_OK):
         raise argparse.ArgumentTypeError(f"'{text}' can't be written")
     return text
@@ -66,12 +67,12 @@ def _output(text: str) -> str:
 
 def _figure(text: str) -> str:
     if not text.endswith((".png", ".svg")):
-        raise argparse.ArgumentTypeError(f"'{text}' ends neither with .png nor with .svg")
+        raise argparse.ArgumentTypeError(f"'{text}' must end with .png or .svg")
     try:
         importlib.import_module("matplotlib")
     except ImportError:
         raise argparse.ArgumentTypeError(
-            "needs matplotlib, which is not installed: pip install matplotlib"
+            "needs matplotlib, which is not installed (run 'pip install matplotlib')"
         ) from None
     return _output(text)
 
@@ -85,21 +86,28 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="few sizes, up to 16M, in 20 seconds")
     parser.add_argument(
-        "--max-size", metavar="SIZE", type=_size, help="the largest array; 1G without it"
+        "--max-size", metavar="SIZE", type=_size, help="the largest array (default: 1G)"
     )
     parser.add_argument(
-        "--time", metavar="SECONDS", type=_seconds, help="how long to measure; 160 without it"
+        "--time", metavar="SECONDS", type=_seconds, help="how long to measure (default: 160)"
     )
-    parser.add_argument("--csv", metavar="FILE", type=_output, help="everything, as CSV")
-    parser.add_argument("--plot", metavar="FILE", type=_figure, help="a figure, .png or .svg")
+    parser.add_argument("--csv", metavar="FILE", type=_output, help="write all results as CSV")
     parser.add_argument(
-        "--progress", action="store_true", help="tell what is measured, if not on a terminal, too"
+        "--plot",
+        metavar="FILE",
+        type=_figure,
+        help="draw a figure, .png or .svg; needs matplotlib",
+    )
+    parser.add_argument(
+        "--progress",
+        action="store_true",
+        help="show progress even if stderr is not a terminal",
     )
     return parser
 
 
 class _Progress:
-    """One line on standard error, always the same one."""
+    """One line on standard error, which is overwritten."""
 
     def __init__(self, shown: bool) -> None:
         self._shown = shown
@@ -128,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
     except MeasurementError as error:
         progress.warn(str(error))
         return 1
-    # What is there is written, whoever is in a hurry now.
+    # A second SIGINT must not keep the results from being written.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = runner.results
     outputs: list[tuple[str, Callable[[str], None]]] = []

@@ -11,17 +11,17 @@ from itertools import repeat
 from time import perf_counter
 from typing import Any, NamedTuple
 
-# A measurement of less says more of the clock and of interrupts than of the code.
+# Shorter measurements depend more on the clock and on interrupts than on the code.
 AT_LEAST = 2e-3
 
-# Results that are kept until the clock has stopped: files, so not too many.
+# Results that are kept until the clock has stopped. They may be open files, so not too many.
 KEPT_AT_ONCE = 64
 
 Loop = Callable[[int], float]
 
 
 def calls(function: Callable[[], Any]) -> Loop:
-    """Seconds for a number of calls, each of whose results is let go at once."""
+    """Time a number of calls in seconds; each result is dropped at once."""
 
     def loop(count: int) -> float:
         numbers = repeat(None, count)
@@ -34,7 +34,7 @@ def calls(function: Callable[[], Any]) -> Loop:
 
 
 def kept(function: Callable[[], Any], release: Callable[[Any], None]) -> Loop:
-    """Seconds for a number of calls, without those that letting go of the results takes."""
+    """Time a number of calls in seconds, without the time that releasing the results takes."""
 
     def loop(count: int) -> float:
         seconds = 0.0
@@ -54,9 +54,9 @@ def kept(function: Callable[[], Any], release: Callable[[Any], None]) -> Loop:
 
 
 def per_call(loop: Loop, count: int) -> tuple[float, int]:
-    """Seconds per call, and the number of calls that it took to measure that.
+    """Return the seconds per call, and the number of calls that were measured.
 
-    ``count`` calls, or more where they don't take long enough.
+    These are ``count`` calls, or more if they don't take long enough.
     """
     while True:
         elapsed = loop(count)
@@ -67,25 +67,25 @@ def per_call(loop: Loop, count: int) -> tuple[float, int]:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value that so many percent of the values don't exceed; the lowest one for 0."""
+    """Return the value that ``percent`` percent of the values don't exceed; the lowest for 0."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 class Memory(NamedTuple):
-    """Bytes of this process, or what was added to them."""
+    """Bytes of this process, or a difference of these."""
 
     private: int  # anonymous pages
     shared: int  # pages of shared mappings, those of n processes counting as an nth
     resident: int  # pages of mappings of files and of shared memory, counting in full
-    peak: int  # resident at most, of any kind
+    peak: int  # the most resident pages, of any kind
 
     @property
     def most(self) -> int:
-        """Private at most, and shared: of what is shared a process has but its part.
+        """The most private bytes, plus this process's part of the shared ones.
 
-        The kernel counts what is resident in steps of up to 64 pages for each
-        thread, and so may say less than there is.
+        The kernel counts resident pages in steps of up to 64 for each thread, and so
+        may report too few.
         """
         return max(self.peak - self.resident, self.private) + self.shared
 
@@ -97,7 +97,7 @@ class Memory(NamedTuple):
 
 
 def _status() -> dict[str, int]:
-    """The fields of /proc/self/status that are memory, in bytes."""
+    """Return the fields of /proc/self/status that count memory, in bytes."""
     fields = {}
     with open("/proc/self/status") as status:
         for line in status:
@@ -108,10 +108,10 @@ def _status() -> dict[str, int]:
 
 
 def _pages() -> tuple[int, int]:
-    """Private and shared bytes.
+    """Return private and shared bytes.
 
-    Libraries are left out, as their share changes with every process that comes
-    and goes: of private mappings only the anonymous pages are counted.
+    Of private mappings only the anonymous pages count. The share of libraries would
+    change with every process that starts or ends.
     """
     private = shared = 0
     is_shared = False
@@ -128,17 +128,17 @@ def _pages() -> tuple[int, int]:
 
 
 def _trim() -> None:
-    """Give memory back that was freed, or it is used again and no more is seen of that."""
+    """Return freed memory to the kernel; reusing it would not show in the counters."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim:
         trim(0)
 
 
 def memory_before() -> Memory:
-    """What to subtract in memory_after(), whose peak is counted from here on."""
+    """Return what memory_after() subtracts, and reset the peak."""
     gc.collect()
     _trim()
-    # Once for what the looking itself takes.
+    # Once before, for the memory that reading these files takes.
     _pages(), _status()
     private, shared = _pages()
     with open("/proc/self/clear_refs", "w") as file:
@@ -148,7 +148,7 @@ def memory_before() -> Memory:
 
 
 def memory_after(before: Memory) -> Memory:
-    """What was added since."""
+    """Return what was added since memory_before()."""
     status = _status()
     resident = status["RssFile"] + status["RssShmem"]
     return Memory(*_pages(), resident, status["VmHWM"]).minus(before)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The two processes, producer and consumer, in which everything is measured.
 
-There is a pair for each backend, as a process has one session. The benchmark's
-own process asks the producer, which asks the consumer.
+There is a pair for each backend, since a process has one session. The benchmark's own
+process sends requests to the producer, which sends requests to the consumer.
 
-The pair dies with the benchmark, however that ends. SIGINT is blocked in both:
-what becomes of it is the benchmark's to say, which ends the pair by SIGTERM.
+The pair ends with the benchmark, even if that is killed. SIGINT is blocked in both
+processes; the benchmark handles it, and ends the pair by SIGTERM.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from .measure import Memory
 
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch"}
 
-# The sender waits for so long before each announcement, until the receiver is asleep.
+# Seconds before each announcement, in which the receiver falls asleep.
 PAUSE = 300e-6
 
-# A pair that doesn't answer is given up; emulated machines are slow.
+# Seconds after which a pair that doesn't answer is given up; emulated machines are slow.
 ANSWER_WITHIN = 300.0
 
 _spawn = multiprocessing.get_context("spawn")
@@ -47,19 +47,19 @@ _PR_SET_PDEATHSIG = 1
 
 
 class MeasurementError(Exception):
-    """Something could not be measured; the text says why, for the row."""
+    """Something could not be measured. The text is the reason, for the row."""
 
 
 class PairDiedError(MeasurementError):
-    """And there is no pair any more."""
+    """Something could not be measured, and the pair has ended."""
 
 
 @dataclass
 class Hello:
-    """What a pair says of itself."""
+    """A pair's answer to being started."""
 
     backend: str
-    unusable: str | None = None  # why there is no such backend
+    unusable: str | None = None  # why the backend can't be used
     versions: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     pids: tuple[int, ...] = ()
@@ -69,7 +69,7 @@ class Hello:
 
 
 def _settle() -> tuple[dict[str, str], dict[str, str]]:
-    """Get everything out of the way that would happen in the midst of measuring."""
+    """Import the libraries and stop the garbage collector, before anything is measured."""
     versions, missing = {}, {}
     for module, name in LIBRARIES.items():
         try:
@@ -79,7 +79,7 @@ def _settle() -> tuple[dict[str, str], dict[str, str]]:
         except Exception as error:
             missing[module] = f"{name} can't be imported: {error}"
     if "torch" in versions:
-        # Teaches queues to pass tensors.
+        # Registers tensors with the pickler of queues.
         importlib.import_module("torch.multiprocessing")
     gc.collect()
     gc.freeze()
@@ -103,7 +103,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _read(array: Any) -> None:
-    """Read the whole of it, as fast as NumPy can."""
+    """Read the whole array, as fast as NumPy can."""
     import numpy as np
 
     np.add.reduce(np.asarray(array).view(np.uint64))
@@ -160,7 +160,7 @@ def _consume(link: Link, parent: int) -> None:
     except EOFError:
         pass
     except Exception as error:
-        # What is left in the pipe can't be told: the pair ends.
+        # The state of the pipe is unknown: the pair ends.
         with contextlib.suppress(OSError):
             link.control.send(MeasurementError(f"in the consumer: {_reason(error)}"))
 
@@ -174,7 +174,7 @@ class _Producer:
         its_pipe, pipe = _spawn.Pipe(duplex=False)
         sock, its_socket = socket.socketpair()
         queue = _spawn.Queue()
-        # What a consumer that died has not read is lost.
+        # Don't wait at the end for a consumer that has died to read the rest.
         queue.cancel_join_thread()
         self.link = Link(control, pipe, sock, queue)
         self.consumer = _spawn.Process(
@@ -183,13 +183,13 @@ class _Producer:
             daemon=True,
         )
         self.consumer.start()
-        # So that the consumer's end is the end.
+        # So that reading ends with EOFError when the consumer ends.
         its_control.close()
         its_pipe.close()
         its_socket.close()
 
     def answer(self) -> Any:
-        """What the consumer says."""
+        """Return the consumer's answer."""
         try:
             got = self.link.control.recv()
         except (EOFError, ConnectionError):
@@ -204,18 +204,18 @@ class _Producer:
 
     @contextmanager
     def consuming(self) -> Iterator[None]:
-        """Once the consumer waits for something, what fails here leaves it waiting."""
+        """Turn errors into PairDiedError: they leave the consumer waiting for ever."""
         try:
             yield
         except PairDiedError:
             raise
         except Exception as error:
-            # The consumer may have been first to fail, and then knows better.
+            # The consumer may have failed first; then its error is the cause.
             if isinstance(error, OSError) and self.link.control.poll(1):
                 self.answer()
             raise PairDiedError(_reason(error)) from None
 
-    # What the benchmark asks for
+    # Requests of the benchmark
 
     def time_within(self, group: str, key: str, size: int, count: int) -> tuple[float, int]:
         with _within(group, key).prepared(size) as prepared:
@@ -223,7 +223,7 @@ class _Producer:
 
     def memory_within(self, group: str, key: str, size: int) -> Memory:
         with _within(group, key).prepared(size) as prepared:
-            # What is needed once and for all is no memory of the array.
+            # Memory that only the first call allocates does not count.
             prepared.release(prepared.once())
             before = measure.memory_before()
             result = prepared.once()
@@ -241,7 +241,7 @@ class _Producer:
             hand_over.close()
 
     def time_between(self, key: str, size: int, count: int) -> list[tuple[float, float]]:
-        """For each of count: until the consumer has the array, and until it has read it."""
+        """Return the seconds until the consumer has the array, and has read it, count times."""
         times = []
         with self.hand_over(key, size) as hand_over, self.consuming():
             self.tell("receive", key, count)
@@ -255,7 +255,7 @@ class _Producer:
         return times
 
     def memory_between(self, key: str, size: int) -> Memory:
-        """What both have more while the consumer has an array that it has read."""
+        """Return what both processes use in addition once the consumer has read the array."""
         with self.hand_over(key, size) as hand_over, self.consuming():
             hand_over.before()
             self.tell("receive_for_memory", key)
@@ -272,7 +272,7 @@ class _Producer:
         return ours.plus(theirs)
 
     def announce(self, key: str, count: int) -> list[float]:
-        """Seconds until the consumer knows, for each of count."""
+        """Return the seconds until the consumer runs, for each of count announcements."""
         announcement = between.ANNOUNCEMENTS[key](self.link)
         times = []
         try:
@@ -305,7 +305,7 @@ def _ending(status: int | None) -> str:
 
 
 def _stop_on_sigterm(number: int, frame: Any) -> None:
-    # Through all that cleans up, once.
+    # Once: an exception runs all clean-up handlers.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(0)
 
@@ -355,9 +355,9 @@ def _produce(requests: Connection[Any, Any], parent: int, needs_backend: bool) -
 
 
 def _remove_files(pids: Sequence[int]) -> None:
-    """What a pair that was killed has left: PyTorch's files, and Python's.
+    """Remove the files of PyTorch and SharedMemory that a killed pair has left.
 
-    tshare's own go with who made them.
+    tshare's own are removed with the process that made them.
     """
     for pid in pids:
         for pattern in (f"torch_{pid}_*", within.name_of(pid, "*")):
@@ -380,7 +380,7 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 class Pair:
-    """Started when it is first asked, and again after it died."""
+    """A pair, which is started at the first request, and again after it has died."""
 
     def __init__(self, backend: str, needs_backend: bool) -> None:
         self.backend = backend
@@ -390,7 +390,7 @@ class Pair:
         self._pids: tuple[int, ...] = ()
 
     def start(self) -> Hello:
-        # Before SIGINT is blocked, since its start lets it through again.
+        # Before SIGINT is blocked, since starting the tracker unblocks it.
         resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
@@ -436,7 +436,7 @@ class Pair:
         process, self._process = self._process, None
         if process is None:
             return
-        # Which is the end for one that waits for a request.
+        # A process that waits for a request ends by that.
         self._requests.close()
         process.join(1)
         if process.exitcode is None:

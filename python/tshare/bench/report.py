@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What came out, as tables for people and as CSV for programs."""
+"""The results as tables and as CSV."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ COLUMNS = (
     "reason",
 )
 
-# The width of a terminal's lines where there is none.
+# Columns of the tables if the output is not a terminal.
 WIDE = 200
 
 
 def memcpy(results: Results, size: int) -> float | None:
-    """The time of copying as much, which all others are held against."""
+    """Return memcpy's time at that size, by which all others are divided."""
     for row in results.section("within"):
         if row.way.key == "memcpy":
             times = row.times(size, "")
@@ -59,7 +59,7 @@ def write_csv(results: Results, file: TextIO) -> None:
     writer.writerow(COLUMNS)
     for row in results.rows:
         for phase in row.phases:
-            # A row of which nothing was measured is one line.
+            # A row without measurements is one line.
             for size in sorted(row.cells) or [0]:
                 writer.writerow(_csv_fields(results, row, size, phase))
 
@@ -123,7 +123,7 @@ def _machine() -> str:
 
 
 def summary(results: Results) -> list[tuple[str, str]]:
-    """What the figures are of."""
+    """Return machine, versions and load that the figures belong to."""
     versions: dict[str, str] = {}
     missing: dict[str, str] = {}
     for hello in results.hellos.values():
@@ -148,7 +148,7 @@ def summary(results: Results) -> list[tuple[str, str]]:
 
 
 class _Notes:
-    """Reasons, numbered, for below the table."""
+    """Numbered reasons, for below the table."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -162,9 +162,9 @@ class _Notes:
 
 
 def _columns(header: Sequence[str], lines: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """The first column is repeated where a line is too long for all of them.
+    """Lay out columns; lines that are too long continue below, with the first column again.
 
-    A line of two is a label and what stands in place of figures.
+    A line of two cells is a label and a text in place of figures.
     """
     every = [header, *lines]
     whole = [line for line in every if len(line) == len(header)]
@@ -189,7 +189,7 @@ def _columns(header: Sequence[str], lines: Sequence[Sequence[str]], width: int) 
 
 
 def _by_size(results: Results, section: str, phase: str, title: str, width: int) -> Iterator[str]:
-    """Median times, then the same as multiples of memcpy's."""
+    """Return the lines of median times, then of these as multiples of memcpy's."""
     rows = results.section(section)
     sizes = [size for size in results.sizes() if any(size in row.cells for row in rows)]
     if not sizes:
@@ -237,8 +237,8 @@ def _memory(results: Results, width: int) -> Iterator[str]:
     yield f"Memory added by an array of {units.size(size)}; between processes, in both of them"
     header = ["", "private", "shared", "both", "at most", "at most / size"]
     yield from _columns(header, lines, width)
-    yield "  Private and shared: PSS while the array is there, between processes read as well."
-    yield "  At most: with what was private only in between."
+    yield "  Private and shared: PSS while the array exists; between processes, after it was read."
+    yield "  At most: plus memory that was private only in between."
     yield ""
 
 
@@ -265,17 +265,18 @@ def _includes(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def tables(results: Results, width: int = WIDE) -> Iterator[str]:
-    """Lines of text."""
+    """Return the lines of the report."""
     for name, value in summary(results):
         yield f"{name:<10} {value}"
     if results.interrupted:
-        yield "interrupted: what follows had been measured by then"
+        yield "interrupted: the tables hold what was measured until then"
     yield ""
     yield from _by_size(
         results,
         "within",
         "",
-        "Within a process: median time. a is NumPy's, x PyTorch's, t tshare's, of float32",
+        "Within a process: median time. float32: a is a NumPy array, x a PyTorch tensor,\n"
+        "t a tshare tensor",
         width,
     )
     yield from _by_size(
@@ -297,11 +298,11 @@ def tables(results: Results, width: int = WIDE) -> Iterator[str]:
         width,
     )
     yield from _memory(results, width)
-    yield from _unsized(results, "dlpack", "DLPack: the protocol alone, for each tensor", width)
+    yield from _unsized(results, "dlpack", "DLPack: the protocol's own cost for a tensor", width)
     yield from _unsized(
         results, "latency", "Wake-up: from the announcement until the other process runs", width
     )
-    yield "What the time is of"
+    yield "What each time includes"
     yield from _includes(results.rows)
 
 

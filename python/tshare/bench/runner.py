@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is measured when, and what came out."""
+"""The order of the measurements, and their results."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .within import Way
 
 BACKENDS = ("shm", "kmod")
 
-# Of a hand-over between processes: until the consumer has the array, and has read it.
+# Phases of a hand-over between processes: until the consumer has the array, and has read it.
 HAS, READ = "has it", "has read it"
 
-# What the array and its copies need at most, of its size: pickling makes three besides the
-# array that was there and the one that comes out.
+# The most arrays that exist at once: pickling makes three copies besides the producer's
+# array and the consumer's.
 COPIES = 5
 SPARE = 256 << 20
 
-# From here on it is looked after before everything whether there still is memory.
+# From this size on, available memory is checked before each measurement.
 LARGE = 16 << 20
 
 # The most rounds of one size; medians hardly move from then on.
@@ -43,7 +43,7 @@ EXCHANGE_ROUNDS = 15
 @dataclass
 class Plan:
     sizes: list[int]
-    seconds: float  # for everything, once the processes are there
+    seconds: float  # for everything, once the processes have started
     quick: bool
 
 
@@ -58,20 +58,20 @@ def plan(quick: bool, max_size: int | None, seconds: float | None) -> Plan:
 class Cell:
     """One way, at one size."""
 
-    samples: dict[str, list[float]] = field(default_factory=dict)  # seconds, by what they are of
+    samples: dict[str, list[float]] = field(default_factory=dict)  # seconds, by phase
     memory: Memory | None = None
-    reason: str = ""  # why there is nothing
-    count: int = 1  # calls or hand-overs that make a sample
+    reason: str = ""  # why nothing was measured
+    count: int = 1  # calls or hand-overs in a sample
 
 
 @dataclass
 class Row:
     section: str
     way: Way
-    backend: str  # "" if it is not of tshare
+    backend: str  # "" for ways without tshare
     phases: tuple[str, ...]
     cells: dict[int, Cell] = field(default_factory=dict)  # by size; 0 where size doesn't matter
-    reason: str = ""  # why there is none
+    reason: str = ""  # why nothing was measured at any size
     label: str = ""
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Results:
         return [row for row in self.rows if row.section == name]
 
     def sizes(self) -> list[int]:
-        """Those of which there is something to say."""
+        """Return the sizes that were measured or left out."""
         return sorted({size for row in self.rows for size in row.cells} - {0})
 
 
@@ -133,7 +133,7 @@ def available_memory() -> int:
 
 
 def available_shared_memory() -> int:
-    """What fits into the files of /dev/shm; who writes to one that doesn't fit is killed."""
+    """Return the free bytes in /dev/shm; a process that writes to more is killed by SIGBUS."""
     if not os.path.isdir("/dev/shm"):
         return 0
     found = os.statvfs("/dev/shm")
@@ -141,7 +141,7 @@ def available_shared_memory() -> int:
 
 
 class Runner:
-    """Measures everything; what was measured is in results at any time."""
+    """Measures everything; results is valid at any time."""
 
     def __init__(
         self,
@@ -155,10 +155,10 @@ class Runner:
         self._warn = warn
         self._end = 0.0
         self._pairs: dict[str, Pair] = {}
-        # What the two rounds that have to be took, of the last size that was measured.
+        # Seconds that the first two rounds took, of memory and time, and their size.
         self._two_rounds = 0.0, 0
         self._fixed = math.inf
-        # What is not tshare's runs in the first pair.
+        # Ways without tshare run in this backend's pair.
         self._base = BACKENDS[0]
 
     def run(self) -> None:
@@ -197,7 +197,7 @@ class Runner:
                     raise
                 hello = Hello(backend, str(error))
             if hello.unusable:
-                hello.unusable = f"not here: {hello.unusable}"
+                hello.unusable = f"not usable: {hello.unusable}"
             self.results.hellos[backend] = hello
         missing = self.results.hellos[self._base].missing
         for row in self.results.rows:
@@ -212,11 +212,11 @@ class Runner:
     # One measurement
 
     def _ask(self, row: Row, size: int, method: str, *arguments: Any) -> Any:
-        """None, with the reason noted, if it can't be measured."""
+        """Send a request to the row's pair; return None and record the reason if it fails."""
         try:
             return self._pairs[row.backend or self._base].ask(method, *arguments)
         except PairDiedError as error:
-            # Such a way isn't tried again, as it would cost a pair each time.
+            # Such a way isn't tried again, since each try would end a pair.
             row.cell(size).reason = row.reason = str(error)
         except MeasurementError as error:
             row.cell(size).reason = str(error)
@@ -280,14 +280,14 @@ class Runner:
         self._leave_out_of_shared_memory(size, rows)
         first = not self._two_rounds[1]
         if first:
-            # What is done but once, as imports are, is no memory of an array.
+            # Memory that is allocated only once, as by imports, does not count.
             self._round(rows, size, 0, self._time, math.inf)
             _forget(rows, size)
-        # The larger the size, the longer a round: more of the time for them.
+        # Rounds of larger sizes take longer, so these sizes get more of the time.
         weights = [1 + 10 * s / (1 << 30) for s in self.plan.sizes if s >= size]
         start = monotonic()
         end = start + (self._end - start) * weights[0] / sum(weights)
-        # Something has to be measured once it was begun, unless a size takes far too long.
+        # A size that was begun gets two rounds, unless all the time is used up.
         last = math.inf if first else self._end
         self._round(rows, size, 0, self._measure_memory, last)
         self._round(rows, size, 1, self._time, last)
@@ -309,9 +309,9 @@ class Runner:
         for row in _turned(rows, number):
             if row.reason or row.cell(size).reason or monotonic() >= end:
                 continue
-            # Others use memory as well, and who has most of it is killed when there is no more.
+            # When memory runs out, the kernel kills the process that uses most of it.
             if size >= LARGE and available_memory() < (COPIES - 1) * size:
-                row.cell(size).reason = "memory ran out, which others use too"
+                row.cell(size).reason = "too little memory was left by other programs"
                 continue
             self._progress(f"{units.size(size)}, round {number}: {row.label}")
             measure(row, size)
@@ -330,10 +330,10 @@ class Runner:
 
     def _in_time(self, size: int, rows: Iterable[Row]) -> bool:
         seconds, last = self._two_rounds
-        # What calls and messages take is all that a small size does; the rest grows.
+        # The time of the smallest size is that of calls and messages; the rest grows.
         self._fixed = min(self._fixed, seconds or math.inf)
         expected = seconds + (seconds - self._fixed) * (size / last - 1) if last else 0.0
-        # Not to the second: what then has no time left is stopped.
+        # A quarter more is accepted: rounds that have no time left are left out later.
         if not last or expected <= 1.25 * (self._end - monotonic()):
             return True
         reason = f"takes about {units.seconds(expected)}, and less is left: see --time"
@@ -362,7 +362,7 @@ def _at(size: int) -> str:
 
 
 def _turned(rows: list[Row], number: int) -> list[Row]:
-    """Each round begins with another, so that none is always behind the same one."""
+    """Rotate the rows, so that no row is always measured after the same one."""
     if not rows:
         return rows
     start = number * 5 % len(rows)
@@ -370,6 +370,6 @@ def _turned(rows: list[Row], number: int) -> list[Row]:
 
 
 def _forget(rows: Iterable[Row], size: int) -> None:
-    """What was measured while things were cold."""
+    """Drop samples that were measured with cold caches."""
     for row in rows:
         row.cell(size).samples.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers as people read and write them."""
+"""Parsing and printing of sizes, times and ratios."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def parse_size(text: str) -> int:
-    """A number of bytes, with K, M, G or T behind it for powers of 1024."""
+    """Parse a number of bytes, with K, M, G or T behind it for powers of 1024."""
     match = re.fullmatch(r"([0-9]+)([KMGT]?)", text)
     if not match:
         raise ValueError(f"'{text}' is not a size, such as 4096, 64K or 1G")
@@ -19,7 +19,7 @@ def parse_size(text: str) -> int:
 
 
 def digits(value: float) -> str:
-    """Three digits that count, and none behind the point that don't."""
+    """Return the number with three significant digits."""
     if value == 0:
         return "0"
     if abs(value) >= 99.95:
@@ -28,7 +28,7 @@ def digits(value: float) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes, which may be less than none."""
+    """Return a number of bytes, which may be negative, with its unit."""
     power = 0
     while abs(count) >= 1024 and power < len(_SIZES) - 1:
         count /= 1024

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Ways to hand an array over within a process.
+"""Ways to pass an array on within a process.
 
-Each is a function of the array's size that does what goes before, yields what
-is measured, and cleans up.
+Each is a function of the array's size that prepares the measurement, yields what is
+measured, and cleans up.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ ITEMSIZE = 4
 class Way:
     key: str
     label: str
-    includes: str  # what the time is of
+    includes: str  # what the time includes
     needs: tuple[str, ...]  # libraries
-    on_backend: bool  # by tshare: there is a row for each backend
+    on_backend: bool  # uses tshare: there is a row for each backend
 
 
 class Prepared(NamedTuple):
     loop: Loop
-    once: Callable[[], Any]  # for its memory, while the result is there
+    once: Callable[[], Any]  # called to measure memory while its result exists
     release: Callable[[Any], None] = lambda result: None
 
 
@@ -59,7 +59,7 @@ _numbers = count()
 
 
 def library(name: str) -> Any:
-    """One that may be missing, and is then not asked for: see Way.needs."""
+    """Import a library that may be missing; ways name it in Way.needs."""
     return importlib.import_module(name)
 
 
@@ -88,13 +88,13 @@ def _called(function: Callable[[], Any]) -> Prepared:
 
 @lru_cache(maxsize=1)
 def filled(size: int) -> Any:
-    """An array in private memory. It is kept for the ways that follow: don't write to it."""
+    """Return an array in private memory, which all ways share: don't write to it."""
     np = library("numpy")
 
     return np.ones(size // ITEMSIZE, DTYPE)
 
 
-@_way(TRANSFERS, "memcpy", "copies into memory that is there already")
+@_way(TRANSFERS, "memcpy", "copies into memory that is mapped already")
 def memcpy(size: int) -> Generator[Prepared, None, None]:
     source, target = memoryview(bytearray(size)), memoryview(bytearray(size))
 
@@ -158,14 +158,14 @@ def numpy_from_dlpack(size: int) -> Generator[Prepared, None, None]:
 
 @contextmanager
 def opened(size: int) -> Iterator[tshare.Tensor]:
-    """A tensor that was found by its name."""
+    """A tensor that was opened by its name."""
     name = new_name()
     with tshare.create(name, size // ITEMSIZE, DTYPE), tshare.open(name) as tensor:
         tensor.unlink()
         yield tensor
 
 
-# A tensor can't be closed while the last view lives: prepared functions drop theirs first.
+# A tensor can't be closed while it has views: prepared functions drop theirs first.
 
 
 @_way(
@@ -196,8 +196,8 @@ def tshare_from_dlpack(size: int) -> Generator[Prepared, None, None]:
         yield _called(lambda: torch.from_dlpack(tensor))
 
 
-# Opening: what was opened is closed when the clock has stopped. The array goes first, or the
-# memory under it is still in use.
+# Opening: the tensor is closed when the clock has stopped. The array is dropped first,
+# since the memory under it is in use until then.
 
 
 def _closes(got: list[Any]) -> None:
@@ -208,7 +208,7 @@ def _closes(got: list[Any]) -> None:
 @_way(
     OPENINGS,
     "SharedMemory + np.ndarray",
-    "finds the name and maps it, tells the resource tracker; nothing is read",
+    "finds the name, maps it, notifies the resource tracker; nothing is read",
     "numpy",
 )
 def shared_memory_open(size: int) -> Generator[Prepared, None, None]:
@@ -230,7 +230,7 @@ def shared_memory_open(size: int) -> Generator[Prepared, None, None]:
 @_way(
     OPENINGS,
     "tshare.open + np.asarray, {backend}",
-    "finds the name and maps it, checks type and shape, which come along; nothing is read",
+    "finds the name, maps it, checks type and shape; nothing is read",
     "numpy",
     on_backend=True,
 )
@@ -250,7 +250,7 @@ def tshare_open(size: int) -> Generator[Prepared, None, None]:
             tensor.unlink()
 
 
-# DLPack: what the protocol itself costs, whatever the size.
+# DLPack: the cost of the protocol itself, for any size.
 
 _EXCHANGE_SIZE = 4 << 20
 
@@ -267,7 +267,7 @@ def _exchange(kind: type, tensor: Any) -> Prepared:
 @_way(
     EXCHANGES,
     "C table: tshare {backend}",
-    "exports and deletes, called from C; aim: 100 ns",
+    "exports and deletes, called from C; target: 100 ns",
     on_backend=True,
 )
 def exchange_tshare(_: int) -> Generator[Prepared, None, None]:
@@ -304,7 +304,7 @@ def exchange_torch(_: int) -> Generator[Prepared, None, None]:
 @_way(
     EXCHANGES,
     "t.__dlpack__(), tshare {backend}",
-    "max_version=(1, 3); called from Python, and dropped; aim: 300 ns",
+    "max_version=(1, 3); called from Python, and dropped; target: 300 ns",
     on_backend=True,
 )
 def dlpack_tshare(_: int) -> Generator[Prepared, None, None]:
