@@ -33,9 +33,13 @@ struct ts_tensor {
 	PyObject *weakrefs;
 };
 
+/* Those that wait on behalf of a region, each with an event descriptor of its own. */
+enum { TS_WAIT, TS_WAIT_ASYNC, TS_WAITERS };
+
 struct ts_region {
 	PyObject ob_base;
-	struct tshare_region *handle; /* NULL when closed */
+	struct tshare_region *handle;		   /* NULL when closed */
+	struct tshare_waiter *waiters[TS_WAITERS]; /* made when first needed */
 	PyObject *weakrefs;
 };
 

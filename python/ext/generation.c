@@ -3,12 +3,14 @@
 #include "region.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /*
- * How long to stay in the library before the next look for signals and for
- * close(). A signal that arrives just before the sleep, or in another thread,
- * doesn't end the sleep; nor does close(), which knows of no sleeper.
+ * How long the main thread, in which Python's handlers of signals run, stays in the
+ * library before it looks for signals. One that arrives just before the sleep, or in
+ * another thread, doesn't end the sleep.
  */
 #define SLICE_NS (100 * 1000 * 1000)
 
@@ -53,34 +55,62 @@ static int64_t left_of(int64_t duration, int64_t start)
 	return duration == INT64_MAX ? INT64_MAX : passed < duration ? duration - passed : 0;
 }
 
-/* @handle is the caller's reference, which close() leaves alone. */
-static PyObject *wait_for(PyObject *self, struct tshare_region *handle, uint64_t seen,
+/* The region's waiter for @use, borrowed; NULL with an error set. */
+static struct tshare_waiter *waiter_for(PyObject *self, int use)
+{
+	struct tshare_waiter **waiter = &((struct ts_region *)self)->waiters[use];
+	struct tshare_region *handle = ts_region_handle(self);
+	int err;
+
+	if (!handle)
+		return NULL;
+	err = *waiter ? 0 : tshare_waiter_new(handle, waiter);
+	if (err < 0)
+		ts_raise(err, NULL);
+	return *waiter;
+}
+
+static bool is_main_thread(void)
+{
+	return syscall(SYS_gettid) == getpid();
+}
+
+/* After close(): what was published before counts, though. */
+static PyObject *end_of_closed(struct tshare_region *handle, uint64_t seen)
+{
+	uint64_t generation;
+
+	if (!tshare_region_get_generation(handle, &generation) && generation > seen)
+		return PyLong_FromUnsignedLongLong(generation);
+	PyErr_SetString(PyExc_ValueError, "region: closed during wait()");
+	return NULL;
+}
+
+/* @handle and @waiter are the caller's references, which close() leaves alone. */
+static PyObject *wait_for(struct tshare_region *handle, struct tshare_waiter *waiter, uint64_t seen,
 			  int64_t timeout, int64_t spin)
 {
-	int64_t start = clock_ns(), left, piece;
+	int64_t start = clock_ns(), slice = SLICE_NS, left, piece;
 	PyThreadState *state;
 	uint64_t generation;
-	bool closed;
 	int err;
 
 	for (;;) {
-		/* What was published before the close() counts: look once more. */
-		closed = !((struct ts_region *)self)->handle;
-		left = closed ? 0 : left_of(timeout, start);
-		piece = left < SLICE_NS ? left : SLICE_NS;
+		left = left_of(timeout, start);
+		piece = left < slice ? left : slice;
 		state = PyEval_SaveThread();
-		err = tshare_region_wait(handle, seen, piece, left_of(spin, start), &generation);
+		err = tshare_waiter_wait(waiter, seen, piece, left_of(spin, start), &generation);
 		PyEval_RestoreThread(state);
 		if (!err)
 			return PyLong_FromUnsignedLongLong(generation);
-		if (closed) {
-			PyErr_SetString(PyExc_ValueError, "region: closed during wait()");
-			return NULL;
-		}
+		if (err == -ECANCELED)
+			return end_of_closed(handle, seen);
 		if (err != -EINTR && (err != -ETIMEDOUT || piece == left))
 			return ts_raise(err, NULL);
 		if (PyErr_CheckSignals() < 0)
 			return NULL;
+		if (!is_main_thread())
+			slice = INT64_MAX;
 	}
 }
 
@@ -100,34 +130,89 @@ static int parse_wait(const char *function, int total, PyObject *const *args, Py
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
 	struct tshare_region *handle = ts_region_handle(self);
+	struct tshare_waiter *waiter;
 	int64_t seen, timeout, spin = 0;
 	PyObject *given[3], *generation;
 
 	if (!handle || parse_wait("wait", 3, args, nargs, kwnames, given, &seen, &timeout) < 0 ||
 	    (given[2] && ts_seconds_arg(given[2], "spin", &spin) < 0))
 		return NULL;
+	waiter = waiter_for(self, TS_WAIT);
+	if (!waiter)
+		return NULL;
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
-	generation = wait_for(self, handle, seen, timeout, spin);
+	tshare_waiter_ref(waiter);
+	generation = wait_for(handle, waiter, seen, timeout, spin);
+	tshare_waiter_unref(waiter);
 	tshare_region_unref(handle);
 	return generation;
+}
+
+static PyObject *event_fileno(PyObject *self, int use)
+{
+	struct tshare_waiter *waiter = waiter_for(self, use);
+	int fd, err;
+
+	if (!waiter)
+		return NULL;
+	err = tshare_waiter_get_event_fd(waiter, &fd);
+	return err < 0 ? ts_raise(err, NULL) : PyLong_FromLong(fd);
+}
+
+PyObject *ts_region_event_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	return event_fileno(self, TS_WAIT);
+}
+
+/* For tshare._waiting: another one, as who reads one takes the news from all others. */
+PyObject *ts_region_async_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	return event_fileno(self, TS_WAIT_ASYNC);
+}
+
+/* Calls what tshare._waiting has. Takes over @args, which may be NULL with an error set. */
+static PyObject *call_waiting(const char *name, PyObject *args)
+{
+	PyObject *module = args ? PyImport_ImportModule("tshare._waiting") : NULL;
+	PyObject *callable = module ? PyObject_GetAttrString(module, name) : NULL;
+	PyObject *result = callable ? PyObject_CallObject(callable, args) : NULL;
+
+	Py_XDECREF(callable);
+	Py_XDECREF(module);
+	Py_XDECREF(args);
+	return result;
 }
 
 /* Wrong arguments are refused here, before there is a coroutine that may never run. */
 PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
 {
-	PyObject *given[2], *module, *coroutine;
 	int64_t seen, timeout;
+	PyObject *given[2];
 
 	if (!ts_region_handle(self) ||
 	    parse_wait("wait_async", 2, args, nargs, kwnames, given, &seen, &timeout) < 0)
 		return NULL;
-	module = PyImport_ImportModule("tshare._waiting");
-	if (!module)
+	return call_waiting("wait_async",
+			    Py_BuildValue("OOO", self, given[0], given[1] ? given[1] : Py_None));
+}
+
+PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				PyObject *kwnames)
+{
+	static const char *const names[] = { "seen" };
+	PyObject *given;
+	int64_t seen;
+
+	if (!ts_region_handle(self) ||
+	    ts_parse("generations", args, nargs, kwnames, names, 1, 1, &given) < 0)
 		return NULL;
-	coroutine = PyObject_CallMethod(module, "wait_async", "OOO", self, given[0],
-					given[1] ? given[1] : Py_None);
-	Py_DECREF(module);
-	return coroutine;
+	if (ts_none(given))
+		given = NULL;
+	else if (ts_int_arg(given, "seen", 0, INT64_MAX, &seen) < 0)
+		return NULL;
+	return call_waiting("Generations",
+			    given ? Py_BuildValue("OO", self, given) :
+				    Py_BuildValue("ON", self, ts_region_generation(self, NULL)));
 }

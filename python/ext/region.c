@@ -3,6 +3,7 @@
 #include "docstrings.h"
 #include "region.h"
 
+#include <string.h>
 #include <structmember.h>
 
 PyTypeObject *ts_region_type;
@@ -16,6 +17,7 @@ PyObject *ts_region_wrap(struct tshare_region *handle)
 		return NULL;
 	}
 	self->handle = handle;
+	memset(self->waiters, 0, sizeof(self->waiters));
 	self->weakrefs = NULL;
 	return (PyObject *)self;
 }
@@ -33,9 +35,12 @@ static void region_dealloc(PyObject *self)
 {
 	struct ts_region *region = (struct ts_region *)self;
 	PyTypeObject *type = Py_TYPE(self);
+	int i;
 
 	if (region->weakrefs)
 		PyObject_ClearWeakRefs(self);
+	for (i = 0; i < TS_WAITERS; i++)
+		tshare_waiter_unref(region->waiters[i]);
 	tshare_region_unref(region->handle);
 	PyObject_Free(self);
 	Py_DECREF(type);
@@ -262,12 +267,21 @@ static PyObject *region_finish(PyObject *self, PyObject *const *args, Py_ssize_t
 
 static PyObject *region_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
+	struct tshare_waiter *waiters[TS_WAITERS];
 	PyThreadState *state;
 	struct ts_region *region = (struct ts_region *)self;
 	struct tshare_region *handle = region->handle;
+	int i;
 
 	region->handle = NULL;
+	memcpy(waiters, region->waiters, sizeof(waiters));
+	memset(region->waiters, 0, sizeof(region->waiters));
 	state = PyEval_SaveThread();
+	for (i = 0; i < TS_WAITERS; i++) {
+		if (waiters[i])
+			tshare_waiter_cancel(waiters[i]);
+		tshare_waiter_unref(waiters[i]);
+	}
 	tshare_region_unref(handle);
 	PyEval_RestoreThread(state);
 	Py_RETURN_NONE;
@@ -330,6 +344,10 @@ static PyMethodDef region_methods[] = {
 	{ "info", region_info, METH_NOARGS, DOC_Region_info },
 	{ "publish", ts_region_publish, METH_NOARGS, DOC_Region_publish },
 	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS, DOC_Region_wait },
+	{ "generations", TS_FASTCALL(ts_region_generations), METH_FASTCALL | METH_KEYWORDS,
+	  DOC_Region_generations },
+	{ "event_fileno", ts_region_event_fileno, METH_NOARGS, DOC_Region_event_fileno },
+	{ "_async_fileno", ts_region_async_fileno, METH_NOARGS, NULL },
 	{ "wait_async", TS_FASTCALL(ts_region_wait_async), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Region_wait_async },
 	{ "finish", TS_FASTCALL(region_finish), METH_FASTCALL | METH_KEYWORDS, DOC_Region_finish },

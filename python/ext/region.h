@@ -24,6 +24,10 @@ PyObject *ts_region_generation(PyObject *self, void *closure);
 PyObject *ts_region_publish(PyObject *self, PyObject *unused);
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);
+PyObject *ts_region_event_fileno(PyObject *self, PyObject *unused);
+PyObject *ts_region_async_fileno(PyObject *self, PyObject *unused);
+PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				PyObject *kwnames);
 PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames);
 

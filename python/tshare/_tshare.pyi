@@ -10,6 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeVar, 
 
 from typing_extensions import Buffer, CapsuleType
 
+from ._waiting import Generations
+
 __version__: str
 
 _T = TypeVar("_T")
@@ -369,7 +371,8 @@ class Region(Mapping[str, Tensor]):
     ) -> Coroutine[Any, Any, int]:
         """Wait as wait() does, in asyncio.
 
-        The result is to be awaited. It can be cancelled like any other coroutine.
+        The result is to be awaited. It can be cancelled like any other coroutine. Any number
+        of tasks may wait for one region, in the loops of any threads.
 
         :param seen: Newest generation that the caller knows; 0 at first.
         :param timeout: Seconds; 0 only looks, None waits for ever.
@@ -377,6 +380,25 @@ class Region(Mapping[str, Tensor]):
         :raises OSError: EOWNERDEAD: all other publishers have closed the region or ended.
         :raises ValueError: close() was called meanwhile.
         """
+    def generations(self, seen: SupportsIndex | None = None) -> Generations:
+        """Return an iterator over the generations that are published, for for and async for.
+
+        Each step waits for a generation above the last one, and gives the newest: one that
+        a loop was too slow for is skipped. The loop ends when all other publishers have
+        closed the region or ended, or when this object is closed.
+
+        :param seen: Newest generation that the caller knows; None for the present one.
+        """
+    def event_fileno(self) -> int:
+        """Return a file descriptor that is readable when there is news, for selectors.
+
+        News is a generation that was published, also before the first call; the end of all
+        other publishers; and that close() was called. The descriptor is readable until
+        os.eventfd_read() has read it, which never blocks. Read it first, then look by
+        wait(seen, 0). It is the same each time. The region owns the descriptor and closes it:
+        take it out of a selector before close().
+        """
+    def _async_fileno(self) -> int: ...
     def fileno(self) -> int:
         """Return the file descriptor that from_fd() takes in any process.
 
@@ -410,8 +432,9 @@ class Region(Mapping[str, Tensor]):
     def close(self) -> None:
         """Drop this object's reference to the memory.
 
-        Tensors that were taken from the region keep it. Another thread's wait() on this
-        object ends with ValueError. To close a closed region does nothing.
+        Tensors that were taken from the region keep it. Waits on this object, of other
+        threads and of tasks, end with ValueError at once. To close a closed region does
+        nothing.
         """
     def __enter__(self) -> Region:
         """Return the region itself."""

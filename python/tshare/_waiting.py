@@ -1,63 +1,128 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a generation in an event loop.
+"""Waiting for a generation in an event loop, and iterating over generations.
 
-A futex has no descriptor that an event loop could watch, so that a thread
-sleeps in the loop's place. It is none of the loop's executor: asyncio joins
-those threads when it ends. It is a daemon: an interpreter that exits doesn't
-wait for it either.
+The loops watch a region's event descriptor, which one thread of the library's makes
+readable, for all regions of the process. To read the descriptor takes the news from
+all other loops that watch it. So the loop that has read it looks on behalf of all
+tasks that wait for the region, in whatever thread their loops run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import math
+import os
 import threading
-import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._tshare import Region
 
-# How long a thread outlives the task that it waits for, in seconds.
-_SLICE = 0.1
 
+class _Wait:
+    """One task's wait: a future of its loop, and what completes it."""
 
-class _Waiter:
-    """One wait: a future of the loop, and the thread that completes it."""
-
-    def __init__(self, region: Region, seen: int, timeout: float | None) -> None:
+    def __init__(self, region: Region, seen: int) -> None:
         self.region = region
         self.seen = seen
-        self.deadline = None if timeout is None else time.monotonic() + timeout
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[int] = self.loop.create_future()
-        self.abandoned = False
 
-    def run(self) -> None:
+    def look(self) -> None:
+        """Complete the future if the wait is over; in its loop."""
+        if self.future.done():
+            return
         try:
-            generation = self.wait()
-        except BaseException as error:
-            self.report(self.future.set_exception, error)
-        else:
-            self.report(self.future.set_result, generation)
+            self.future.set_result(self.region.wait(self.seen, 0))
+        except TimeoutError:
+            pass
+        except Exception as error:
+            self.future.set_exception(error)
 
-    def wait(self) -> int:
-        while True:
-            left = _SLICE if self.deadline is None else self.deadline - time.monotonic()
-            try:
-                return self.region.wait(self.seen, max(0.0, min(left, _SLICE)))
-            except TimeoutError:
-                if left < _SLICE or self.abandoned:
-                    raise
+    def expire(self) -> None:
+        if not self.future.done():
+            text = "timeout: nothing was published in time"
+            self.future.set_exception(TimeoutError(errno.ETIMEDOUT, text))
 
-    def report(self, how: Any, what: Any) -> None:
-        def tell() -> None:
-            if not self.future.done():
-                how(what)
 
+class _Watch:
+    """What waits for one region have in common; there while there are any."""
+
+    def __init__(self, region: Region) -> None:
+        self.waits: set[_Wait] = set()
+        self.loops: Counter[Any] = Counter()
+        # A duplicate: close() of the region may come before the loops have let go.
+        self.fd = os.dup(region._async_fileno())
+
+    def join(self, wait: _Wait) -> None:
+        if not self.loops[wait.loop]:
+            wait.loop.add_reader(self.fd, self.look, wait.loop)
+        self.loops[wait.loop] += 1
+        self.waits.add(wait)
+
+    def leave(self, wait: _Wait) -> None:
+        self.waits.remove(wait)
+        self.loops[wait.loop] -= 1
+        if not self.loops[wait.loop]:
+            del self.loops[wait.loop]
+            wait.loop.remove_reader(self.fd)
+
+    def look(self, loop: Any) -> None:
+        """Called by a loop that has found the descriptor readable."""
+        # Another loop may have been faster, and looks on behalf of all.
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.fd)
+        with _lock:
+            waits = list(self.waits)
+        for wait in waits:
+            if wait.loop is loop:
+                wait.look()
+            else:
+                # A loop that was closed has nobody left to be told.
+                with contextlib.suppress(RuntimeError):
+                    wait.loop.call_soon_threadsafe(wait.look)
+
+
+_lock = threading.Lock()
+_watches: dict[Region, _Watch] = {}
+
+
+def _after_fork_in_child() -> None:
+    """Forget what the parent's loops wait for: its descriptors are the parent's."""
+    global _lock
+
+    _lock = threading.Lock()
+    for watch in _watches.values():
+        os.close(watch.fd)
+    _watches.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _join(wait: _Wait) -> _Watch:
+    with _lock:
+        watch = _watches.get(wait.region) or _Watch(wait.region)
         try:
-            self.loop.call_soon_threadsafe(tell)
-        except RuntimeError:
-            pass  # the loop is closed, and nobody is left to be told
+            watch.join(wait)
+        except BaseException:
+            if not watch.waits:
+                os.close(watch.fd)
+            raise
+        _watches[wait.region] = watch
+        return watch
+
+
+def _leave(watch: _Watch, wait: _Wait) -> None:
+    with _lock:
+        watch.leave(wait)
+        # In a child of fork() it isn't the present one any more, and is closed.
+        if not watch.waits and _watches.get(wait.region) is watch:
+            del _watches[wait.region]
+            os.close(watch.fd)
 
 
 async def wait_async(region: Region, seen: int, timeout: float | None) -> int:
@@ -66,9 +131,53 @@ async def wait_async(region: Region, seen: int, timeout: float | None) -> int:
     except TimeoutError:
         if timeout == 0:
             raise
-    waiter = _Waiter(region, seen, timeout)
-    threading.Thread(target=waiter.run, name="tshare-wait", daemon=True).start()
+    wait = _Wait(region, seen)
+    timer = None
+    watch = _join(wait)
     try:
-        return await waiter.future
+        # What has come since the first look may have been read by another loop.
+        wait.look()
+        if timeout is not None and timeout != math.inf:
+            timer = wait.loop.call_later(timeout, wait.expire)
+        return await wait.future
     finally:
-        waiter.abandoned = True
+        if timer:
+            timer.cancel()
+        _leave(watch, wait)
+
+
+class Generations:
+    """Iterates over a region's generations; see Region.generations()."""
+
+    def __init__(self, region: Region, seen: int) -> None:
+        self._region = region
+        self._seen = seen
+
+    def _is_end(self, error: Exception) -> bool:
+        if isinstance(error, OSError):
+            return error.errno == errno.EOWNERDEAD
+        return self._region.closed
+
+    def __iter__(self) -> Generations:
+        return self
+
+    def __next__(self) -> int:
+        try:
+            self._seen = self._region.wait(self._seen)
+        except (OSError, ValueError) as error:
+            if self._is_end(error):
+                raise StopIteration from None
+            raise
+        return self._seen
+
+    def __aiter__(self) -> Generations:
+        return self
+
+    async def __anext__(self) -> int:
+        try:
+            self._seen = await self._region.wait_async(self._seen)
+        except (OSError, ValueError) as error:
+            if self._is_end(error):
+                raise StopAsyncIteration from None
+            raise
+        return self._seen

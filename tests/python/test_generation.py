@@ -357,6 +357,29 @@ def test_close_in_another_thread_ends_a_wait(region, spin):
         same.wait(0, 60, spin=spin)
 
 
+def test_close_ends_a_wait_at_once(region):
+    slept = []
+    for _ in range(10):
+        same = tshare.Region.from_fd(region.fileno())
+        closed = []
+        timer = threading.Timer(0.01, lambda: (closed.append(time.monotonic()), same.close()))
+        timer.start()
+        with pytest.raises(ValueError, match="^region: closed during wait"):
+            same.wait(0)
+        slept.append(time.monotonic() - closed[0])
+    # A look at every 100 ms would take 50 ms in the mean.
+    assert min(slept) < 0.02
+
+
+def test_close_of_a_tensors_region_leaves_its_others(region):
+    with tshare.create(None, 4) as tensor:
+        waiting, closing = tensor.region, tensor.region
+        threading.Timer(0.1, closing.close).start()
+        threading.Timer(0.3, tensor.region.publish).start()
+        assert waiting.wait(0, 20) == 1
+        assert tensor.region.wait(0, 20) == 1
+
+
 def test_close_ends_the_waits_of_that_object_alone(region):
     with tshare.Region.from_fd(region.fileno()) as same:
         closes(region).start()

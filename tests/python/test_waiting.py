@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a generation in an event loop."""
+"""Waiting for a generation in an event loop, and iterating over generations."""
 
 import asyncio
 import errno
 import math
+import os
+import selectors
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 import tshare
-from support import run_in_silence
+from support import run_in_silence, spawn
 
 
 @pytest.fixture
@@ -22,11 +25,24 @@ def region():
         yield region
 
 
+def feeders():
+    """How many threads the library has."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            names.append((task / "comm").read_text())
+        except OSError:
+            continue  # it has just ended
+    return names.count("tshare-events\n")
+
+
 @pytest.fixture(autouse=True)
-def no_thread_is_left():
+def nothing_is_left():
+    before = len(os.listdir("/proc/self/fd"))
     yield
+    assert len(os.listdir("/proc/self/fd")) == before
     deadline = time.monotonic() + 60
-    while any(thread.name == "tshare-wait" for thread in threading.enumerate()):
+    while feeders():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -108,6 +124,225 @@ def test_close_ends_wait_async(region):
 
     with pytest.raises(ValueError, match="^region: closed during wait|^region is closed"):
         asyncio.run(main())
+
+
+def test_close_in_another_thread_ends_wait_async(region):
+    async def main():
+        threading.Timer(0.1, region.close).start()
+        await region.wait_async(0)
+
+    with pytest.raises(ValueError, match="^region: closed during wait|^region is closed"):
+        asyncio.run(main())
+
+
+def test_one_thread_serves_all_waits(region):
+    async def main():
+        others = [tshare.Region.create(size=1) for _ in range(10)]
+        tasks = [asyncio.create_task(r.wait_async(0)) for r in (region, *others) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        count = feeders(), threading.active_count()
+        for other in (region, *others):
+            other.publish()
+        assert await asyncio.gather(*tasks) == [1] * 33
+        for other in others:
+            other.close()
+        return count
+
+    assert asyncio.run(main()) == (1, threading.active_count())
+
+
+def test_end_of_the_publishers_ends_wait_async(region):
+    async def main(other):
+        asyncio.get_running_loop().call_later(0.1, other.close)
+        await region.wait_async(1)
+
+    other = tshare.Region.from_fd(region.fileno())
+    other.publish()
+    with pytest.raises(OSError, match="publishers have exited") as caught:
+        asyncio.run(main(other))
+    assert caught.value.errno == errno.EOWNERDEAD
+
+
+def test_loops_of_several_threads_wait_for_one_region(region):
+    ends = []
+
+    async def main(rounds):
+        seen = 0
+        while seen < rounds:
+            seen = max(await asyncio.gather(*(region.wait_async(seen, 60) for _ in range(5))))
+        ends.append(seen)
+
+    threads = [threading.Thread(target=asyncio.run, args=[main(200)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        time.sleep(0.001)
+        region.publish()
+    for thread in threads:
+        thread.join(60)
+    assert ends == [200] * 4
+
+
+def test_tasks_that_have_seen_different_generations_wait_for_their_own(region):
+    async def main():
+        tasks = [asyncio.create_task(region.wait_async(seen)) for seen in range(5)]
+        ends = []
+        for _ in range(5):
+            await asyncio.sleep(0.05)
+            ends.append([task.done() for task in tasks].count(True))
+            region.publish()
+        return ends, await asyncio.gather(*tasks)
+
+    assert asyncio.run(main()) == ([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+
+
+def test_task_and_thread_wait_with_one_object(region):
+    async def main():
+        for seen in range(200):
+            thread = asyncio.create_task(asyncio.to_thread(region.wait, seen, 60))
+            task = asyncio.create_task(region.wait_async(seen, 60))
+            await asyncio.sleep(0.0005)
+            region.publish()
+            assert await asyncio.gather(thread, task) == [seen + 1] * 2
+
+    asyncio.run(main())
+
+
+def test_child_of_fork_waits_in_a_loop_of_its_own(region):
+    async def main(count):
+        return await asyncio.gather(*(region.wait_async(0, 60) for _ in range(count)))
+
+    async def parent():
+        waiting = asyncio.create_task(main(2))
+        await asyncio.sleep(0.1)
+        pid = os.fork()
+        if not pid:
+            asyncio._set_running_loop(None)
+            os._exit(asyncio.run(main(3)) != [1] * 3)
+        await asyncio.sleep(0.2)
+        region.publish()
+        assert await waiting == [1] * 2
+        assert os.waitpid(pid, 0)[1] == 0
+
+    asyncio.run(parent())
+
+
+def test_generations_are_iterated_over(region):
+    async def main():
+        seen = []
+        async for generation in region.generations():
+            seen.append(generation)
+            if generation == 5:
+                return seen
+            asyncio.get_running_loop().call_later(0.01, region.publish)
+
+    region.publish()
+    threading.Timer(0.1, region.publish).start()
+    assert next(region.generations()) == 2
+    assert next(region.generations(0)) == 2
+    assert next(region.generations(seen=1)) == 2
+    threading.Timer(0.1, region.publish).start()
+    assert asyncio.run(main()) == [3, 4, 5]
+
+
+def test_generations_that_a_loop_was_too_slow_for_are_skipped(region):
+    generations = region.generations()
+    for _ in range(3):
+        region.publish()
+    assert next(generations) == 3
+    region.publish()
+    assert next(generations) == 4
+
+
+def test_loop_over_generations_ends_with_the_publishers(name):
+    code = """
+        import sys
+        import tshare
+
+        with tshare.Region.open(sys.argv[1]) as region:
+            for _ in sys.stdin:
+                print(region.publish(), flush=True)
+    """
+
+    async def main(region, process):
+        seen = []
+        async for generation in region.generations(0):
+            seen.append(generation)
+            process.stdin.close()
+        return seen
+
+    with tshare.Region.create(name, size=1) as region:
+        for first, loop in ((1, list), (2, lambda g: asyncio.run(main(region, process)))):
+            process = spawn(code, name)
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"{first}\n"
+            if loop is list:
+                process.stdin.close()
+            assert loop(region.generations(0)) == [first]
+            process.wait(60)
+            process.stdout.close()
+
+
+def test_loop_over_generations_ends_with_close(region):
+    async def main():
+        asyncio.get_running_loop().call_later(0.1, region.close)
+        return [generation async for generation in region.generations()]
+
+    same = tshare.Region.from_fd(region.fileno())
+    threading.Timer(0.1, same.close).start()
+    assert list(same.generations()) == []
+    assert asyncio.run(main()) == []
+
+
+def test_generations_checks_its_argument_when_it_is_called(region):
+    with pytest.raises(TypeError, match="^seen: "):
+        region.generations("0")
+    with pytest.raises(ValueError, match="^seen: "):
+        region.generations(-1)
+    region.close()
+    with pytest.raises(ValueError, match="closed"):
+        region.generations()
+    with pytest.raises(ValueError, match="closed"):
+        region.generations(0)
+
+
+def test_event_fileno_is_readable_when_there_is_news(region):
+    with selectors.DefaultSelector() as selector:
+        fd = region.event_fileno()
+        assert region.event_fileno() == fd
+        selector.register(fd, selectors.EVENT_READ)
+        assert not selector.select(0)
+        for seen in range(3):
+            region.publish()
+            assert selector.select(60)
+            os.eventfd_read(fd)
+            assert region.wait(seen, 0) == seen + 1
+            assert not selector.select(0.1)
+        with pytest.raises(BlockingIOError):
+            os.eventfd_read(fd)
+        selector.unregister(fd)
+
+
+def test_event_fileno_and_wait_async_take_no_news_from_one_another(region):
+    async def main():
+        for seen in range(100):
+            waiting = asyncio.create_task(region.wait_async(seen, 60))
+            await asyncio.sleep(0)
+            region.publish()
+            assert selector.select(60)
+            os.eventfd_read(region.event_fileno())
+            assert await waiting == seen + 1
+
+    with selectors.DefaultSelector() as selector:
+        selector.register(region.event_fileno(), selectors.EVENT_READ)
+        asyncio.run(main())
+
+
+def test_closed_region_has_no_event_fileno(region):
+    region.close()
+    with pytest.raises(ValueError, match="closed"):
+        region.event_fileno()
 
 
 def test_wait_async_checks_its_arguments_when_it_is_called(region):
