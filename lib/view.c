@@ -91,7 +91,7 @@ int tshare_tensor_select(struct tshare_tensor *tensor, int32_t dim, int64_t inde
 	err = check_index("index", index, 0, new.shape[dim] - 1);
 	if (err)
 		return err;
-	new.offset = index * new.strides[dim];
+	new.offset = index *new.strides[dim];
 	remove_dim(&new, dim);
 	return make(tensor, &new, view);
 }

@@ -38,12 +38,12 @@ static bool has_shape(const struct tshare_tensor *tensor, int32_t ndim, const in
 	       !memcmp(tshare_tensor_get_shape(tensor), shape, ndim * sizeof(*shape));
 }
 
-#define HAS(tensor, ...)                                                              \
-	has(tensor, sizeof((int16_t[]){ __VA_ARGS__ }) / sizeof(int16_t), (int16_t[]) \
-	    { __VA_ARGS__ })
-#define HAS_SHAPE(tensor, ...)                                                              \
-	has_shape(tensor, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (int64_t[]) \
-		  { __VA_ARGS__ })
+#define HAS(tensor, ...)                                                  \
+	has(tensor, sizeof((int16_t[]){ __VA_ARGS__ }) / sizeof(int16_t), \
+	    (int16_t[]){ __VA_ARGS__ })
+#define HAS_SHAPE(tensor, ...)                                                  \
+	has_shape(tensor, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
+		  (int64_t[]){ __VA_ARGS__ })
 
 TEST(select_drops_the_dimension)
 {

@@ -24,9 +24,9 @@ static int attach(const char *path, Py_ssize_t size)
 	if (fd < 0)
 		return 0;
 	/* The last bytes: what comes before them in a region's file is no data. */
-	data = fstat(fd, &st) ? MAP_FAILED :
-				mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-				     st.st_size - size);
+	data = fstat(fd, &st) ?
+		       MAP_FAILED :
+		       mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, st.st_size - size);
 	if (data != MAP_FAILED) {
 		sink = *data;
 		munmap(data, size);
