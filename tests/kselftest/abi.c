@@ -387,7 +387,7 @@ TEST(query_counts_bytes_used)
 	EXPECT_EQ(before.region_bytes_max - 3 * MIB, after.region_bytes_max);
 }
 
-TEST(info_refuses_what_is_no_region)
+TEST(info_rejects_other_descriptors)
 {
 	struct tshare_info info;
 	int dev = open_device(), pipes[2];
@@ -523,7 +523,7 @@ TEST(list_goes_on_at_its_cursor_and_lists_nothing_twice)
 	EXPECT_EQ(0, args.count);
 }
 
-TEST(list_tells_what_info_tells)
+TEST(list_agrees_with_info)
 {
 	struct tshare_list_entry entry;
 	struct tshare_info info;

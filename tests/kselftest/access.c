@@ -181,7 +181,7 @@ TEST_F(access, list_shows_what_the_caller_may_read)
 	EXPECT_EQ(1, listed(self->dev, 0, closed));
 }
 
-TEST_F(access, list_tells_whether_the_caller_may_write)
+TEST_F(access, list_reports_whether_the_caller_may_write)
 {
 	struct tshare_list_entry entries[2];
 

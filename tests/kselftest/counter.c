@@ -81,7 +81,7 @@ TEST_F(counter, is_one_page_of_zeros)
 	EXPECT_TRUE(zeroed(page, PAGE));
 }
 
-TEST_F(counter, is_one_for_all_who_have_the_region)
+TEST_F(counter, is_one_for_all_openers)
 {
 	int one = open_counter(self->dev, self->rw), two = open_counter(self->dev, self->ro);
 	__u64 *writable, *shown;
@@ -129,7 +129,7 @@ TEST_F(counter, is_close_on_exec_unless_asked_otherwise)
 	EXPECT_EQ(0, fcntl(kept, F_GETFD));
 }
 
-TEST_F(counter, of_what_is_no_region_is_refused)
+TEST_F(counter, of_other_descriptors_is_refused)
 {
 	int memfd = memfd_create("foreign", MFD_CLOEXEC);
 	struct counters before = count_all();
@@ -215,7 +215,7 @@ TEST_F(counter, can_not_be_opened_in_another_way)
 	EXPECT_EQ(0, in_child(try_to_gain_as_user, &fd));
 }
 
-TEST_F(counter, can_not_be_opened_in_another_way_by_who_made_it)
+TEST_F(counter, can_not_be_opened_in_another_way_by_their_maker)
 {
 	int region, fd;
 
@@ -239,7 +239,7 @@ TEST_F(counter, can_not_be_opened_in_another_way_by_root)
 	EXPECT_EQ(-1, fchmod(fd, 0666));
 }
 
-TEST_F(counter, has_one_size_for_ever)
+TEST_F(counter, has_a_fixed_size)
 {
 	int fd = open_counter(self->dev, self->rw);
 	char byte = 1;
@@ -277,7 +277,7 @@ static int sleep_on_word(__u32 *word)
 	return ret && ret != -EAGAIN ? 1 : 0;
 }
 
-TEST_F(counter, can_be_slept_on_by_who_may_only_read)
+TEST_F(counter, can_be_slept_on_by_readers)
 {
 	__u32 *word = map(open_counter(self->dev, self->rw), PAGE, RW);
 	__u32 *shown = map(open_counter(self->dev, self->ro), PAGE, PROT_READ);
@@ -343,7 +343,7 @@ static int count_and_exit(void *arg)
 	return 0;
 }
 
-TEST_F(counter, survives_who_made_it)
+TEST_F(counter, survives_its_maker)
 {
 	__u64 *shown;
 
@@ -397,7 +397,7 @@ static int ask_in_a_user_namespace(void *arg)
 
 #define USER_NAMESPACES "/proc/sys/user/max_user_namespaces"
 
-TEST_F(counter, does_not_keep_the_user_namespace_of_who_made_it)
+TEST_F(counter, does_not_keep_the_user_namespace_of_its_maker)
 {
 	struct asker asker = { .dev = self->dev, .rw = self->rw };
 	long limit = read_number(USER_NAMESPACES);
@@ -456,7 +456,7 @@ static void *open_together(void *arg)
 	return NULL;
 }
 
-TEST_F(counter, is_one_for_all_who_ask_first_at_the_same_time)
+TEST_F(counter, is_one_for_concurrent_first_callers)
 {
 	enum { THREADS = 4, ROUNDS = 200 };
 	struct racer racers[THREADS];

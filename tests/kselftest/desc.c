@@ -620,7 +620,7 @@ TEST_F(list, does_not_count_against_the_modules_limits)
 }
 
 /* A limit that ends a process which writes to a file is not about the kernel's own. */
-TEST_F(list, is_kept_whatever_the_limit_of_file_sizes)
+TEST_F(list, is_kept_with_any_limit_of_file_sizes)
 {
 	struct rlimit none = { 0, 0 };
 	int fd;

@@ -183,7 +183,7 @@ TEST_F(device, is_synced_whoever_else_has_the_region_mapped)
 }
 
 /* Only one of the two writes: CONFIG_DMA_API_DEBUG takes two that do for a mistake. */
-TEST_F(device, that_let_go_is_not_synced)
+TEST_F(device, that_has_detached_is_not_synced)
 {
 	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_TO_DEVICE));
 	ASSERT_EQ(0, attach(self->other, self->rw, IMPORTER_BOTH_WAYS));
@@ -249,7 +249,7 @@ TEST_F(device, keeps_the_region)
 }
 
 /* The kernel's own mapping has no mode, so that a driver would write through it. */
-TEST_F(device, may_vmap_a_writable_dma_buf_alone)
+TEST_F(device, may_vmap_only_a_writable_dma_buf)
 {
 	struct importer_vmap args = { .offset = SIZE - 8 };
 
@@ -261,7 +261,7 @@ TEST_F(device, may_vmap_a_writable_dma_buf_alone)
 	EXPECT_EQ(-EINVAL, xioctl(self->other, IMPORTER_IOCTL_VMAP, &args));
 }
 
-TEST_F(device, sees_of_a_range_its_pages_alone)
+TEST_F(device, sees_only_the_pages_of_a_range)
 {
 	int fd = export_range(self->dev, self->rw, PAGE, 5 * PAGE, TSHARE_EXPORT_WRITE);
 	struct importer_attach args = attach_args(fd, IMPORTER_BOTH_WAYS);

@@ -242,7 +242,7 @@ TEST_F(drafts, unlinked_by_id_are_never_opened)
 	EXPECT_EQ(-ENOENT, finish(self->dev, fd));
 }
 
-TEST_F(drafts, are_unlinked_by_their_owner_alone)
+TEST_F(drafts, are_unlinked_only_by_their_owner)
 {
 	ASSERT_LE(0, create_draft(self->dev, "draft"));
 	ASSERT_TRUE(act_as_user(USER_A));

@@ -300,7 +300,7 @@ TEST_F(export, needs_no_permission_but_the_descriptors)
 	ASSERT_TRUE(act_as_root());
 }
 
-TEST_F(export, of_what_is_no_region_is_einval)
+TEST_F(export, of_other_descriptors_is_refused)
 {
 	int memfd = memfd_create("tshare", 0), pipes[2];
 

@@ -367,7 +367,7 @@ static int count_dma_bufs(void)
 	return count;
 }
 
-TEST_F(foreign, is_let_go_with_its_name)
+TEST_F(foreign, is_released_with_its_name)
 {
 	int count;
 
@@ -395,7 +395,7 @@ TEST_F(foreign, goes_with_its_maker)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-TEST_F(foreign, persists_if_asked)
+TEST_F(foreign, persists_with_the_flag)
 {
 	int maker = open_device();
 
@@ -435,7 +435,7 @@ TEST_F(foreign, that_is_replaced_can_be_named_again)
 	EXPECT_TRUE(same_file(self->dmabuf, open_name(self->dev, "camera", 0)));
 }
 
-TEST_F(foreign, writable_one_is_for_those_who_may_write)
+TEST_F(foreign, writable_one_needs_write_permission)
 {
 	struct tshare_create args = foreign_args(self->dmabuf, "camera");
 	int fd;
@@ -477,7 +477,7 @@ static void *name_it(void *arg)
 	return NULL;
 }
 
-TEST_F(foreign, that_is_contested_is_had_by_exactly_one)
+TEST_F(foreign, that_is_contested_is_won_by_exactly_one)
 {
 	struct namer namers[8];
 	int i, round, won;
@@ -555,7 +555,7 @@ TEST_F(foreign, can_be_named_and_unlinked_while_it_is_looked_for)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-TEST(foreign_read_only_dma_buf_is_opened_for_reading_alone)
+TEST(foreign_read_only_dma_buf_is_opened_only_for_reading)
 {
 	int dev = open_device(), dmabuf = create_in_vgem(0), fd;
 	struct tshare_create args = foreign_args(dmabuf, "camera");
@@ -575,7 +575,7 @@ TEST(foreign_read_only_dma_buf_is_opened_for_reading_alone)
 	EXPECT_EQ(TSHARE_REGION_FOREIGN, entry.region_flags);
 }
 
-TEST(what_is_no_foreign_dma_buf_is_einval)
+TEST(regions_and_other_descriptors_are_einval)
 {
 	int dev = open_device(), ours, range, memfd = memfd_create("tshare", MFD_CLOEXEC);
 	struct counters before;

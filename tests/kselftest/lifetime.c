@@ -186,7 +186,7 @@ TEST_F(lifetime, descriptor_in_flight_keeps_the_memory)
 	EXPECT_TRUE(filled(mem, PAGE, 1));
 }
 
-TEST_F(lifetime, descriptor_that_is_never_received_is_let_go)
+TEST_F(lifetime, descriptor_that_is_never_received_is_released)
 {
 	int fd = create(self->dev, PAGE, NULL), socks[2];
 

@@ -809,7 +809,7 @@ TEST_F(namespaces, device_needs_one_descriptor_in_a_new_one)
 	EXPECT_EQ(-EMFILE, open_device());
 }
 
-TEST_F(namespaces, owners_are_shown_as_the_caller_knows_them)
+TEST_F(namespaces, owners_are_mapped_to_the_callers_user_namespace)
 {
 	int fd, other = create(self->inner, PAGE, NULL);
 	struct tshare_info info;

@@ -151,7 +151,7 @@ TEST_F(pinned, folios_in_pipes_pass_no_limit)
 	EXPECT_EQ(self->before.regions, read_number(SYSFS "regions"));
 }
 
-TEST_F(pinned, freed_folio_can_be_had_at_once)
+TEST_F(pinned, freed_folio_can_be_allocated_at_once)
 {
 	int fd, i, count = LIMIT / folio_size(self->dev);
 

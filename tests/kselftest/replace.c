@@ -236,7 +236,7 @@ TEST_F(successor, that_is_unlinked_by_id_leaves_the_old_region_its_name)
 	EXPECT_EQ(-ENOENT, finish_replacing(self->dev, self->draft));
 }
 
-TEST_F(successor, is_finished_by_a_caller_who_may_unlink_the_old_region)
+TEST_F(successor, is_finished_by_a_caller_that_may_unlink_the_old_region)
 {
 	ASSERT_TRUE(act_as_user(USER_A));
 	EXPECT_EQ(-EPERM, finish_replacing(self->dev, self->draft));

@@ -64,7 +64,7 @@ def test_mode_lets_others_write(name):
     assert not t.closed
 
 
-def test_mode_is_told_of_in_spite_of_the_umask(name):
+def test_mode_is_reported_with_any_umask(name):
     old = os.umask(0o777)
     try:
         t = tshare.create(name, 4, mode=0o666)
@@ -86,7 +86,7 @@ def test_others_can_not_take_a_name_that_is_taken(name):
     assert not t.closed
 
 
-def test_owner_is_told_of(name):
+def test_owner_is_reported(name):
     tshare.create(name, 4, mode=0o644)
     assert stranger(
         "    (info,) = [info for info in tshare.list() if info.name == name]\n"

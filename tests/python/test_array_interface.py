@@ -37,7 +37,7 @@ def test_interface_has_shape_typestr_data_and_version(dtype, typestr):
     assert ctypes.c_uint8.from_address(address).value == 1
 
 
-def test_interface_says_readonly(name):
+def test_interface_flags_readonly_memory(name):
     keep = tshare.create(name, 3)
     assert tshare.open(name, readonly=True).__array_interface__["data"][1] is True
     assert keep.__array_interface__["data"][1] is False

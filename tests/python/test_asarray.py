@@ -207,7 +207,7 @@ def test_interface_beyond_its_own_data_is_refused(change):
         tshare.asarray(Interface(**interface | change))
 
 
-def test_interface_that_changes_while_it_is_read_is_no_harm():
+def test_interface_that_changes_while_it_is_read_does_no_harm():
     interface = {"shape": (2,) * 3, "typestr": "|V2", "strides": (8, 4, 2), "data": bytes(16)}
     t = tshare.asarray(Unsaid(interface, "bfloat16"))
     assert (t.dtype, t.shape) == ("bfloat16", (2, 2, 2))
@@ -263,7 +263,7 @@ def test_array_interface_of_a_copy_would_dangle():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, OSError])
-def test_errors_that_say_nothing_of_the_array_are_passed_on(error):
+def test_errors_unrelated_to_the_array_are_passed_on(error):
     class Interrupted(Interface):
         def __dlpack__(self, **_):
             raise error(5, "why")
@@ -287,7 +287,7 @@ def test_interrupt_of_an_interface_s_dtype_is_passed_on():
         tshare.asarray(Interrupted(shape=(2,), typestr="|V2", data=bytes(4), version=3))
 
 
-def test_mapping_of_what_are_no_pairs_is_refused():
+def test_mapping_whose_items_are_not_pairs_is_refused():
     class Odd:
         def __init__(self, *items):
             self.items = lambda: list(items)
@@ -297,7 +297,7 @@ def test_mapping_of_what_are_no_pairs_is_refused():
             tshare.Region.create(None, Odd(item))
 
 
-def test_what_is_no_array_is_refused():
+def test_non_arrays_are_refused():
     with pytest.raises(TypeError, match="x: "):
         tshare.asarray(object())
     with pytest.raises(TypeError, match="'x'"):
@@ -332,7 +332,7 @@ class Refuses(Producer):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_producer_on_the_cpu_is_asked_for_no_device(function):
+def test_producer_on_the_cpu_gets_no_device_argument(function):
     x = Refuses()
     assert values(function(x)) == [[0, 1, 2], [3, 4, 5]]
     assert x.asked == [((1, 3), None, None)]
@@ -348,7 +348,7 @@ def test_device_id_may_be_none(function, type):
     assert tshare.array_interface(x)["shape"] == (2, 3)
 
 
-def test_device_of_another_library_may_be_asked_for():
+def test_device_may_be_that_of_another_library():
     for device in ("cpu", (1, 0), (1, None)):
         assert values(tshare.from_dlpack(Producer(), device=device)) == [[0, 1, 2], [3, 4, 5]]
     for device in ((2, 0), (1, 1), (1, "0"), "cuda", 1):
@@ -358,7 +358,7 @@ def test_device_of_another_library_may_be_asked_for():
 
 @pytest.mark.parametrize("device", [None, 1, (1,), (1, 0, 0), ("cpu", 0), (None, None)])
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_device_that_is_none_is_a_type_error(function, device):
+def test_invalid_device_is_a_type_error(function, device):
     x = Producer()
     x.__class__ = type("Odd", (Producer,), {"__dlpack_device__": lambda _: device})
     with pytest.raises(TypeError):
@@ -405,7 +405,7 @@ def test_array_interface_never_asks_for_a_copy():
     assert x.deleted == 1
 
 
-def test_array_interface_says_read_only():
+def test_array_interface_is_read_only():
     x = Producer(flags=READ_ONLY)
     assert tshare.array_interface(x)["data"][1]
 
@@ -548,7 +548,7 @@ def test_copy_false_refuses_to_copy(new_name):
         tshare.asarray(t, new_name(), copy=False)
 
 
-def test_name_that_is_gone_is_nobody_s(name):
+def test_removed_name_does_not_match(name):
     t = tshare.create(name, 3)
     view = memoryview(t)
     t.unlink()
@@ -599,7 +599,7 @@ def test_options_are_create_s(name):
         tshare.asarray(b"abc", 5)
 
 
-def test_dlpack_of_a_copy_says_nothing_of_copies():
+def test_dlpack_of_a_copy_is_not_flagged_as_copied():
     capsule = tshare.asarray(b"abc").__dlpack__(max_version=(1, 0))
     assert not versioned(capsule).flags & IS_COPIED
 
@@ -635,7 +635,7 @@ def test_region_s_copies_are_contiguous():
     assert region["x"].strides == (8, 4)
 
 
-def test_region_lets_go_of_its_sources():
+def test_region_releases_its_sources():
     x = Producer()
     region = tshare.Region.create(None, {"x": x, "y": bytearray(3)})
     assert x.deleted == 1
@@ -679,7 +679,7 @@ NUMPY_VIEWS = {
 
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex64", "bfloat16", "float8_e5m2"])
 @pytest.mark.parametrize("view", list(NUMPY_VIEWS))
-def test_array_that_an_object_gives_of_a_region_is_no_copy(dtype, view):
+def test_array_of_an_object_in_a_region_is_not_copied(dtype, view):
     np = need("numpy")
     need("ml_dtypes")
     t = tshare.create(None, (4, 6), dtype)
@@ -695,7 +695,7 @@ def test_array_that_an_object_gives_of_a_region_is_no_copy(dtype, view):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", ">i4"])
-def test_array_that_an_object_gives_of_elsewhere_is_copied(dtype):
+def test_array_of_an_object_elsewhere_is_copied(dtype):
     np = need("numpy")
     need("ml_dtypes")
     array = np.arange(12).reshape(3, 4).astype(np.dtype(dtype))[:, ::-2]
@@ -705,7 +705,7 @@ def test_array_that_an_object_gives_of_elsewhere_is_copied(dtype):
         tshare.asarray(HasArray(array), copy=False)
 
 
-def test_packed_types_that_an_object_gives_are_copied():
+def test_packed_types_of_an_object_are_copied():
     np, ml_dtypes = need("numpy"), need("ml_dtypes")
     array = np.arange(8).reshape(2, 4).astype(ml_dtypes.int4)[:, ::2]
     t = tshare.asarray(HasArray(array))

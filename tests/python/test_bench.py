@@ -142,7 +142,7 @@ def test_a_row_has_figures_or_a_reason(quick):
             assert int(row["samples"]) > 0
 
 
-def test_this_backend_is_measured_and_the_other_one_says_why_not(quick):
+def test_this_backend_is_measured_and_the_other_one_has_a_reason(quick):
     for row in quick[1]:
         if row["backend"] and row["backend"] != tshare.backend():
             assert "TSHARE_BACKEND" in row["reason"]
@@ -155,7 +155,7 @@ def test_each_end_of_a_hand_over_is_there(quick):
     assert [(row["size_bytes"], row["until"]) for row in rows] == [("1024", HAS), ("1024", READ)]
 
 
-def test_memory_is_added_by_a_copy_alone(quick):
+def test_memory_is_added_only_by_a_copy(quick):
     def added(label):
         return {int(row["shared_bytes_added"]) for row in quick[1] if row["way"] == label}
 
@@ -169,7 +169,7 @@ def test_nothing_is_left_behind(quick):
     assert quick[2] == []
 
 
-def test_ways_take_their_names_back(without):
+def test_ways_remove_their_names(without):
     names = run(
         """
         import tshare
@@ -198,7 +198,7 @@ def test_memcpy_is_one_memcpy(quick):
     assert ratios == {"1"}
 
 
-def test_table_says_what_it_is_of(quick):
+def test_table_names_machine_and_versions(quick):
     table = quick[0]
     for word in ("machine", "CPU", "kernel", "NumPy", "PyTorch", "load", tshare.backend()):
         assert word in table
@@ -207,7 +207,7 @@ def test_table_says_what_it_is_of(quick):
 # What is missing
 
 
-def test_rows_of_a_missing_library_say_so(without, tmp_path):
+def test_rows_of_a_missing_library_give_the_reason(without, tmp_path):
     path = tmp_path / "bench.csv"
     hidden = without("numpy", "torch")
     finished(bench("--quick", "--max-size", "16K", "--time", 300, "--csv", path, **hidden))

@@ -75,7 +75,7 @@ def test_full_request_gets_everything(tensor):
         assert not view.suboffsets
 
 
-def test_simple_request_gets_bytes_alone(tensor):
+def test_simple_request_gets_only_bytes(tensor):
     with Request(tensor, 0) as view:
         assert (view.len, view.format) == (12, None)
         assert not view.shape
@@ -111,7 +111,7 @@ def test_fortran_order_is_told_from_c_order():
     assert refused(t, 0)
 
 
-def test_gaps_are_described_by_strides_alone():
+def test_gaps_are_described_only_by_strides():
     t = strided((2, 3), (64, 8))
     with Request(t, FULL) as view:
         assert view.strides[:2] == [64, 8]

@@ -74,7 +74,7 @@ def test_create_makes_zeroed_writable_memory():
 
 
 @pytest.mark.parametrize(("dtype", "itemsize"), DTYPES.items())
-def test_create_knows_dtype(dtype, itemsize):
+def test_create_takes_dtype_names(dtype, itemsize):
     t = tshare.create(None, (2, 3), dtype)
     assert (t.dtype, t.itemsize, t.nbytes) == (dtype, itemsize, 6 * itemsize)
 
@@ -109,11 +109,11 @@ def test_create_makes_empty_tensors():
     assert bytes(memoryview(t)) == b""
 
 
-def test_create_gives_the_mode_that_was_asked_for(name):
+def test_create_sets_the_mode(name):
     assert tshare.create(name, 1, mode=0o640).region.info().mode == 0o640
 
 
-def test_create_gives_a_mode_without_permissions(name):
+def test_create_sets_a_mode_without_permissions(name):
     assert tshare.create(name, 1, mode=0).region.info().mode == 0
 
 
@@ -135,7 +135,7 @@ def test_create_takes_a_name_again_that_was_unlinked(name):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "/a", ".", "..", "x" * 128, "a\0b"])
-def test_create_refuses_a_name_that_is_none(name):
+def test_create_refuses_invalid_name(name):
     with pytest.raises(ValueError, match="name"):
         tshare.create(name, 1)
 
@@ -205,7 +205,7 @@ def test_create_refuses_more_than_there_is_memory(size):
     "dtype",
     ["", "byte", "f16", "F128", "torch.", "float128", "str", ">f4", "object", "U3", "x" * 99],
 )
-def test_create_refuses_a_dtype_that_is_none(dtype):
+def test_create_refuses_invalid_dtype(dtype):
     with pytest.raises(ValueError, match="dtype"):
         tshare.create(None, 1, dtype)
 
@@ -237,7 +237,7 @@ ALIASES = {
 
 
 @pytest.mark.parametrize(("alias", "dtype"), ALIASES.items())
-def test_create_knows_what_a_dtype_is_called_elsewhere(alias, dtype):
+def test_create_takes_the_dtype_names_of_other_libraries(alias, dtype):
     assert tshare.create(None, 1, alias).dtype == dtype
 
 
@@ -335,13 +335,13 @@ def test_create_refuses_a_dtype_of_another_type(dtype):
 
 
 @pytest.mark.parametrize("mode", [-1, 0o1000, 0o4600, 2**40])
-def test_create_refuses_a_mode_that_is_none(mode):
+def test_create_refuses_invalid_mode(mode):
     with pytest.raises(ValueError, match="mode"):
         tshare.create(None, 1, mode=mode)
 
 
 @pytest.mark.parametrize("node", [-1, 2**31])
-def test_create_refuses_a_node_that_is_none(node):
+def test_create_refuses_invalid_node(node):
     with pytest.raises(ValueError, match="node"):
         tshare.create(None, 1, node=node)
 
@@ -353,7 +353,7 @@ def test_create_refuses_an_option_of_another_type(option):
 
 
 @pytest.mark.parametrize("option", ["dma32", "contiguous"])
-def test_create_gives_what_the_backend_can_and_refuses_the_rest(option, backend):
+def test_create_honours_placement_or_refuses_it(option, backend):
     if backend == "kmod":
         assert getattr(tshare.create(None, 1, **{option: True}).region.info(), option)
     else:

@@ -78,7 +78,7 @@ def test_from_max_version_1_the_capsule_is_versioned(tensor):
         assert capsule_name(tensor.__dlpack__(max_version=version)) == b"dltensor_versioned"
 
 
-def test_versioned_capsule_says_1_3(tensor):
+def test_versioned_capsule_is_version_1_3(tensor):
     capsule = tensor.__dlpack__(max_version=(1, 0))
     managed = versioned(capsule)
     assert (managed.major, managed.minor, managed.flags) == (1, 3, 0)
@@ -128,7 +128,7 @@ def test_empty_tensor_has_no_data(copy):
     assert t.shape[:2] == [0, 3]
 
 
-def test_readonly_tensor_says_so(readonly):
+def test_readonly_tensor_is_flagged(readonly):
     assert versioned(readonly.__dlpack__(max_version=(1, 0))).flags == READ_ONLY
 
 
@@ -205,7 +205,7 @@ def test_arguments_are_keyword_only(tensor):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"max_version": (1, 0)}, {"copy": True}])
-def test_unconsumed_capsule_lets_go_of_the_memory(arguments):
+def test_unconsumed_capsule_releases_the_memory(arguments):
     tensor = tshare.create(None, 1 << 20)
     where = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor.data
     capsule = tensor.__dlpack__(**arguments)
@@ -375,7 +375,7 @@ def test_from_dlpack_returns_a_tshare_tensor_as_it_is(tensor):
     assert tshare.from_dlpack(tensor, copy=False) is tensor
 
 
-def test_from_dlpack_copies_a_tshare_tensor_when_told_to(tensor):
+def test_from_dlpack_copies_a_tshare_tensor_on_request(tensor):
     other = tshare.from_dlpack(tensor, copy=True)
     assert other.region.id != tensor.region.id
     assert (other.shape, other.dtype) == (tensor.shape, tensor.dtype)

@@ -55,7 +55,7 @@ PUBLIC = [path for path in public() if path.split(".")[-1] not in STRUCTSEQ]
 
 
 @pytest.mark.parametrize("path", PUBLIC)
-def test_what_is_public_has_a_docstring_in_the_stub(path):
+def test_public_objects_have_a_docstring_in_the_stub(path):
     assert path in DOCSTRINGS
 
 

@@ -56,7 +56,7 @@ def test_draft_replaces_when_it_is_finished(name):
     assert tshare.open(name).region.id == new.region.id
 
 
-def test_finish_of_what_is_no_draft_is_a_value_error(name):
+def test_finish_of_a_finished_region_is_a_value_error(name):
     t = tshare.create(name, 4)
     for finish in (t.finish, t.region.finish, tshare.create(None, 4).finish):
         with pytest.raises(ValueError, match="^region: is not a draft"):
@@ -120,7 +120,7 @@ for i in range(20):
 """
 
 
-def test_nobody_opens_half_a_copy(name):
+def test_copy_is_opened_only_when_complete(name):
     with subprocess.Popen([sys.executable, "-c", COPY, name]) as copying:
         while copying.poll() is None:
             try:

@@ -140,7 +140,7 @@ def test_share(name):
     assert c.end()[0] == ["C: now it holds: 7 8 9"]
 
 
-def test_share_says_that_nobody_shares(name):
+def test_share_reports_a_missing_array(name):
     need("numpy")
     assert f"no array '{name}' is shared" in fails(unused("torch", "share.py", name))
 
@@ -245,7 +245,7 @@ def test_cupy_pytorch():
     ]
 
 
-def test_cupy_pytorch_says_what_it_needs():
+def test_cupy_pytorch_names_what_it_needs():
     assert "needs a GPU and CuPy: " in fails(without("cupy", "cupy_pytorch.py"), 77)
 
 
@@ -287,7 +287,7 @@ def test_exchange():
     ]
 
 
-def test_exchange_says_that_it_was_not_built():
+def test_exchange_reports_that_it_was_not_built():
     need("numpy")
     command = unused("torch", "exchange.py", "/nonexistent/exchange.so")
     assert "'make lib' builds it" in fails(command)
@@ -317,7 +317,7 @@ def test_frames_alone(name):
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_frames_says_that_nobody_produces(side, name):
+def test_frames_reports_a_missing_producer(side, name):
     need("numpy")
     assert f"produce {name}' first" in fails(SIDES[side]("consume", name))
 
@@ -369,7 +369,7 @@ def test_pillow(tmp_path):
         ("pillow.py", "torch"),
     ],
 )
-def test_what_is_not_installed_is_named(name_of_script, library):
+def test_missing_packages_are_named(name_of_script, library):
     need("numpy")
     assert re.match(f"ModuleNotFoundError: .*{library}", fails(without(library, name_of_script)))
 

@@ -104,7 +104,7 @@ def test_export_describes_and_owns():
     assert not mapped(where)
 
 
-def test_export_of_a_readonly_tensor_says_so(name):
+def test_export_of_a_readonly_tensor_is_flagged(name):
     keep = tshare.create(name, 3)
     out = exported(tshare.open(name, readonly=True))
     assert out.contents.flags == READ_ONLY
@@ -118,7 +118,7 @@ def test_own_export_comes_back_as_the_same_memory(tensor):
     assert (back.shape, back.dtype) == (tensor.shape, tensor.dtype)
 
 
-def test_tensor_in_shared_memory_is_taken_whoever_exported_it(tensor):
+def test_tensor_in_shared_memory_is_taken_from_any_exporter(tensor):
     deleted = []
     managed = three_int16(address(tensor), 6)
     managed.flags = READ_ONLY

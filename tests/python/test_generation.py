@@ -100,7 +100,7 @@ def test_seconds_below_zero_are_a_value_error(region, argument, value):
 
 @pytest.mark.parametrize("argument", ["timeout", "spin"])
 @pytest.mark.parametrize("value", ["1", b"1", [], 1j])
-def test_what_is_no_number_of_seconds_is_a_type_error(region, argument, value):
+def test_invalid_seconds_are_a_type_error(region, argument, value):
     with pytest.raises(TypeError, match=f"^{argument}: "):
         region.wait(0, **{argument: value})
 
@@ -116,7 +116,7 @@ def test_seen_is_a_number_from_zero(region):
         region.wait(timeout=0)
 
 
-def test_spin_is_for_keywords_alone(region):
+def test_spin_is_keyword_only(region):
     with pytest.raises(TypeError, match="positional"):
         region.wait(0, 0, 0)
 
@@ -199,7 +199,7 @@ def test_publisher_that_closes_is_noticed(name):
         assert caught.value.errno == errno.EOWNERDEAD
 
 
-def test_what_the_dead_have_published_is_not_lost(name):
+def test_publishes_of_the_dead_are_not_lost(name):
     region = tshare.Region.create(name, size=1)
     with region:
         with other(PUBLISHER, name):
@@ -380,7 +380,7 @@ def test_close_of_a_tensors_region_leaves_its_others(region):
         assert tensor.region.wait(0, 20) == 1
 
 
-def test_close_ends_the_waits_of_that_object_alone(region):
+def test_close_ends_only_the_waits_of_that_object(region):
     with tshare.Region.from_fd(region.fileno()) as same:
         closes(region).start()
         with pytest.raises(TimeoutError):
@@ -411,7 +411,7 @@ def test_wait_takes_no_processor(name):
     assert float(run(code, name)) < 0.25
 
 
-def test_first_publish_without_a_free_descriptor_says_so():
+def test_first_publish_without_a_free_descriptor_is_emfile():
     code = """
         import os
         import resource

@@ -188,7 +188,7 @@ def test_elements_are_assigned_in_other_ways(t):
 # Iteration
 
 
-def test_iteration_gives_as_many_views_as_len_says(t):
+def test_iteration_yields_as_many_views_as_len_returns(t):
     views = list(t)
     assert len(views) == len(t) == 4
     for view, row in zip(views, np.asarray(t), strict=True):
@@ -208,7 +208,7 @@ def test_closed_tensor_is_not_iterated(t):
         iter(t)
 
 
-def test_in_is_no_question_that_is_answered_wrongly(t):
+def test_in_is_a_type_error(t):
     with pytest.raises(TypeError, match=r"t\.numpy\(\)"):
         3 in t  # noqa: B015
 
@@ -226,7 +226,7 @@ def test_copy_from_copies_any_array(t):
         assert (np.asarray(t) == np.asarray(x)).all()
 
 
-def test_copy_from_fills_a_view_alone(t):
+def test_copy_from_fills_only_the_view(t):
     t[1:3, ::2].copy_from(np.full((2, 3, 6), -1, "int32"))
     expected = np.arange(120).reshape(SHAPE)
     expected[1:3, ::2] = -1

@@ -271,7 +271,7 @@ def enabled():
     module.disable_array_interface()
 
 
-def test_torch_s_tensors_have_the_interface_when_asked(enabled):
+def test_torch_s_tensors_have_the_interface_on_request(enabled):
     x = torch().arange(3.0)
     assert x.__array_interface__["data"][0] == x.data_ptr()
     np.asarray(x)[0] = 5
@@ -301,7 +301,7 @@ def test_tensors_without_the_interface_are_met_as_before(enabled):
         np.asarray(torch().ones(2, requires_grad=True))
 
 
-def test_interface_goes_when_asked():
+def test_interface_is_removed_on_request():
     torch()
     module = importlib.import_module("tshare.torch")
     module.disable_array_interface()

@@ -166,7 +166,7 @@ def test_mpi_sends_from_a_tensor_into_a_tensor(MPI, t):  # noqa: N803
     assert tshare.asarray(MPI.buffer.allocate(10)).shape == (10,)
 
 
-def test_joblib_gives_a_tensor_to_threads(joblib, t):
+def test_joblib_passes_a_tensor_to_threads(joblib, t):
     shapes = joblib.Parallel(2, prefer="threads")(joblib.delayed(np.shape)(t) for _ in range(2))
     assert shapes == [(4, 6)] * 2
 

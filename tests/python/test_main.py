@@ -139,7 +139,7 @@ def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
 
 
 @pytest.mark.parametrize("end", ["", "\x1b", "\x9b", "\udc9b"])
-def test_missing_name_is_said_as_the_command_says_it(name, end):
+def test_missing_name_is_reported_as_by_the_command(name, end):
     assert_same("show", name + end)
     assert_same("unlink", name + end)
 
@@ -166,7 +166,7 @@ def test_full_disk_is_a_failure():
     assert said.stderr == b"tshare: standard output: write error\n"
 
 
-def test_backend_that_is_not_there_is_a_failure():
+def test_missing_backend_is_a_failure():
     environment = {**os.environ, "TSHARE_BACKEND": "none"}
     said = module("list", env=environment)
     assert said.returncode == 1

@@ -110,7 +110,7 @@ assert not gone(shm.name)
     silently(code, "fork", name)
 
 
-def test_names_go_when_who_started_the_manager_is_killed(method):
+def test_names_go_when_the_manager_s_parent_is_killed(method):
     code = """
 manager = SharedMemoryManager(ctx=context)
 manager.start()
@@ -130,7 +130,7 @@ sys.stdin.read()
     shm.buf[0] = 1
 
 
-def test_names_stay_when_a_client_that_asked_for_them_ends():
+def test_names_stay_when_the_client_that_requested_them_ends():
     code = """
 def ask(address, authkey, answers):
     manager = SharedMemoryManager(address, authkey)
@@ -154,7 +154,7 @@ assert gone(name)
     silently(code, "spawn")
 
 
-def test_manager_ends_at_once_when_somebody_has_unlinked_its_names():
+def test_manager_ends_at_once_when_its_names_were_unlinked():
     code = """
 with SharedMemoryManager(ctx=context) as manager:
     manager.SharedMemory(10).unlink()
@@ -164,7 +164,7 @@ assert process.exitcode == 0 and gone(other.name)
     silently(code, "fork")
 
 
-def test_manager_tells_and_releases_its_names():
+def test_manager_lists_and_releases_its_names():
     code = """
 from multiprocessing.managers import dispatch
 with SharedMemoryManager(ctx=context) as manager:

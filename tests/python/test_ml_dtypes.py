@@ -43,7 +43,7 @@ def test_readonly_array_is_readonly(name):
     assert np.asarray(keep).flags.writeable
 
 
-def test_array_converts_and_copies_where_it_is_told_to():
+def test_array_converts_and_copies_on_request():
     t = tshare.create(None, 3, "bfloat16")
     np.asarray(t)[:] = 1.5
     assert np.array(t, dtype="float32").tolist() == [1.5] * 3

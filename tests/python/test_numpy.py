@@ -164,7 +164,7 @@ def test_from_dlpack_outlives_a_closed_tensor():
     assert not mapped(address)
 
 
-def test_from_dlpack_copy_is_granted_to_versions_that_know_of_it():
+def test_from_dlpack_copy_is_granted_to_versions_that_have_the_argument():
     t = tshare.create(None, 4)
     if not VERSIONED:
         with pytest.raises(TypeError):

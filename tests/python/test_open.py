@@ -48,7 +48,7 @@ def test_open_of_no_name_raises_file_not_found(name):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "../etc/passwd", "x" * 128, "a\0b"])
-def test_open_refuses_a_name_that_is_none(name):
+def test_open_refuses_invalid_name(name):
     with pytest.raises(ValueError, match="name"):
         tshare.open(name)
 
@@ -96,7 +96,7 @@ def test_unlink_of_no_name_raises_file_not_found(name):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "x" * 128])
-def test_unlink_refuses_a_name_that_is_none(name):
+def test_unlink_refuses_invalid_name(name):
     with pytest.raises(ValueError, match="name"):
         tshare.unlink(name)
 
@@ -117,7 +117,7 @@ def test_name_outlives_the_tensor_that_made_it(name):
     assert tshare.open(name).shape == (4,)
 
 
-def test_list_tells_of_named_regions(name):
+def test_list_returns_named_regions(name):
     made = tshare.create(name, (100, 100), "float64", mode=0o640)
     (info,) = [info for info in tshare.list() if info.name == name]
     assert info.size == made.region.size >= 80000
@@ -130,12 +130,12 @@ def test_list_tells_of_named_regions(name):
     assert isinstance(info, tshare.RegionInfo)
 
 
-def test_list_does_not_tell_of_unnamed_regions():
+def test_list_leaves_out_unnamed_regions():
     made = tshare.create(None, 4)
     assert made.region.id not in {info.id for info in tshare.list()}
 
 
-def test_list_does_not_tell_of_unlinked_regions(name):
+def test_list_leaves_out_unlinked_regions(name):
     made = tshare.create(name, 4)
     made.unlink()
     assert name not in {info.name for info in tshare.list()}
@@ -199,7 +199,7 @@ def test_from_fd_refuses_a_descriptor_of_something_else():
 
 
 @pytest.mark.parametrize("fd", ["3", None, 1.5])
-def test_from_fd_refuses_what_is_no_descriptor(fd):
+def test_from_fd_refuses_invalid_descriptors(fd):
     with pytest.raises(TypeError):
         tshare.from_fd(fd)
 
@@ -213,7 +213,7 @@ def test_descriptor_is_closed_on_exec():
     assert not os.get_inheritable(tshare.create(None, 1).fileno())
 
 
-def test_backend_is_the_one_that_was_asked_for(backend):
+def test_backend_is_the_one_requested(backend):
     assert backend in ("kmod", "shm")
     assert os.environ.get("TSHARE_BACKEND") in (None, "", backend)
 

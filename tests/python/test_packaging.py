@@ -95,7 +95,7 @@ import_there = lambda: interpreters.run_string(other, {IMPORT!r})
 """
 
 
-def test_subinterpreter_that_imports_first_leaves_the_main_one_alone():
+def test_subinterpreter_that_imports_first_does_no_harm():
     code = PREPARE + "import_there()\nimport tshare\nprint(tshare.create(None, 3).shape)"
     refused, shape = run(code).splitlines()
     assert REFUSED.search(refused)

@@ -86,7 +86,7 @@ def close(queue):
     queue.join_thread()
 
 
-def test_tensor_travels_as_an_argument(context):
+def test_tensor_is_sent_as_an_argument(context):
     t = tshare.create(None, 4)
     process = context.Process(target=write, args=(t, 7))
     process.start()
@@ -94,7 +94,7 @@ def test_tensor_travels_as_an_argument(context):
     assert bytes(t)[0] == 7
 
 
-def test_tensor_travels_through_a_queue(context):
+def test_tensor_is_sent_through_a_queue(context):
     t = tshare.create(None, 4)
     tensors, answers = context.Queue(), context.Queue()
     process = context.Process(target=work, args=(tensors, answers))
@@ -107,7 +107,7 @@ def test_tensor_travels_through_a_queue(context):
     close(answers)
 
 
-def test_tensor_of_a_region_travels_by_its_name(context):
+def test_tensor_of_a_region_is_sent_with_its_name(context):
     region = tshare.Region.create(None, {"a": (1, "uint8"), "b": (2, "uint8")})
     process = context.Process(target=write, args=(region["b"], 3))
     process.start()
@@ -116,7 +116,7 @@ def test_tensor_of_a_region_travels_by_its_name(context):
     assert bytes(region["b"]) == b"\3\0"
 
 
-def test_region_travels_whole(context):
+def test_region_is_sent_whole(context):
     region = tshare.Region.create(None, {"a": (1, "uint8"), "b": (1, "uint8")})
     process = context.Process(target=fill, args=(region,))
     process.start()
@@ -125,7 +125,7 @@ def test_region_travels_whole(context):
     assert bytes(region["b"]) == b"\2"
 
 
-def test_tensor_travels_with_its_own_region_whatever_a_peer_wrote(context):
+def test_tensor_is_sent_with_its_own_region_whatever_a_peer_wrote(context):
     tensors = [numbers(2), numbers(3)]
     if tensors[0].region.backend != "shm":
         pytest.skip("the module's ids are not a peer's to write")
@@ -155,7 +155,7 @@ def test_readonly_tensor_stays_readonly(context, name):
     assert not keep.readonly
 
 
-def test_view_travels_with_its_shape_and_strides(context):
+def test_view_is_sent_with_its_shape_and_strides(context):
     t = tshare.create(None, (4, 6), "uint8")
     view = tshare.asarray(memoryview(t)[::-2])
     process = context.Process(target=write_row, args=(view,))
@@ -182,7 +182,7 @@ def test_readonly_view_arrives_readonly(context):
     close(answers)
 
 
-def test_tensor_travels_after_its_name_is_gone(context, name):
+def test_tensor_is_sent_after_its_name_is_removed(context, name):
     t = tshare.create(name, 4)
     t.unlink()
     process = context.Process(target=write, args=(t, 7))
@@ -191,7 +191,7 @@ def test_tensor_travels_after_its_name_is_gone(context, name):
     assert bytes(t)[0] == 7
 
 
-def test_executor_takes_tensors_and_gives_them(context):
+def test_executor_takes_and_returns_tensors(context):
     t = tshare.asarray(bytes([1, 2, 3]))
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         assert pool.submit(total, t).result(timeout=300) == 6
@@ -215,7 +215,7 @@ def test_sixty_four_processes_share_one_tensor():
     resource_sharer.stop()
 
 
-def test_what_arrives_is_no_copy():
+def test_receiver_gets_no_copy():
     t = tshare.create(None, 4)
     received = pickle.loads(reduction.ForkingPickler.dumps(t))
     assert address(received) != address(t)
@@ -340,7 +340,7 @@ def test_joblib_s_workers_share_what_is_named(name):
     assert bytes(t) == b"\1\2\3\4"
 
 
-def test_sender_that_has_ended_leaves_what_is_another_s_by_name(name):
+def test_sender_that_has_ended_leaves_regions_of_others_by_name(name):
     context = multiprocessing.get_context("fork")
     t = tshare.create(name, 4)
     tensors = context.Queue()
@@ -391,7 +391,7 @@ def test_process_that_ends_leaves_no_socket():
     close(tensors)
 
 
-def test_pickle_that_outlives_its_sender_says_so():
+def test_pickle_that_outlives_its_sender_is_an_os_error():
     context = multiprocessing.get_context("fork")
     tensors = context.Queue()
     process = context.Process(target=leave, args=(tensors,))
@@ -402,7 +402,7 @@ def test_pickle_that_outlives_its_sender_says_so():
     close(tensors)
 
 
-def test_pickle_that_was_used_says_so():
+def test_pickle_that_was_used_is_an_os_error():
     data = reduction.ForkingPickler.dumps(tshare.create(None, 4))
     pickle.loads(data)
     with pytest.raises(OSError, match="sent it to one process already"):
@@ -410,7 +410,7 @@ def test_pickle_that_was_used_says_so():
     resource_sharer.stop()
 
 
-def test_pickle_of_another_authkey_says_so():
+def test_pickle_of_another_authkey_names_the_authkey():
     data = reduction.ForkingPickler.dumps(tshare.create(None, 4))
     code = """
         import pickle, sys, tshare

@@ -234,14 +234,14 @@ def test_unknown_backend_is_refused(backend):
     assert run(code, env={**os.environ, "TSHARE_BACKEND": backend}) == "True"
 
 
-def test_backend_that_was_asked_for_is_the_one():
+def test_requested_backend_is_used():
     code = "import tshare; print(tshare.backend(), tshare.create(None, 1).region.backend)"
     for backend in ("kmod", "shm") if os.path.exists("/dev/tshare") else ("shm",):
         env = {**os.environ, "TSHARE_BACKEND": backend}
         assert run(code, env=env).split() == [backend, backend]
 
 
-def test_backend_that_is_not_there_says_so():
+def test_missing_backend_is_named():
     if os.path.exists("/dev/tshare"):
         pytest.skip("the device is there, and can't be taken away")
     code = """

@@ -168,13 +168,13 @@ def test_region_refuses_a_tensor_that_leaves_it(spec, message):
 
 
 @pytest.mark.parametrize("spec", [(), (1,), None, [1, "uint8"], (1, "uint8", None, 0, 0)])
-def test_region_refuses_a_spec_that_is_none(spec):
+def test_region_refuses_invalid_specs(spec):
     with pytest.raises(TypeError, match="tensors"):
         tshare.Region.create(None, {"t": spec})
 
 
 @pytest.mark.parametrize("tensors", [3, "abc", [(1, "uint8")]])
-def test_region_refuses_tensors_that_are_no_mapping(tensors):
+def test_region_refuses_tensors_that_are_not_a_mapping(tensors):
     with pytest.raises(TypeError, match="tensors"):
         tshare.Region.create(None, tensors)
 
@@ -186,7 +186,7 @@ def test_region_refuses_a_tensor_s_name_that_is_not_a_str(key):
 
 
 @pytest.mark.parametrize("key", ["a\0b", "x" * 1024, "é" * 512])
-def test_region_refuses_a_tensor_s_name_that_is_none(key):
+def test_region_refuses_invalid_tensor_names(key):
     with pytest.raises(ValueError, match="name|tensors"):
         tshare.Region.create(None, {key: (1, "uint8")})
 
@@ -241,7 +241,7 @@ def test_tensor_s_name_may_be_a_path(key, name):
 
 
 @pytest.mark.parametrize("size", [0, -1, 2**63])
-def test_region_refuses_a_size_that_is_none(size):
+def test_region_refuses_invalid_size(size):
     with pytest.raises(ValueError, match="size"):
         tshare.Region.create(None, size=size)
 
@@ -284,7 +284,7 @@ def test_tensors_outlive_a_closed_region(region):
         lambda r: r.__enter__(),
     ],
 )
-def test_closed_region_says_so(region, use):
+def test_closed_region_raises_value_error(region, use):
     region.close()
     region.close()
     with pytest.raises(ValueError, match="region is closed"):
@@ -298,7 +298,7 @@ def test_leaving_the_context_closes_the_region(region):
     assert "closed" in repr(region)
 
 
-def test_region_repr_tells_name_and_size(name):
+def test_region_repr_has_name_and_size(name):
     region = tshare.Region.create(name, SPECS)
     assert repr(region) == f"<tshare.Region name='{name}' size={region.size} tensors=3>"
 

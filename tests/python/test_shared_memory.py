@@ -198,7 +198,7 @@ def test_tensor_in_fortran_order_is_attached_to_as_it_lies(name):
     assert np.asarray(region["a"]).tolist() == [[97, 99], [98, 100]]
 
 
-def test_tensor_that_is_not_to_be_had_as_bytes_is_refused(new_name):
+def test_tensor_that_can_not_be_mapped_as_bytes_is_refused(new_name):
     other, none, gaps, two = new_name(), new_name(), new_name(), new_name()
     keep = [
         tshare.create(other, 4, "bfloat16"),
@@ -239,7 +239,7 @@ def test_name_is_made_up_as_the_standard_class_does():
     assert len(shm.name) == len(standard._make_filename()) - 1
 
 
-def test_made_up_name_that_is_taken_gives_way_to_the_next(monkeypatch, new_name):
+def test_random_name_that_is_taken_is_replaced_by_another(monkeypatch, new_name):
     first, second = new_name(), new_name()
     names = ["/" + first, "/" + first, "/" + second]
     monkeypatch.setattr(shared_memory, "_make_filename", lambda: names.pop(0))
@@ -275,7 +275,7 @@ def test_flags_of_a_subclass_are_used(new_name):
     assert Readonly(shm.name).buf.readonly
 
 
-def test_closing_lets_go_of_the_memory(name):
+def test_closing_releases_the_memory(name):
     shm = SharedMemory(name, create=True, size=1)
     buf = shm.buf
     place = np.frombuffer(buf, "uint8").ctypes.data

@@ -44,13 +44,13 @@ def test_len_of_a_scalar_is_a_type_error():
         len(tshare.create(None, ()))
 
 
-def test_tensor_is_made_by_functions_alone():
+def test_tensor_is_made_only_by_functions():
     for kind in (tshare.Tensor, tshare.Region):
         with pytest.raises(TypeError):
             kind()
 
 
-def test_repr_tells_name_shape_dtype_and_access(name):
+def test_repr_has_name_shape_dtype_and_access(name):
     with tshare.create(name, (2, 3), "int16") as t:
         assert repr(t) == f"<tshare.Tensor name='{name}' shape=(2, 3) dtype=int16>"
         assert repr(tshare.open(name, readonly=True)).endswith(" readonly>")
@@ -122,7 +122,7 @@ def test_closed_tensor_is_not_entered(tensor):
         lambda t: tshare.from_dlpack(t),
     ],
 )
-def test_closed_tensor_says_so(tensor, use):
+def test_closed_tensor_raises_value_error(tensor, use):
     tensor.close()
     with pytest.raises(ValueError, match="tensor is closed"):
         use(tensor)
@@ -162,7 +162,7 @@ def test_leaving_with_keeps_the_block_s_own_exception():
 
 
 @pytest.mark.parametrize("close", [lambda t: None, tshare.Tensor.close])
-def test_last_view_after_with_lets_go_of_the_memory(close):
+def test_last_view_after_with_frees_the_memory(close):
     with tshare.create(None, 1 << 20) as t:
         views = [memoryview(t), memoryview(t)]
         place = ctypes.addressof(ctypes.c_char.from_buffer(t))
@@ -181,14 +181,14 @@ def test_leaving_with_a_region_leaves_its_tensors():
     view[3] = 1
 
 
-def test_close_does_not_take_memory_from_another_tensor_of_the_region(tensor):
+def test_close_keeps_the_memory_of_other_tensors_of_the_region(tensor):
     other = tensor.region[""]
     memoryview(tensor).cast("B")[0] = 9
     tensor.close()
     assert memoryview(other).cast("B")[0] == 9
 
 
-def test_memory_stays_mapped_for_who_knows_its_address():
+def test_memory_stays_mapped_while_its_address_is_in_use():
     tensor = tshare.create(None, 1 << 20)
     where = address(tensor)
     tensor.close()

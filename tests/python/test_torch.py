@@ -78,7 +78,7 @@ def test_view_of_a_tensor_keeps_the_memory():
     assert int(y.sum()) == 2 * 1023 * 1024
 
 
-def test_readonly_tensor_is_taken_by_versions_that_know_of_it(name):
+def test_readonly_tensor_is_taken_by_versions_that_have_the_flag(name):
     keep = tshare.create(name, 4)
     t = tshare.open(name, readonly=True)
     if VERSIONED:
@@ -89,7 +89,7 @@ def test_readonly_tensor_is_taken_by_versions_that_know_of_it(name):
     assert not keep.closed
 
 
-def test_copy_is_granted_to_versions_that_know_of_it():
+def test_copy_is_granted_to_versions_that_have_the_argument():
     t = tshare.create(None, 4)
     if not VERSIONED:
         with pytest.raises(TypeError):

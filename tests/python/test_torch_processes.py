@@ -300,7 +300,7 @@ def test_sharing_by_the_file_system_leaves_a_view_where_it_is(travel):
     assert mine.data_ptr() == address(t)
 
 
-def test_tensor_elsewhere_travels_as_ever(travel):
+def test_tensor_outside_a_region_is_sent_as_before(travel):
     keep = torch.from_dlpack(tshare.create(None, 4))
     for tensor in (torch.arange(4), keep.clone(), torch.empty(0, 3)):
         came = travel(tensor)

@@ -165,7 +165,7 @@ def test_array_of_ml_dtypes_arrives_as_what_it_was(travel):
     assert sent.tolist() == [[2, 2], [2, 2]]
 
 
-def test_mask_travels_with_its_array(travel):
+def test_mask_is_sent_with_its_array(travel):
     array = np.asarray(tshare.create(None, 3, "float32"))
     sent = np.ma.array(array, mask=[0, 1, 0], fill_value=5, copy=False)
     came = travel(sent)
@@ -212,7 +212,7 @@ def test_views_of_one_region_take_one_descriptor(travel, monkeypatch):
     assert (arrays[7][0], arrays[8][0]) == (1, 2)
 
 
-def test_stand_in_for_an_absent_library_is_no_obstacle():
+def test_stand_in_for_an_absent_library_does_no_harm():
     # In a process that hasn't found the types before.
     code = """
         import sys, types
@@ -231,7 +231,7 @@ def test_stand_in_for_an_absent_library_is_no_obstacle():
     assert run(code) == "(3,)"
 
 
-def test_array_elsewhere_travels_as_ever(travel):
+def test_array_outside_a_region_is_pickled_as_before(travel):
     keep = np.asarray(tshare.create(None, 4))
     assert lies_in_region(travel(keep))
     for array in (np.arange(5), np.array(["x", None], object), np.empty((0, 3)), keep.copy()):

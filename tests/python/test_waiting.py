@@ -55,7 +55,7 @@ def test_wait_async_returns_what_is_published_meanwhile(region):
     assert asyncio.run(main()) == 1
 
 
-def test_wait_async_returns_at_once_what_is_there(region):
+def test_wait_async_returns_at_once_when_it_is_behind(region):
     region.publish()
     assert asyncio.run(region.wait_async(0)) == 1
     assert asyncio.run(region.wait_async(seen=0, timeout=0)) == 1

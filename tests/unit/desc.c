@@ -392,7 +392,7 @@ TEST(a_name_is_neither_dot_nor_dot_dot)
 	CHECK(!tshare_name_check(name, NULL));
 }
 
-TEST(what_is_wrong_is_named)
+TEST(errors_name_what_is_wrong)
 {
 	const char *why = "";
 

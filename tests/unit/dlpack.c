@@ -152,7 +152,7 @@ static struct tshare_tensor *open_readonly(const char *name)
 	return reader;
 }
 
-TEST(readonly_tensors_say_so)
+TEST(readonly_tensors_are_flagged)
 {
 	DLManagedTensorVersioned *managed = export(open_readonly(unique("dlpack")));
 

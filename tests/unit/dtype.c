@@ -16,7 +16,7 @@ static bool is(const char *name, uint8_t code, uint8_t bits, uint16_t lanes)
 	       dtype.lanes == lanes;
 }
 
-TEST(names_give_the_numbers_of_dlpack)
+TEST(names_have_the_numbers_of_dlpack)
 {
 	CHECK(is("bool", 6, 8, 1));
 	CHECK(is("int8", 0, 8, 1));
@@ -45,7 +45,7 @@ TEST(lanes_follow_an_x)
 	CHECK(is("complex64x65535", 5, 64, 65535));
 }
 
-TEST(what_is_no_name_is_rejected)
+TEST(unknown_names_are_rejected)
 {
 	static const char *const wrong[] = {
 		"",

@@ -72,7 +72,7 @@ TEST(select_of_the_only_dimension_is_a_scalar)
 	tshare_tensor_unref(tensor);
 }
 
-TEST(select_rejects_what_is_not_there)
+TEST(select_rejects_missing_dimensions_and_indices)
 {
 	struct tshare_tensor *tensor = counting(), *view;
 
@@ -143,7 +143,7 @@ TEST(slice_without_an_index_has_no_elements)
 	tshare_tensor_unref(tensor);
 }
 
-TEST(slice_rejects_what_is_not_there)
+TEST(slice_rejects_missing_dimensions_and_indices)
 {
 	struct tshare_tensor *tensor = counting(), *view;
 
@@ -209,7 +209,7 @@ TEST(permute_puts_dimensions_in_another_order)
 	tshare_tensor_unref(tensor);
 }
 
-TEST(permute_rejects_what_is_no_order)
+TEST(permute_rejects_invalid_orders)
 {
 	const int32_t twice[] = { 0, 1, 1 }, beyond[] = { 0, 1, 3 }, before[] = { 0, -1, 2 };
 	struct tshare_tensor *tensor = counting(), *view;
@@ -289,7 +289,7 @@ TEST(reshape_that_needs_a_copy_is_refused)
 	tshare_tensor_unref(tensor);
 }
 
-TEST(reshape_rejects_shapes_that_are_none)
+TEST(reshape_rejects_invalid_shapes)
 {
 	struct tshare_tensor *tensor = counting(), *view;
 

@@ -32,7 +32,7 @@ static struct tshare_spec spec_of(struct tshare_dtype dtype, int32_t ndim, const
 
 /* Views */
 
-TEST(view_describes_what_it_was_told)
+TEST(view_has_the_shape_and_strides_given)
 {
 	struct tshare_tensor *whole = counting(), *view;
 	const int64_t shape[] = { 3, 2 }, strides[] = { 1, 3 };
@@ -123,7 +123,7 @@ TEST(wrap_takes_negative_strides)
 	tshare_tensor_unref(whole);
 }
 
-TEST(wrap_takes_the_first_byte_for_what_it_is)
+TEST(wrap_takes_an_offset_of_zero_as_the_first_byte)
 {
 	struct tshare_tensor *whole = counting(), *tensor;
 	const int64_t shape[] = { 6 }, strides[] = { -1 };
@@ -158,7 +158,7 @@ TEST(wrap_refuses_memory_in_no_region)
 	CHECK(tshare_tensor_wrap(data, &spec, 0, &tensor) == -ENOENT);
 }
 
-TEST(wrap_tells_many_regions_apart)
+TEST(wrap_finds_the_right_one_of_many_regions)
 {
 	enum { COUNT = 200 };
 	struct tshare_tensor *all[COUNT], *tensor;
@@ -229,7 +229,7 @@ TEST(fork_leaves_the_child_what_other_threads_were_at)
 
 /* Copies */
 
-TEST(copy_is_contiguous_whatever_the_strides)
+TEST(copy_is_contiguous_with_any_strides)
 {
 	static const struct {
 		int64_t strides[2];
@@ -310,7 +310,7 @@ TEST(copy_of_a_scalar_is_one_element)
 	tshare_tensor_unref(copy);
 }
 
-TEST(packed_elements_are_copied_when_contiguous_alone)
+TEST(packed_elements_are_copied_only_when_contiguous)
 {
 	const int64_t shape[] = { 5 }, strides[] = { 2 };
 	struct tshare_spec spec = spec_of(TSHARE_DTYPE(17, 4), 1, shape, NULL);

@@ -54,7 +54,7 @@ TEST(others_are_denied_what_the_mode_denies)
 	tshare_region_unref(region);
 }
 
-TEST(others_are_given_what_the_mode_gives)
+TEST(others_are_granted_what_the_mode_grants)
 {
 	const char *readable = unique("readable"), *writable = unique("writable");
 	struct tshare_region *one, *two;

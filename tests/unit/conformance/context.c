@@ -13,7 +13,7 @@
 
 #include "../util.h"
 
-TEST(context_tells_its_backend)
+TEST(context_reports_its_backend)
 {
 	const char *forced = getenv("TSHARE_BACKEND");
 	const char *backend = tshare_ctx_get_backend(ctx);
@@ -41,7 +41,7 @@ TEST(limits_are_whole_pages)
 	CHECK(limits.bytes_used <= limits.bytes_limit);
 }
 
-TEST(limits_tell_the_backends_apart)
+TEST(limits_differ_between_the_backends)
 {
 	struct tshare_limits limits = limits_of(ctx);
 	bool kmod = !strcmp(tshare_ctx_get_backend(ctx), "kmod");
@@ -187,7 +187,7 @@ static void keep_first_message(void *data, int priority, const char *text)
 		snprintf(data, 256, "%d %s", priority, text);
 }
 
-TEST(messages_are_passed_on_from_the_priority_that_was_asked_for)
+TEST(messages_are_logged_from_the_priority_set)
 {
 	char message[256] = "";
 
@@ -259,7 +259,7 @@ TEST(messages_about_the_choice_of_a_backend_go_to_the_log_function)
 	CHECK(!in_child(miss_the_module, message));
 }
 
-TEST(a_name_that_is_not_there_is_missed_on_a_backend)
+TEST(a_missing_name_is_reported_with_its_backend)
 {
 	char where[32];
 

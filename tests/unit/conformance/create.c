@@ -61,7 +61,7 @@ TEST(create_rejects_names_with_a_slash)
 	CHECK(error_says("name: has a '/': 'a/b'"));
 }
 
-TEST(create_rejects_names_that_are_no_names)
+TEST(create_rejects_invalid_names)
 {
 	struct tshare_region *region;
 
@@ -198,7 +198,7 @@ TEST(create_rejects_persistence_without_a_name)
 	CHECK(error_says("options.lifetime: "));
 }
 
-TEST(contiguous_memory_is_given_or_refused)
+TEST(contiguous_memory_is_allocated_or_refused)
 {
 	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region_info info = { .size = sizeof(info) };
@@ -219,7 +219,7 @@ TEST(contiguous_memory_is_given_or_refused)
 	tshare_region_unref(region);
 }
 
-TEST(memory_below_4_gib_is_given_or_refused)
+TEST(memory_below_4_gib_is_allocated_or_refused)
 {
 	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region_info info = { .size = sizeof(info) };
@@ -239,7 +239,7 @@ TEST(memory_below_4_gib_is_given_or_refused)
 	tshare_region_unref(region);
 }
 
-TEST(memory_of_a_node_is_given_or_refused)
+TEST(memory_of_a_node_is_allocated_or_refused)
 {
 	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_region_info info = { .size = sizeof(info) };

@@ -114,7 +114,7 @@ TEST(finish_opens_a_draft_with_what_was_written)
 	tshare_region_unref(region);
 }
 
-TEST(finish_rejects_what_is_no_draft)
+TEST(finish_rejects_finished_regions)
 {
 	struct tshare_region *region = new_region(unique("none")), *unnamed = new_region(NULL);
 	struct tshare_region *draft = new_draft(unique("once"));
@@ -347,7 +347,7 @@ static int replace_as_another(void *data)
 	return !error_says("belongs to another user");
 }
 
-TEST(only_who_may_unlink_a_region_can_replace_it)
+TEST(only_a_caller_that_may_unlink_a_region_can_replace_it)
 {
 	const char *name = unique("owned");
 	struct tshare_region *region;
@@ -416,7 +416,7 @@ static int copy_often(void *data)
 	return 0;
 }
 
-TEST(nobody_opens_half_a_copy)
+TEST(a_copy_is_opened_only_when_complete)
 {
 	char *name = strdup(unique("copied"));
 	struct tshare_region *region;
@@ -477,7 +477,7 @@ static int replace_often(const char *name)
 	return 0;
 }
 
-TEST(all_who_replace_a_region_at_the_same_time_succeed)
+TEST(concurrent_replacements_all_succeed)
 {
 	const char *name = unique("crowd");
 	pid_t pids[REPLACERS];

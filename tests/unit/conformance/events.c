@@ -427,7 +427,7 @@ static int close_inherited(void *data)
 	return 0;
 }
 
-TEST(a_child_that_lets_go_leaves_the_parent_its_event_descriptor)
+TEST(a_child_that_closes_leaves_the_parent_its_event_descriptor)
 {
 	struct inherited inherited = { .region = new_region(NULL) };
 

@@ -48,7 +48,7 @@ TEST(each_region_has_a_generation_of_its_own)
 	tshare_region_unref(two);
 }
 
-TEST(a_generation_is_the_same_for_all_who_have_the_region)
+TEST(a_generation_is_shared_by_all_openers)
 {
 	const char *name = unique("generation");
 	struct tshare_region *region = new_region(name), *opened, *imported, *reader;
@@ -70,7 +70,7 @@ TEST(a_generation_is_the_same_for_all_who_have_the_region)
 	tshare_region_unref(reader);
 }
 
-TEST(a_generation_is_no_part_of_the_memory)
+TEST(a_generation_lies_outside_the_memory)
 {
 	struct tshare_region *region = new_region(NULL);
 
@@ -157,7 +157,7 @@ TEST(a_wait_without_publishers_sleeps_through)
 	tshare_region_unref(region);
 }
 
-TEST(who_may_only_read_can_wait_and_not_publish)
+TEST(a_reader_can_wait_and_not_publish)
 {
 	const char *name = unique("reader");
 	struct tshare_region *region = new_region(name), *reader, *imported;
@@ -210,7 +210,7 @@ TEST(a_publish_wakes_another_process)
 	tshare_region_unref(region);
 }
 
-TEST(a_publish_wakes_who_waits_for_ever)
+TEST(a_publish_wakes_a_waiter_without_timeout)
 {
 	const char *name = unique("wakes");
 	struct tshare_region *region = new_region(name), *reader;
@@ -262,7 +262,7 @@ static void await_bytes(int end, int count)
  * A waiter that isn't woken checks the generation at the end of a slice, 100 ms
  * after its wait began. Most rounds are quicker, so all waiters were woken.
  */
-TEST(a_publish_wakes_all_who_wait)
+TEST(a_publish_wakes_all_waiters)
 {
 	enum { WAITERS = 6, ROUNDS = 20 };
 	const char *name = unique("all");
@@ -321,7 +321,7 @@ static int publish_received(void *data)
 	return tshare_region_publish(region, NULL) ? 2 : 0;
 }
 
-TEST(who_was_passed_a_descriptor_can_publish)
+TEST(a_receiver_of_a_descriptor_can_publish)
 {
 	struct tshare_region *region = new_region(NULL);
 	struct steps steps;

@@ -83,7 +83,7 @@ TEST(a_readonly_import_cannot_be_made_writable)
 	tshare_region_unref(imported);
 }
 
-TEST(import_rejects_what_is_no_region)
+TEST(import_rejects_other_descriptors)
 {
 	struct tshare_region *region;
 	int pipe_ends[2];

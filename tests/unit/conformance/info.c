@@ -7,7 +7,7 @@
 
 #include "../util.h"
 
-TEST(list_tells_of_named_regions)
+TEST(list_reports_named_regions)
 {
 	struct found found = { .name = unique("listed") };
 	struct tshare_tensor *tensor = new_tensor(found.name, TSHARE_UINT8, 2, shape_4x8);
@@ -36,7 +36,7 @@ static int stop(const struct tshare_region_info *info, void *data)
 	return 77;
 }
 
-TEST(list_stops_when_it_is_told_to)
+TEST(list_stops_when_the_callback_returns_nonzero)
 {
 	struct tshare_region *a = new_region(unique("stop-a")), *b = new_region(unique("stop-b"));
 	int calls = 0;
@@ -47,7 +47,7 @@ TEST(list_stops_when_it_is_told_to)
 	tshare_region_unref(b);
 }
 
-TEST(list_tells_of_more_than_one_batch)
+TEST(list_reports_more_than_one_batch)
 {
 	struct found found = { .name = unique("batch") };
 	struct tshare_region *regions[200];
@@ -68,7 +68,7 @@ TEST(list_tells_of_more_than_one_batch)
 		tshare_region_unref(regions[i]);
 }
 
-TEST(info_tells_what_was_asked_for)
+TEST(info_reports_the_options)
 {
 	const char *name = unique("info");
 	struct tshare_region *region = new_region_mode(name, 0640);
@@ -85,7 +85,7 @@ TEST(info_tells_what_was_asked_for)
 	tshare_region_unref(region);
 }
 
-TEST(info_knows_when_the_name_is_gone)
+TEST(info_reports_a_removed_name_as_none)
 {
 	const char *name = unique("gone");
 	struct tshare_region *region = new_region(name);
@@ -98,7 +98,7 @@ TEST(info_knows_when_the_name_is_gone)
 	tshare_region_unref(region);
 }
 
-TEST(info_tells_who_may_only_read)
+TEST(info_reports_read_only_access)
 {
 	const char *name = unique("reader");
 	struct tshare_region *region = new_region(name), *reader;
@@ -111,7 +111,7 @@ TEST(info_tells_who_may_only_read)
 	tshare_region_unref(reader);
 }
 
-TEST(the_umask_has_no_say)
+TEST(the_umask_is_ignored)
 {
 	struct tshare_options options = { .size = sizeof(options) };
 	mode_t before = umask(0777);

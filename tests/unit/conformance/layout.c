@@ -50,7 +50,7 @@ TEST(tensors_lie_behind_each_other_aligned_to_64_bytes)
 	tshare_region_unref(region);
 }
 
-TEST(layout_says_where_create_would_place_tensors)
+TEST(layout_reports_where_create_would_place_tensors)
 {
 	const int64_t shape[] = { 3, 5 }, strides[] = { -5, 1 };
 	const struct tshare_spec specs[] = {

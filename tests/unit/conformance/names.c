@@ -147,7 +147,7 @@ TEST(unlink_frees_the_name)
 	tshare_region_unref(next);
 }
 
-TEST(unlink_rejects_what_is_no_name)
+TEST(unlink_rejects_invalid_names)
 {
 	CHECK(tshare_ctx_unlink(ctx, NULL) == -EINVAL);
 	CHECK(tshare_ctx_unlink(ctx, "") == -EINVAL);

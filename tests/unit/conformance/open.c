@@ -39,7 +39,7 @@ TEST(open_gives_shape_and_type)
 	tshare_tensor_unref(two);
 }
 
-TEST(open_rejects_what_is_not_there)
+TEST(open_rejects_missing_names)
 {
 	struct tshare_region *region;
 

@@ -161,7 +161,7 @@ TEST(one_publisher_of_two_is_enough)
 	tshare_region_unref(region);
 }
 
-TEST(a_publisher_that_lets_go_is_no_longer_one)
+TEST(a_publisher_that_closes_is_not_counted)
 {
 	const char *name = unique("orderly");
 	struct tshare_region *region = new_region(name);
@@ -178,7 +178,7 @@ TEST(a_publisher_that_lets_go_is_no_longer_one)
 	tshare_region_unref(region);
 }
 
-TEST(a_publisher_that_exits_is_no_longer_one)
+TEST(a_publisher_that_exits_is_not_counted)
 {
 	const char *name = unique("exits");
 	struct tshare_region *region = new_region(name);
@@ -200,7 +200,7 @@ static int publish_twice_and_end(struct partner *partner)
 }
 
 /* Its last word comes just when its death could be noticed, and is what counts. */
-TEST(what_the_dead_have_published_is_not_lost)
+TEST(publishes_of_the_dead_are_not_lost)
 {
 	struct partner partner;
 	pid_t pid;

@@ -252,7 +252,7 @@ TEST(infos_of_a_newer_header_are_zero_where_unknown)
 	tshare_region_unref(region);
 }
 
-TEST(list_says_how_much_it_knows_of_a_region)
+TEST(list_sets_the_size_of_each_info)
 {
 	struct found found = { .name = unique("sized") };
 	struct tshare_region *region = new_region(found.name);

@@ -133,7 +133,7 @@ TEST(a_tensor_keeps_its_name)
 	tshare_tensor_unref(tensor);
 }
 
-TEST(what_is_not_there_is_enoent)
+TEST(missing_tensors_are_enoent)
 {
 	static const size_t counts[] = { 2, COUNT };
 	struct tshare_tensor *tensor;

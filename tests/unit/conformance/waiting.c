@@ -259,7 +259,7 @@ static int wait_in_child(void *region)
 	return wait_beyond(region, 1, -1, 0) == -ECANCELED ? 0 : 2;
 }
 
-TEST(a_child_cancels_its_own_waits_alone)
+TEST(a_child_cancels_only_its_own_waits)
 {
 	struct sleeper sleeper = { .region = new_region(NULL), .seen = 1 };
 

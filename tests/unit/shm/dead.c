@@ -30,7 +30,7 @@ static void leave_dead(char *name)
 	CHECK(has_file(name));
 }
 
-TEST(list_removes_what_the_dead_have_left)
+TEST(list_removes_files_of_dead_makers)
 {
 	char name[] = "dead-listed";
 
@@ -39,7 +39,7 @@ TEST(list_removes_what_the_dead_have_left)
 	CHECK(!has_file(name));
 }
 
-TEST(the_first_create_removes_what_the_dead_have_left)
+TEST(the_first_create_removes_files_of_dead_makers)
 {
 	char name[] = "dead-swept", persists[] = "persists";
 	struct tshare_options options = { .size = sizeof(options) };
@@ -63,7 +63,7 @@ TEST(the_first_create_removes_what_the_dead_have_left)
 	tshare_region_unref(living);
 }
 
-TEST(a_later_create_removes_what_the_dead_have_left)
+TEST(a_later_create_removes_files_of_dead_makers)
 {
 	char name[] = "dead-later";
 	int i;
@@ -112,7 +112,7 @@ TEST(a_childs_exit_leaves_its_parents_names)
 	tshare_region_unref(region);
 }
 
-TEST(the_dead_of_other_versions_are_left_alone)
+TEST(files_of_other_versions_are_kept)
 {
 	struct tshare_region *region;
 	char name[] = "dead-other";
@@ -127,7 +127,7 @@ TEST(the_dead_of_other_versions_are_left_alone)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
-TEST(open_removes_what_the_dead_have_left)
+TEST(open_removes_files_of_dead_makers)
 {
 	char name[] = "dead-opened";
 
@@ -136,7 +136,7 @@ TEST(open_removes_what_the_dead_have_left)
 	CHECK(!has_file(name));
 }
 
-TEST(unlink_does_not_find_what_the_dead_have_left)
+TEST(unlink_does_not_find_names_of_dead_makers)
 {
 	char name[] = "dead-unlinked";
 
@@ -171,7 +171,7 @@ static int leave_readable(void *name)
 	return 1;
 }
 
-TEST(create_tells_of_a_dead_name_that_only_another_user_can_remove)
+TEST(create_reports_a_dead_name_that_only_another_user_can_remove)
 {
 	char name[] = "dead-other";
 
@@ -229,7 +229,7 @@ static int make_and_die_often(void *name)
 	return 0;
 }
 
-TEST(nobody_removes_the_living_for_the_dead)
+TEST(a_sweep_for_the_dead_keeps_the_living)
 {
 	char name[] = "race";
 	pid_t pids[4];
@@ -263,7 +263,7 @@ static int sweep_for_ever(void)
 	return 1;
 }
 
-TEST(nobody_removes_a_persistent_region_for_its_draft)
+TEST(a_sweep_for_drafts_keeps_persistent_regions)
 {
 	struct tshare_options options = { .size = sizeof(options) };
 	char name[] = "was-a-draft";
@@ -287,7 +287,7 @@ TEST(nobody_removes_a_persistent_region_for_its_draft)
 	CHECK(!lost);
 }
 
-TEST(a_draft_of_the_dead_is_removed)
+TEST(a_draft_of_a_dead_maker_is_removed)
 {
 	char draft[sizeof(directory) + 32];
 	struct tshare_region *region;

@@ -248,7 +248,7 @@ TEST(another_user_learns_of_a_draft_and_can_not_pose_as_its_maker)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
-TEST(what_is_no_pipe_is_no_maker)
+TEST(another_file_in_place_of_the_pipe_is_no_maker)
 {
 	char name[] = "posed", path[600];
 	struct tshare_region *region;

@@ -59,7 +59,7 @@ TEST(the_version_is_checked)
 	CHECK(damage32(HEADER(version), 4) == -EPROTO);
 }
 
-TEST(the_counter_is_whatever_it_is)
+TEST(the_counter_may_have_any_value)
 {
 	uint64_t any[8];
 
@@ -82,7 +82,7 @@ static int sleep_on_counter(void *data)
 }
 
 /* A wait of the library's looks again after a while, and so would never miss it. */
-TEST(a_publish_wakes_who_sleeps_on_the_counter)
+TEST(a_publish_wakes_sleepers_on_the_counter)
 {
 	struct tshare_region *region = new_victim("woken");
 	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_get_fd(region), 0);
@@ -170,12 +170,12 @@ static void check_end_wakes(bool exits)
 	tshare_region_unref(region);
 }
 
-TEST(a_publisher_that_lets_go_wakes_who_sleeps_on_the_counter)
+TEST(a_publisher_that_closes_wakes_sleepers_on_the_counter)
 {
 	check_end_wakes(false);
 }
 
-TEST(a_publisher_that_exits_wakes_who_sleeps_on_the_counter)
+TEST(a_publisher_that_exits_wakes_sleepers_on_the_counter)
 {
 	check_end_wakes(true);
 }
@@ -318,7 +318,7 @@ static bool all_refused(struct tshare_region *region, int err)
 	       tshare_region_find_tensor(region, "1500", &tensor) == err;
 }
 
-TEST(a_long_list_is_checked_when_it_is_asked_for)
+TEST(a_long_list_is_checked_when_it_is_read)
 {
 	static const uint32_t zero = 0, flag = 1, count = MANY + 1;
 	static const struct {

@@ -138,7 +138,7 @@ static int import_readonly_in_time(void *fd)
 	       !tshare_region_is_readonly(region);
 }
 
-TEST(nobody_waits_for_a_lease)
+TEST(import_does_not_wait_for_a_lease)
 {
 	struct tshare_region *region = new_region(NULL);
 	int fd = lease(copy_of(region, F_SEAL_SHRINK));

@@ -11,7 +11,7 @@
 
 #include "../shm.h"
 
-TEST(a_file_has_the_regions_mode_whatever_the_umask)
+TEST(a_file_has_the_regions_mode_with_any_umask)
 {
 	mode_t before = umask(0777);
 	struct tshare_region *region = new_region_mode("mode", 0644);
@@ -134,7 +134,7 @@ TEST(the_bytes_used_are_those_of_regions)
 	tshare_region_unref(region);
 }
 
-TEST(memory_of_names_that_others_unlinked_is_given_back)
+TEST(memory_of_names_that_others_unlinked_is_freed)
 {
 	char name[32];
 	struct stat st;

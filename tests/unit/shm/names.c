@@ -89,7 +89,7 @@ TEST(names_are_opened_where_openat2_is_filtered)
 	tshare_region_unref(region);
 }
 
-TEST(what_is_no_file_is_refused)
+TEST(open_rejects_pipes_and_directories)
 {
 	CHECK(!mkfifo(home_of("pipe"), 0600));
 	CHECK(open_error("pipe") == -EPROTO);
@@ -104,7 +104,7 @@ TEST(what_is_no_file_is_refused)
 	CHECK(!rmdir(home_of("folder")));
 }
 
-TEST(foreign_files_are_left_alone)
+TEST(create_keeps_foreign_files)
 {
 	struct tshare_region *region;
 	int fd = open(home_of("foreign"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -138,7 +138,7 @@ static int use_names_beside_silent_fuse(void *name)
 	       !tshare_ctx_unlink(ctx, name) || tshare_ctx_unlink(ctx, "beside");
 }
 
-TEST(nobody_waits_for_what_is_mounted_on_a_home)
+TEST(open_does_not_wait_for_a_mount_on_a_home)
 {
 	char name[] = "silent";
 	int status;
@@ -168,7 +168,7 @@ TEST(a_home_with_something_else_is_taken)
 	CHECK(!rmdir(home_of("else")));
 }
 
-TEST(an_empty_home_is_no_region)
+TEST(an_empty_home_is_not_opened)
 {
 	CHECK(!mkdir(home_of("empty"), 0755));
 	CHECK(open_error("empty") == -ENOENT);
@@ -195,7 +195,7 @@ static int create_without_proc(void *unused)
 	return !error_says("/proc: is not mounted");
 }
 
-TEST(names_without_proc_are_an_error_that_says_so)
+TEST(names_without_proc_are_an_error_that_names_proc)
 {
 	if (geteuid())
 		SKIP("needs root, to change the root");
