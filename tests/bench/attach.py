@@ -4,8 +4,8 @@
 Prints one row each, in the format of pair.h.
 """
 
-import resource
 import os
+import resource
 import statistics
 import time
 from multiprocessing import shared_memory
