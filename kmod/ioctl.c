@@ -315,14 +315,17 @@ static int ioctl_open(struct ioctl_call *call)
 	struct tshare_region *region;
 	int err;
 
-	if (req->flags & ~(TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC) || req->timeout_ns ||
-	    req->other_than || req->reserved)
+	if (req->flags & ~(TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC))
+		return -EINVAL;
+	if (!req->name[0] && (req->timeout_ns || req->other_than))
+		return -EINVAL;
+	if (req->draft && !req->timeout_ns)
 		return -EINVAL;
 	err = ioctl_check_name_or_id(req->name, req->id);
 	if (err)
 		return err;
 
-	region = tshare_region_lookup(call->tf, req->name, req->id,
+	region = tshare_region_lookup(call->tf, req,
 				      TSHARE_MAY_READ | (write ? TSHARE_MAY_WRITE : 0));
 	if (IS_ERR(region))
 		return PTR_ERR(region);
@@ -534,7 +537,8 @@ static int ioctl_export(struct ioctl_call *call)
 
 /**
  * struct ioctl_command - a command
- * @handle: does it; see struct ioctl_call
+ * @handle: does it; see struct ioctl_call. Returns -ERESTARTNOHAND if a signal
+ *          interrupted it, with what is left to do in the struct
  * @size: bytes of its struct
  * @size_v1: bytes of its struct's first version
  * @copies_out: whether its struct has members that are "out"
@@ -599,6 +603,8 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 		return err;
 
 	err = command->handle(&call);
+	if (err == -ERESTARTNOHAND && user_copy_out(to, usize, &arg, command->size))
+		err = -EFAULT;
 	if (!err && command->copies_out)
 		err = user_copy_out(to, usize, &arg, command->size);
 	if (!err && call.created)

@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/err.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -18,6 +19,7 @@
 #include "names.h"
 #include "ns.h"
 #include "region.h"
+#include "waiters.h"
 
 static unsigned long name_count; /* under tshare_lock */
 
@@ -135,6 +137,7 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 {
 	name_link(region);
 	tshare_foreign_link(region);
+	tshare_waiters_wake(region->ns, region->name);
 	name_count++;
 	if (name_persists(region)) {
 		__module_get(THIS_MODULE);
@@ -150,6 +153,7 @@ static void name_remove(struct tshare_region *region)
 {
 	name_unlink(region);
 	tshare_foreign_unlink(region);
+	tshare_waiters_wake(region->ns, region->name);
 	list_del_init(&region->name_owner);
 	region->maker = NULL;
 	name_count--;
@@ -165,12 +169,6 @@ static void name_release(struct tshare_region *region)
 	tshare_region_put(region);
 	if (persist)
 		module_put(THIS_MODULE);
-}
-
-/* The region that a name leads to, or else the draft that will be. */
-static struct tshare_region *name_find_any(const struct tshare_ns *ns, const char *name)
-{
-	return name_find(&ns->names, name) ?: name_find(&ns->drafts, name);
 }
 
 /*
@@ -341,27 +339,16 @@ int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, b
 	return ret;
 }
 
-/* A reference to the region with a name in the caller's namespace. */
-static struct tshare_region *name_get(struct tshare_ns *ns, const char *name)
-{
-	struct tshare_region *region;
-
-	mutex_lock(&tshare_lock);
-	region = name_find_any(ns, name);
-	if (region)
-		kref_get(&region->ref);
-	mutex_unlock(&tshare_lock);
-	return region;
-}
-
 /*
- * A reference to a region by its name in the caller's namespace, or if @name is
- * empty by its id. Ids reach other namespaces for the machine's administrator,
- * who can so unlink a persistent name in a namespace without processes.
+ * Lookup
+ *
+ * Ids reach other namespaces for the machine's administrator, who can so unlink a
+ * persistent name in a namespace without processes.
  */
-static struct tshare_region *region_find(struct tshare_file *tf, const char *name, u64 id)
+
+static struct tshare_region *region_find_id(struct tshare_file *tf, u64 id)
 {
-	struct tshare_region *region = name[0] ? name_get(tf->ns, name) : tshare_region_find(id);
+	struct tshare_region *region = tshare_region_find(id);
 
 	/* ENOENT is no refusal, and so nothing to audit. */
 	if (region && region->ns != tf->ns && !ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN)) {
@@ -383,29 +370,117 @@ static int region_check_finished(struct tshare_region *region)
 	return err;
 }
 
-/**
- * tshare_region_lookup() - find a region that the caller may use
- * @tf: the open device
- * @name: its name, or "" to go by @id
- * @id: its id
- * @access: TSHARE_MAY_*
- *
- * Return: a reference, or an ERR_PTR: -ENOENT, -EINPROGRESS, -EACCES.
- */
-struct tshare_region *tshare_region_lookup(struct tshare_file *tf, const char *name, u64 id,
-					   int access)
+static struct tshare_region *region_lookup_id(struct tshare_file *tf, u64 id)
 {
-	struct tshare_region *region = region_find(tf, name, id);
+	struct tshare_region *region = region_find_id(tf, id);
 	int err;
 
 	if (!region)
 		return ERR_PTR(-ENOENT);
 	err = region_check_finished(region);
-	if (!err && !region_may_access(region, access))
-		err = -EACCES;
 	if (err) {
 		tshare_region_put(region);
 		return ERR_PTR(err);
+	}
+	return region;
+}
+
+/* The region that a caller looks for, or why there is none: see name_is_awaited(). */
+static struct tshare_region *name_resolve(const struct tshare_ns *ns, struct tshare_open *req)
+{
+	struct tshare_region *region = name_find(&ns->names, req->name);
+
+	if (region) {
+		req->draft = 0;
+		return region->id == req->other_than ? ERR_PTR(-EAGAIN) : region;
+	}
+	region = name_find(&ns->drafts, req->name);
+	if (!region || (req->draft && region->id != req->draft))
+		return ERR_PTR(-ENOENT);
+	req->draft = region->id;
+	return ERR_PTR(-EINPROGRESS);
+}
+
+/* Whether what name_resolve() returned may change. A draft that has ended won't come back. */
+static bool name_is_awaited(const struct tshare_region *region, const struct tshare_open *req)
+{
+	return IS_ERR(region) && !(region == ERR_PTR(-ENOENT) && req->draft);
+}
+
+/* As name_resolve(), with a reference; re-arms @waiter, if it isn't NULL. */
+static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *req,
+				      struct tshare_waiter *waiter)
+{
+	struct tshare_region *region;
+
+	mutex_lock(&tshare_lock);
+	if (waiter)
+		tshare_waiter_rearm(waiter);
+	region = name_resolve(ns, req);
+	if (!IS_ERR(region))
+		kref_get(&region->ref);
+	mutex_unlock(&tshare_lock);
+	return region;
+}
+
+static ktime_t time_left(ktime_t end)
+{
+	return end == KTIME_MAX ? KTIME_MAX : ktime_sub(end, ktime_get());
+}
+
+/* As name_resolve(), with a reference; sleeps while @req says so, and notes there what is left. */
+static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open *req)
+{
+	ktime_t end = req->timeout_ns < 0 ? KTIME_MAX :
+					    ktime_add_safe(ktime_get(), req->timeout_ns);
+	struct tshare_waiter waiter;
+	struct tshare_region *region;
+	ktime_t left;
+	int err;
+
+	tshare_waiter_add(&waiter, ns, req->name);
+	do {
+		region = name_get(ns, req, &waiter);
+		left = time_left(end);
+		if (!name_is_awaited(region, req))
+			break;
+		err = left > 0 ? tshare_waiter_sleep(&waiter, left) : -ETIME;
+	} while (!err);
+	tshare_waiter_remove(&waiter);
+
+	if (!name_is_awaited(region, req))
+		return region;
+	if (err == -ETIME)
+		return ERR_PTR(-ETIMEDOUT);
+	/* None left would mean not to wait. */
+	if (req->timeout_ns > 0)
+		req->timeout_ns = max_t(s64, time_left(end), 1);
+	return ERR_PTR(-ERESTARTNOHAND);
+}
+
+/**
+ * tshare_region_lookup() - find a region that the caller may use
+ * @tf: the open device
+ * @req: its name, or its id if the name is empty; and whether to wait. Checked
+ * @access: TSHARE_MAY_*
+ *
+ * Return: a reference, or an ERR_PTR: -ENOENT, -EINPROGRESS, -EAGAIN, -EACCES,
+ * -ETIMEDOUT, or -ERESTARTNOHAND with what is left to wait in @req.
+ */
+struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
+					   int access)
+{
+	struct tshare_region *region;
+
+	if (!req->name[0])
+		region = region_lookup_id(tf, req->id);
+	else if (req->timeout_ns)
+		region = name_wait(tf->ns, req);
+	else
+		region = name_get(tf->ns, req, NULL);
+	if (!IS_ERR(region) && !region_may_access(region, access)) {
+		tshare_region_put(region);
+		return ERR_PTR(-EACCES);
 	}
 	return region;
 }
@@ -425,6 +500,19 @@ static bool region_unlink(struct tshare_region *region)
 	return had;
 }
 
+/* A reference to the region that a name leads to, or else to the draft that will be; or NULL. */
+static struct tshare_region *name_get_any(struct tshare_ns *ns, const char *name)
+{
+	struct tshare_region *region;
+
+	mutex_lock(&tshare_lock);
+	region = name_find(&ns->names, name) ?: name_find(&ns->drafts, name);
+	if (region)
+		kref_get(&region->ref);
+	mutex_unlock(&tshare_lock);
+	return region;
+}
+
 /**
  * tshare_name_unlink() - remove a name, if the caller may
  * @tf: the open device
@@ -435,7 +523,8 @@ static bool region_unlink(struct tshare_region *region)
  */
 int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id)
 {
-	struct tshare_region *region = region_find(tf, name, id);
+	struct tshare_region *region = name[0] ? name_get_any(tf->ns, name) :
+						 region_find_id(tf, id);
 	int err = 0;
 
 	if (!region)

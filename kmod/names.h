@@ -29,7 +29,7 @@ int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id);
 unsigned long tshare_name_count(void);
 
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace);
-struct tshare_region *tshare_region_lookup(struct tshare_file *tf, const char *name, u64 id,
+struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
 					   int access);
 int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace);
 u32 tshare_region_get_state(struct tshare_region *region, char *name);

@@ -56,8 +56,6 @@ FIXTURE_VARIANT_ADD(command, open)
 	.size = 192,
 	.flags_offset = offsetof(struct tshare_open, flags),
 	.flags = TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC,
-	.reserved_offset = offsetof(struct tshare_open, timeout_ns),
-	.reserved_size = 3 * sizeof(__u64),
 	.writes = true,
 };
 

@@ -97,6 +97,7 @@
  *               TSHARE_DESCS_SIZE_MAX
  * EACCES        the region's mode denies the access; or a device was to write
  *               through a read-only dma-buf, or a writable one to be made of it
+ * EAGAIN        the name leads to the region @other_than
  * EBADF         @fd is not an open file
  * EBUSY         the foreign dma-buf has a region already
  * EDQUOT        RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's
@@ -108,7 +109,8 @@
  *               caller did not ask to replace
  * EFAULT        a pointer leads nowhere
  * EINTR         a fatal signal arrived while memory was searched for, regions
- *               were listed, or descriptors were copied
+ *               were listed, or descriptors were copied; or any signal that the
+ *               program handles, while a name was waited for
  * EINVAL        an unknown flag, a reserved member that is not zero, a
  *               structure smaller than its first version, a size of zero, a
  *               malformed name, a malformed descriptor, mode bits outside
@@ -124,8 +126,8 @@
  * ENAMETOOLONG  a region's name without a terminating NUL in TSHARE_NAME_LEN
  *               bytes, or a tensor's of more than TSHARE_TENSOR_NAME_MAX bytes
  * ENFILE        the system has no open file left
- * ENOENT        no such name or id in this namespace; or the draft to be
- *               finished has lost its name
+ * ENOENT        no such name or id in this namespace; the draft that was waited
+ *               for has ended; or the draft to be finished has lost its name
  * ENOMEM        no contiguous run of that size, on that node, below that limit;
  *               or no memory, in the system or the memory cgroup, for
  *               descriptors or a counter
@@ -137,6 +139,7 @@
  * ERANGE        a descriptor's tensor is not wholly inside the region, or a
  *               range not wholly inside the dma-buf; or the foreign dma-buf has
  *               less bytes than asked for
+ * ETIMEDOUT     the name was waited for, and the time is up
  */
 
 /* Any number that is not taken in Documentation/userspace-api/ioctl/ioctl-number.rst. */
@@ -333,9 +336,13 @@ struct tshare_create {
  * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
  *              If that is more than the buffer has, none was stored
  * @desc_count: out: descriptors that the region has
- * @timeout_ns: in: must be zero
- * @other_than: in: must be zero
- * @reserved: in: must be zero
+ * @timeout_ns: in: nanoseconds to wait at most until @name can be opened, 0 not
+ *              to wait, negative for ever; needs a name. If a signal interrupts
+ *              the call, out: what is left
+ * @other_than: in: id of a region, or 0: as long as @name leads to it, that is
+ *              not the region to open; needs a name
+ * @draft: in: must be zero. If a signal interrupts the call, out: the draft that
+ *         it waited for, or 0: the call goes on if the structure is passed again
  * @name: in: name of the region, or empty to go by @id
  *
  * Gives a dma-buf of a region that exists, with the access asked for. A
@@ -344,6 +351,13 @@ struct tshare_create {
  * namespace; with CAP_SYS_ADMIN in the initial user namespace, of any. A draft
  * can't be opened, by its maker either; one that has lost its name, never. A
  * foreign region's dma-buf has the mode that it has, see struct tshare_create.
+ *
+ * A call that may not wait returns ENOENT if there is no such name, EINPROGRESS if
+ * a draft has it, and EAGAIN if it leads to @other_than. One that may wait sleeps
+ * instead, until the name leads to another region. It returns ENOENT if a draft
+ * has the name for which it sleeps and ends without being finished, and EACCES
+ * if the name leads to a region that the caller may not open. A stopped process
+ * goes on with what is left of the time.
  */
 struct tshare_open {
 	__u32 flags;
@@ -355,7 +369,7 @@ struct tshare_open {
 	__u32 desc_count;
 	__s64 timeout_ns;
 	__u64 other_than;
-	__u64 reserved;
+	__u64 draft;
 	char name[TSHARE_NAME_LEN];
 };
 

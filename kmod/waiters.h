@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Callers that sleep until a name leads to another region. */
+#ifndef TSHARE_WAITERS_H
+#define TSHARE_WAITERS_H
+
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+struct tshare_ns;
+
+/**
+ * struct tshare_waiter - a caller that waits for a name
+ * @node: among the waiters whose names have the same hash; under tshare_lock
+ * @ns: the namespace, which the caller's open file uses
+ * @name: the name
+ * @queue: where the caller sleeps
+ * @woken: whether something has happened to the name since the caller looked;
+ *         written under tshare_lock
+ */
+struct tshare_waiter {
+	struct hlist_node node;
+	const struct tshare_ns *ns;
+	const char *name;
+	wait_queue_head_t queue;
+	bool woken;
+};
+
+void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns, const char *name);
+void tshare_waiter_remove(struct tshare_waiter *waiter);
+void tshare_waiter_rearm(struct tshare_waiter *waiter);
+int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout);
+void tshare_waiters_wake(const struct tshare_ns *ns, const char *name);
+
+#endif /* TSHARE_WAITERS_H */
