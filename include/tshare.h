@@ -951,7 +951,7 @@ int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer);
  */
 int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const int64_t *strides);
 
-/* DLPack; for the structures see tshare-dlpack.h or a dlpack.h of your own. */
+/* DLPack; for the structures see tshare-dlpack.h, or a dlpack.h of your own, or both. */
 
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
