@@ -63,11 +63,13 @@ bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
 	return true;
 }
 
-void strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, int64_t *stride,
+bool strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, int64_t *stride,
 		   int64_t *offset)
 {
 	uint64_t span = 0, magnitude = step;
 
+	if (!step)
+		return false;
 	if (step > 0 && start < stop)
 		span = stop - start;
 	if (step < 0 && start > stop)
@@ -79,6 +81,7 @@ void strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, i
 	/* Where there is one index only, its stride is never used, and may be of any length. */
 	if (*length > 1)
 		*stride *= step;
+	return true;
 }
 
 /* Dimensions that can be walked as one: an outer stride that steps over all of the inner one. */
@@ -112,17 +115,15 @@ bool strides_reshape(int32_t ndim, const int64_t *shape, const int64_t *strides,
 		     const int64_t *new_shape, int64_t *new_strides)
 {
 	struct run runs[TSHARE_NDIM_LIMIT];
-	struct run *run = runs;
+	struct run *run = runs, *last;
 	int32_t i;
 
-	if (!find_runs(ndim, shape, strides, runs))
-		runs[0] = (struct run){ 1, 1 };
-	/*
-	 * Each new dimension is a part of one run: what took from two would need two strides.
-	 * While one is left with more than one index, a run is, for there are as many elements.
-	 */
+	last = runs + find_runs(ndim, shape, strides, runs) - 1;
+	if (last < runs)
+		*run = (struct run){ 1, 1 };
+	/* Each new dimension is a part of one run: what took from two would need two strides. */
 	for (i = new_ndim; i-- > 0;) {
-		if (run->length == 1 && new_shape[i] > 1)
+		if (run->length == 1 && new_shape[i] > 1 && run < last)
 			run++;
 		new_strides[i] = run->stride;
 		if (run->length % new_shape[i])

@@ -32,9 +32,9 @@ bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
 /*
  * Takes every @step-th index of a dimension from @start to before @stop, which are in it
  * or beside it. Its length and stride become those of the slice, and @offset becomes the
- * elements from the first one to that of the slice.
+ * elements from the first one to that of the slice. False for a step of 0.
  */
-void strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, int64_t *stride,
+bool strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, int64_t *stride,
 		   int64_t *offset);
 
 /*

@@ -91,7 +91,7 @@ int tshare_tensor_select(struct tshare_tensor *tensor, int32_t dim, int64_t inde
 	err = check_index("index", index, 0, new.shape[dim] - 1);
 	if (err)
 		return err;
-	new.offset = index *new.strides[dim];
+	new.offset = new.strides[dim] * index;
 	remove_dim(&new, dim);
 	return make(tensor, &new, view);
 }
@@ -107,15 +107,14 @@ int tshare_tensor_slice(struct tshare_tensor *tensor, int32_t dim, int64_t start
 	err = check_dim(tensor, dim);
 	if (err)
 		return err;
-	if (!step)
-		return tshare_fail(-EINVAL, "step: is 0");
 	view_of(tensor, &new);
 	err = check_index("start", start, -before, new.shape[dim] - before);
 	if (!err)
 		err = check_index("stop", stop, -before, new.shape[dim] - before);
 	if (err)
 		return err;
-	strides_slice(start, stop, step, &new.shape[dim], &new.strides[dim], &new.offset);
+	if (!strides_slice(start, stop, step, &new.shape[dim], &new.strides[dim], &new.offset))
+		return tshare_fail(-EINVAL, "step: is 0");
 	return make(tensor, &new, view);
 }
 
