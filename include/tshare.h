@@ -49,15 +49,16 @@
  *                the region has lost its name
  * -ENOMEM        the memory is not to be had: contiguous, in the system, or in
  *                the caller's memory cgroup (version 2)
- * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes or
- *                addresses below 4 GiB on shm, generations on a module that
+ * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
+ *                addresses below 4 GiB or a part's descriptor on shm, generations on a module that
  *                is too old; or a tensor of DLPack can't be taken
  * -EPERM         neither owner of the name nor privileged; or a draft that was
  *                made in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
  *                another major version
  * -EOWNERDEAD    who published before is gone, and nobody else publishes
- * -ERANGE        a tensor is not wholly inside its region or its memory
+ * -ERANGE        a tensor is not wholly inside its region or its memory, or a part
+ *                not inside its region
  * -ETIMEDOUT     nothing was published in time
  *
  * and what open(2) and mmap(2) may return besides.
@@ -493,10 +494,35 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
  * or belong to the caller. The user whose region has a name can still truncate its
  * file later: from users that are not trusted, take unnamed regions alone.
  *
+ * A descriptor of a part (tshare_region_export()) gives a region of the part's size,
+ * without tensors: theirs are places in the whole.
+ *
  * Return: 0; -EBADF, -EINVAL if @fd is no region's, -EPROTO.
  */
 int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 			 struct tshare_region **region);
+
+/**
+ * tshare_region_export() - make a descriptor of a region or of a part of it
+ * @region: the region
+ * @offset: bytes before the part, whole pages
+ * @size: bytes of it, whole pages; 0 for all from @offset on
+ * @flags: TSHARE_READONLY or 0
+ * @fd: where to store it: O_CLOEXEC, and the caller's to close
+ *
+ * On kmod this is a dma-buf of its own over these pages, through which neither a
+ * process nor a device reaches others: one frame of a ring for a driver that takes no
+ * offset, such as V4L2's, or what a process is to see of a region. A read-only one
+ * can't be made writable. Dma-bufs over the same pages share their implicit fences;
+ * those over other pages have others, even where they overlap.
+ *
+ * On shm there are descriptors of a whole region alone: -EOPNOTSUPP for a part.
+ *
+ * Return: 0; -EACCES without TSHARE_READONLY of a read-only region, -EINVAL, -ERANGE,
+ * -EOPNOTSUPP, -EMFILE, -ENFILE, -ENOMEM.
+ */
+int tshare_region_export(const struct tshare_region *region, uint64_t offset, uint64_t size,
+			 uint32_t flags, int *fd);
 
 struct tshare_region *tshare_region_ref(struct tshare_region *region);
 struct tshare_region *tshare_region_unref(struct tshare_region *region);
@@ -530,6 +556,9 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @lifetime: how long its name stays, or would have: TSHARE_LIFETIME_*
  * @segments: physically contiguous segments; 0 if the backend doesn't say
  * @phys_addr: physical address, for CAP_SYS_RAWIO on kmod; else 0
+ * @offset: bytes of the region before those that this region object is of, see
+ *          tshare_region_export(); else 0
+ * @length: bytes that it is of; else @region_size
  * @tensor_count: number of tensors
  * @name: its name; "" if it has none, or no longer
  */
@@ -545,6 +574,8 @@ struct tshare_region_info {
 	uint32_t lifetime;
 	uint32_t segments;
 	uint64_t phys_addr;
+	uint64_t offset;
+	uint64_t length;
 	uint32_t tensor_count;
 	char name[TSHARE_NAME_MAX + 1];
 };

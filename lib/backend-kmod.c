@@ -210,14 +210,25 @@ static int kmod_read_descs(void *session, const struct backend_region *region, v
 	return err ? tshare_fail(err, DEVICE ": info: %s", strerror(-err)) : 0;
 }
 
-/* Opens by name, or by @id if that is empty. */
-static int open_region(int device, const char *name, uint64_t id, bool readonly,
+static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool readonly)
+{
+	struct tshare_export export = {
+		.fd = fd,
+		.flags = readonly ? 0 : TSHARE_EXPORT_WRITE,
+		.offset = offset,
+		.size = size,
+	};
+	int err = device_ioctl(device, TSHARE_IOCTL_EXPORT, &export);
+
+	return err ? err : export.export_fd;
+}
+
+static int kmod_lookup(void *session, const char *name, bool readonly,
 		       struct backend_region *region)
 {
 	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
 	struct tshare_open request = {
 		.flags = readonly ? 0 : TSHARE_OPEN_WRITE,
-		.id = id,
 		.descs = (uintptr_t)descs,
 		.descs_size = sizeof(descs),
 	};
@@ -225,7 +236,7 @@ static int open_region(int device, const char *name, uint64_t id, bool readonly,
 	int err;
 
 	memcpy(request.name, name, sizeof(request.name));
-	err = device_ioctl(device, TSHARE_IOCTL_OPEN, &request);
+	err = device_ioctl(session_fd(session), TSHARE_IOCTL_OPEN, &request);
 	if (err)
 		return tshare_fail_name(err, name);
 	found.fd = request.fd;
@@ -241,15 +252,8 @@ static int open_region(int device, const char *name, uint64_t id, bool readonly,
 	return 0;
 }
 
-static int kmod_lookup(void *session, const char *name, bool readonly,
-		       struct backend_region *region)
-{
-	return open_region(session_fd(session), name, 0, readonly, region);
-}
-
 static int import_from(int device, int fd, bool readonly, struct backend_region *region)
 {
-	static const char by_id[TSHARE_NAME_LEN];
 	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
 	struct tshare_info info = {
 		.fd = fd,
@@ -257,29 +261,25 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 		.descs_size = sizeof(descs),
 	};
 	struct backend_region found = { .fd = fd };
-	int err;
+	int err, reader;
 
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
 	if (err)
 		return tshare_fail(err, "fd: %s", strerror(-err));
-	/*
-	 * A writable dma-buf can't be made read-only, but a process that may read the
-	 * region gets a read-only one of it. Others keep the one that they were
-	 * given, with a read-only mapping.
-	 */
-	if (readonly && (info.region_flags & TSHARE_REGION_WRITABLE) &&
-	    !open_region(device, by_id, info.id, true, region)) {
-		close(fd);
-		memcpy(region->name, info.name, sizeof(region->name));
-		return 0;
-	}
 	found.readonly = !(info.region_flags & TSHARE_REGION_WRITABLE);
 	found.id = info.id;
-	found.size = info.size;
+	found.size = info.length;
 	memcpy(found.name, info.name, sizeof(found.name));
 	err = adopt_descs(&found, descs, info.descs_size, info.desc_count);
 	if (err)
 		return err;
+	/* A foreign dma-buf can't be made read-only: its mapping is. */
+	reader = readonly && !found.readonly ? export_range(device, fd, 0, 0, true) : -1;
+	if (reader >= 0) {
+		close(fd);
+		found.fd = reader;
+		found.readonly = true;
+	}
 	*region = found;
 	return 0;
 }
@@ -371,6 +371,7 @@ static int report_entry(const struct tshare_list_entry *entry,
 		.flags = api_flags(entry->region_flags),
 		.lifetime = api_lifetime(entry->region_flags),
 		.segments = 1,
+		.length = entry->size,
 		.tensor_count = entry->desc_count,
 	};
 
@@ -422,6 +423,26 @@ static int kmod_counter(void *session, int fd, bool own, struct backend_counter 
 	return 0;
 }
 
+static int kmod_export(void *session, const struct backend_region *region, uint64_t offset,
+		       uint64_t size, bool readonly, int *fd)
+{
+	int device, ret;
+
+	device = session ? session_fd(session) : open_device();
+	if (device < 0)
+		return device;
+	ret = export_range(device, region->fd, offset, size, readonly);
+	if (!session)
+		close(device);
+	if (ret == -EOPNOTSUPP)
+		return tshare_fail(ret, "region: is another driver's dma-buf, of which there are "
+					"neither parts nor read-only descriptors");
+	if (ret < 0)
+		return tshare_fail(ret, DEVICE ": export: %s", strerror(-ret));
+	*fd = ret;
+	return 0;
+}
+
 static int kmod_info(void *session, int fd, struct tshare_region_info *info)
 {
 	struct tshare_info answer = { .fd = fd };
@@ -447,6 +468,8 @@ static int kmod_info(void *session, int fd, struct tshare_region_info *info)
 		.lifetime = api_lifetime(answer.region_flags),
 		.segments = answer.segments,
 		.phys_addr = answer.phys_addr,
+		.offset = answer.offset,
+		.length = answer.length,
 		.tensor_count = answer.desc_count,
 	};
 	memcpy(info->name, answer.name, sizeof(info->name));
@@ -467,5 +490,6 @@ const struct backend_ops tshare_backend_kmod = {
 	.unlink_region = kmod_unlink_region,
 	.list = kmod_list,
 	.counter = kmod_counter,
+	.export = kmod_export,
 	.info = kmod_info,
 };

@@ -375,6 +375,27 @@ static int shm_counter(void *opened, int fd, bool own, struct backend_counter *c
 	return 0;
 }
 
+/* A file has one length, and a mapping of it no place to begin that the kernel enforces. */
+static int shm_export(void *opened, const struct backend_region *region, uint64_t offset,
+		      uint64_t size, bool readonly, int *fd)
+{
+	int new;
+
+	(void)opened;
+	if (offset || size != region->size)
+		return tshare_fail(-EOPNOTSUPP,
+				   "offset, size: a part of a region has no descriptor "
+				   "on shared memory; load the module tshare");
+	new = readonly && !region->readonly ? shm_file_reopen(region->fd, O_RDONLY) :
+					      fcntl(region->fd, F_DUPFD_CLOEXEC, 0);
+	if (new == -1)
+		return tshare_fail(-errno, "region: %s", strerror(errno));
+	if (new < 0)
+		return new;
+	*fd = new;
+	return 0;
+}
+
 static int shm_info(void *opened, int fd, struct tshare_region_info *info)
 {
 	int err;
@@ -483,5 +504,6 @@ const struct backend_ops tshare_backend_shm = {
 	.unlink_region = shm_unlink_region,
 	.list = shm_list,
 	.counter = shm_counter,
+	.export = shm_export,
 	.info = shm_info,
 };

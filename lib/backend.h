@@ -48,7 +48,8 @@ struct backend_region {
 	int fd;	       /* what another process can import; O_CLOEXEC */
 	bool readonly; /* whether @fd can't be mapped writable */
 	uint64_t id;
-	uint64_t size;		 /* bytes that can be mapped from @map_offset on */
+	uint64_t size;		 /* bytes that can be mapped from @map_offset on: of the
+				  * region, or of the part that @fd is of */
 	uint64_t map_offset;	 /* where in @fd the region's first byte is */
 	struct desc_list *descs; /* if they came along, not checked; else NULL */
 	size_t descs_size;	 /* bytes of them, which read_descs() reads */
@@ -130,6 +131,15 @@ struct backend_ops {
 	 * is unavailable. @session may be NULL, as for import().
 	 */
 	int (*counter)(void *session, int fd, bool own, struct backend_counter *counter);
+
+	/*
+	 * Makes a descriptor of the @size bytes of @region from @offset on, which are
+	 * whole pages inside it: another file that can be imported, O_CLOEXEC and the
+	 * caller's. Unless it is @readonly, @region isn't either. @session may be NULL,
+	 * as for import().
+	 */
+	int (*export)(void *session, const struct backend_region *region, uint64_t offset,
+		      uint64_t size, bool readonly, int *fd);
 
 	/* What is known of the region behind @fd, which is this backend's. */
 	int (*info)(void *session, int fd, struct tshare_region_info *info);

@@ -595,6 +595,45 @@ size_t tshare_region_get_tensor_count(const struct tshare_region *region)
 	return region->handle.desc_count;
 }
 
+static int check_range(const struct tshare_region *region, uint64_t offset, uint64_t *size)
+{
+	const uint64_t mask = region->ctx->page_size - 1, whole = region->handle.size;
+
+	if (offset & mask || *size & mask)
+		return tshare_fail(-EINVAL, "%s: %" PRIu64 " bytes are not whole pages of %" PRIu32,
+				   offset & mask ? "offset" : "size",
+				   offset & mask ? offset : *size, region->ctx->page_size);
+	if (offset >= whole)
+		return tshare_fail(-ERANGE, "offset: %" PRIu64 " is beyond the region's %" PRIu64,
+				   offset, whole);
+	if (!*size)
+		*size = whole - offset;
+	if (*size > whole - offset)
+		return tshare_fail(-ERANGE,
+				   "size: %" PRIu64 " bytes from %" PRIu64
+				   " on end beyond the region's %" PRIu64,
+				   *size, offset, whole);
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_region_export(const struct tshare_region *region, uint64_t offset, uint64_t size,
+			 uint32_t flags, int *fd)
+{
+	bool readonly = flags & TSHARE_READONLY;
+	int err;
+
+	err = check_open_flags(flags);
+	if (!err)
+		err = check_range(region, offset, &size);
+	if (err)
+		return err;
+	if (region->readonly && !readonly)
+		return tshare_fail(-EACCES, "flags: the region is read-only; set TSHARE_READONLY");
+	return region->backend->export(ctx_session(region->ctx, region->backend), &region->handle,
+				       offset, size, readonly, fd);
+}
+
 TSHARE_EXPORT
 int tshare_region_get_info(struct tshare_region *region, struct tshare_region_info *info)
 {

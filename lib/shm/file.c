@@ -173,6 +173,7 @@ int shm_file_describe(int fd, struct tshare_region_info *info)
 		.size = sizeof(*info),
 		.id = head.header.id,
 		.region_size = head.header.size,
+		.length = head.header.size,
 		.uid = st.st_uid,
 		.gid = st.st_gid,
 		.mode = shown_mode(&head.header, st.st_mode),
