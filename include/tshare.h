@@ -591,9 +591,9 @@ size_t tshare_region_get_tensor_count(const struct tshare_region *region);
  * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
  * @tensor: where to store it
  *
- * A region that was opened or imported and has more than a few dozen tensors reads
- * and checks their list when the first of these three functions is called, and indexes
- * the names when the first tensor is asked for by name. Any thread may be the first.
+ * The list of a region that was opened or imported, and has more than a few tensors, is
+ * read and checked when the first of these three functions is called, and the names are
+ * indexed when the first tensor is asked for by name. Any thread may be the first.
  *
  * Return: 0; -ENOENT if there is no such place, -ENOMEM, -EPROTO if a peer has
  * damaged the list (shm).

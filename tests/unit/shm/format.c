@@ -13,14 +13,31 @@
 
 #include "../shm.h"
 
-/* Overwrites bytes of a fresh region's file; what opening it then gives. */
+/* What it gives to open a region and to ask for its tensor, whichever of them reads the list. */
+static int use_error(const char *name)
+{
+	struct tshare_tensor *tensor;
+	struct tshare_region *region;
+	int err;
+
+	err = tshare_region_open(ctx, name, 0, &region);
+	if (err)
+		return err;
+	err = tshare_region_get_tensor(region, 0, &tensor);
+	if (!err)
+		tshare_tensor_unref(tensor);
+	tshare_region_unref(region);
+	return err;
+}
+
+/* Overwrites bytes of a fresh region's file; what its use then gives. */
 static int damage(off_t offset, const void *bytes, size_t size)
 {
 	struct tshare_region *region = new_victim("victim");
 	int err;
 
 	write_at("victim", offset, bytes, size);
-	err = open_error("victim");
+	err = use_error("victim");
 	CHECK(!tshare_ctx_unlink(ctx, "victim"));
 	tshare_region_unref(region);
 	return err;
@@ -342,6 +359,22 @@ TEST(a_long_list_is_checked_when_it_is_read)
 		CHECK(!tshare_ctx_unlink(ctx, "long"));
 		tshare_region_unref(region);
 	}
+}
+
+/* The library makes no such list, but a peer can. */
+TEST(of_two_tensors_of_one_name_the_first_is_found)
+{
+	struct tshare_region *region = new_long_victim("twice"), *opened;
+	struct tshare_tensor *tensor;
+
+	write_at("twice", RECORD(700) + 24, "1300", 4);
+	CHECK(!tshare_region_open(ctx, "twice", 0, &opened));
+	CHECK(!tshare_region_find_tensor(opened, "1300", &tensor));
+	CHECK(tshare_tensor_get_byte_offset(tensor) == 300);
+	tshare_tensor_unref(tensor);
+	CHECK(tshare_region_find_tensor(opened, "1700", &tensor) == -ENOENT);
+	tshare_region_unref(opened);
+	tshare_region_unref(region);
 }
 
 TEST(a_list_that_was_read_is_not_read_again)
