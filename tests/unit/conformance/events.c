@@ -271,7 +271,7 @@ TEST(each_waiter_has_news_of_its_own)
 
 TEST(many_regions_have_event_descriptors)
 {
-	enum { MANY = 300 };
+	enum { MANY = 150 };
 	struct tshare_region *regions[MANY];
 	int fds[MANY], i;
 
@@ -279,7 +279,7 @@ TEST(many_regions_have_event_descriptors)
 		regions[i] = new_region(NULL);
 		fds[i] = event_of(regions[i]);
 	}
-	CHECK(thread_count() == 1 + 3);
+	CHECK(thread_count() == 1 + 2);
 	for (i = 0; i < MANY; i++) {
 		publish(regions[i]);
 		CHECK(await_news(fds[i]));
