@@ -21,9 +21,36 @@
  *
  * Objects are opaque and reference counted: a function that hands one out
  * hands out a reference, _ref() returns its argument, _unref() returns NULL
- * and takes NULL. A tensor keeps its region, a region its context. All
- * functions may be called from any thread; objects may be shared between
- * threads.
+ * and takes NULL. A tensor keeps its region, a region its context.
+ *
+ * Ownership. Strings, arrays and addresses that an object's functions return belong
+ * to the object: they stay as they are until its last unref, and are not to be freed.
+ * What a caller passes in is copied and stays the caller's, descriptors too; but for
+ * the data of a log function.
+ *
+ * Threads. Any function may be called from any thread, and objects may be shared
+ * between threads, as long as each one that uses an object holds a reference or is
+ * lent one. The text of tshare_error_get() is each thread's own. What the threads
+ * read and write in a region's memory is theirs to put in order.
+ *
+ * fork(). The child has the objects of its parent, with references of its own to
+ * drop, and the same memory: regions are shared mappings, not copies. It may use
+ * them at once, whatever the parent's other threads were at. A name goes with its
+ * context when the last process that has the context ends or drops it. After
+ * execve() nothing is left of them: all descriptors are close-on-exec.
+ *
+ * Signals. No function may be called in a signal handler; a handler may read and
+ * write a region's memory. Calls that wait say so, and may end with -EINTR. All
+ * others go on after a handler has run.
+ *
+ * pthread_cancel(). Functions that wait or publish are no cancellation points. In
+ * others a thread could be cancelled where they open or close a file, and what they
+ * hold would be lost: threads that may be cancelled call them with
+ * PTHREAD_CANCEL_DISABLE. Asynchronous cancellation is not for any of them.
+ *
+ * errno. No function reports an error in errno, and a call may leave any value
+ * there. Those that drop a reference, the _unref() functions, keep it, for they are
+ * what an error path calls.
  *
  * Functions that can fail return 0 or a negative errno, and store their result
  * through their last argument only when they succeed. What each errno means is
@@ -72,8 +99,8 @@
  *
  *	struct tshare_options options = { .size = sizeof(options) };
  *
- * Sizes are in bytes, shapes
- * and strides in elements. All functions are there since version 0.1.
+ * Sizes are in bytes, shapes and strides in elements. All functions are there since
+ * version 0.1.
  */
 #ifndef TSHARE_H
 #define TSHARE_H
@@ -240,7 +267,23 @@ struct tshare_ctx_options {
  */
 int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx **ctx);
 
+/**
+ * tshare_ctx_ref() - take a reference to a context
+ * @ctx: the context
+ *
+ * Return: @ctx.
+ */
 struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx);
+
+/**
+ * tshare_ctx_unref() - drop a reference to a context
+ * @ctx: the context, or NULL
+ *
+ * With the last one, those of its regions included, the session ends, and with it
+ * the names that were made in it and have no other lifetime.
+ *
+ * Return: NULL.
+ */
 struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx);
 
 /**
@@ -277,6 +320,13 @@ struct tshare_limits {
 	bool dmabuf;
 };
 
+/**
+ * tshare_ctx_get_limits() - ask what a context's backend is and allows
+ * @ctx: the context
+ * @limits: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for another size; what ioctl(2) or fstatvfs(3) return.
+ */
 int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
 
 /**
@@ -524,21 +574,82 @@ int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 int tshare_region_export(const struct tshare_region *region, uint64_t offset, uint64_t size,
 			 uint32_t flags, int *fd);
 
+/**
+ * tshare_region_ref() - take a reference to a region
+ * @region: the region
+ *
+ * Return: @region.
+ */
 struct tshare_region *tshare_region_ref(struct tshare_region *region);
+
+/**
+ * tshare_region_unref() - drop a reference to a region
+ * @region: the region, or NULL
+ *
+ * With the last one, those of its tensors and waiters included, the memory is unmapped,
+ * the descriptors are closed, and the object is no publisher any more. A name that the
+ * region has isn't removed.
+ *
+ * Return: NULL.
+ */
 struct tshare_region *tshare_region_unref(struct tshare_region *region);
 
-/* The descriptor that other processes can import: a dma-buf on kmod. The region owns it. */
+/**
+ * tshare_region_get_fd() - return the descriptor that other processes can import
+ * @region: the region
+ *
+ * Return: the descriptor, a dma-buf on kmod, which belongs to the region.
+ */
 int tshare_region_get_fd(const struct tshare_region *region);
-/* Address of the first byte; aligned to limits.huge_page_size where the region is that large. */
+
+/**
+ * tshare_region_get_data() - return where a region's memory is mapped
+ * @region: the region
+ *
+ * Return: the address of the first byte, aligned to limits.huge_page_size where the
+ * region is that large. A write to a read-only region ends in SIGSEGV.
+ */
 void *tshare_region_get_data(const struct tshare_region *region);
-/* Bytes, a multiple of the page size. */
+
+/**
+ * tshare_region_get_size() - return the size of a region
+ * @region: the region
+ *
+ * Return: bytes, a multiple of the page size.
+ */
 uint64_t tshare_region_get_size(const struct tshare_region *region);
-/* Name at the time of create or open; "" for none. */
+
+/**
+ * tshare_region_get_name() - return the name by which a region was made or opened
+ * @region: the region
+ *
+ * Return: the name, "" for none. It may have been removed since, which
+ * tshare_region_get_info() knows.
+ */
 const char *tshare_region_get_name(const struct tshare_region *region);
-/* Unique among the backend's regions alive. */
+
+/**
+ * tshare_region_get_id() - return a region's id
+ * @region: the region
+ *
+ * Return: a number that no other region of the backend has while this one exists.
+ */
 uint64_t tshare_region_get_id(const struct tshare_region *region);
+
+/**
+ * tshare_region_is_readonly() - return whether a region's memory is mapped read-only
+ * @region: the region
+ *
+ * Return: whether it was opened so, or from a descriptor that allows no more.
+ */
 bool tshare_region_is_readonly(const struct tshare_region *region);
-/* "kmod" or "shm": whose descriptor it is. */
+
+/**
+ * tshare_region_get_backend() - return whose descriptor a region has
+ * @region: the region
+ *
+ * Return: "kmod" or "shm"; after an import maybe not the context's.
+ */
 const char *tshare_region_get_backend(const struct tshare_region *region);
 
 /**
@@ -580,9 +691,21 @@ struct tshare_region_info {
 	char name[TSHARE_NAME_MAX + 1];
 };
 
+/**
+ * tshare_region_get_info() - ask the backend for a region's state
+ * @region: the region
+ * @info: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for another size; -EPROTO if a peer has damaged it (shm).
+ */
 int tshare_region_get_info(struct tshare_region *region, struct tshare_region_info *info);
 
-/* Number of tensors in the region. */
+/**
+ * tshare_region_get_tensor_count() - return the number of tensors in a region
+ * @region: the region
+ *
+ * Return: the number; views that were made of the region don't count.
+ */
 size_t tshare_region_get_tensor_count(const struct tshare_region *region);
 
 /**
@@ -761,17 +884,52 @@ int tshare_region_get_event_fd(struct tshare_region *region, int *fd);
  */
 int tshare_waiter_new(struct tshare_region *region, struct tshare_waiter **waiter);
 
-/* Takes a reference, and returns @waiter. */
+/**
+ * tshare_waiter_ref() - take a reference to a waiter
+ * @waiter: the waiter
+ *
+ * Return: @waiter.
+ */
 struct tshare_waiter *tshare_waiter_ref(struct tshare_waiter *waiter);
-/* Drops one, with the last the event descriptor too; takes NULL, and returns NULL. */
+
+/**
+ * tshare_waiter_unref() - drop a reference to a waiter
+ * @waiter: the waiter, or NULL
+ *
+ * With the last one its event descriptor is closed.
+ *
+ * Return: NULL.
+ */
 struct tshare_waiter *tshare_waiter_unref(struct tshare_waiter *waiter);
 
-/* As tshare_region_wait(), for what tshare_waiter_cancel() ends. */
+/**
+ * tshare_waiter_wait() - wait for a generation, until tshare_waiter_cancel()
+ * @waiter: the waiter
+ * @seen: as for tshare_region_wait()
+ * @timeout_ns: as for tshare_region_wait()
+ * @spin_ns: as for tshare_region_wait()
+ * @generation: as for tshare_region_wait()
+ *
+ * Return: as tshare_region_wait().
+ */
 int tshare_waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t timeout_ns,
 		       int64_t spin_ns, uint64_t *generation);
-/* As tshare_region_cancel(), for the waits through @waiter. */
+
+/**
+ * tshare_waiter_cancel() - end all waits through this waiter, for good
+ * @waiter: the waiter
+ *
+ * As tshare_region_cancel(), which leaves waiters alone.
+ */
 void tshare_waiter_cancel(struct tshare_waiter *waiter);
-/* As tshare_region_get_event_fd(), for a descriptor of the waiter's own. */
+
+/**
+ * tshare_waiter_get_event_fd() - a descriptor that is readable when there is news
+ * @waiter: the waiter
+ * @fd: where to store it: the waiter's own, as tshare_region_get_event_fd() has it
+ *
+ * Return: as tshare_region_get_event_fd().
+ */
 int tshare_waiter_get_event_fd(struct tshare_waiter *waiter, int *fd);
 
 /**
@@ -872,27 +1030,110 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_t flags,
 		       struct tshare_tensor **tensor);
 
+/**
+ * tshare_tensor_ref() - take a reference to a tensor
+ * @tensor: the tensor
+ *
+ * Return: @tensor.
+ */
 struct tshare_tensor *tshare_tensor_ref(struct tshare_tensor *tensor);
+
+/**
+ * tshare_tensor_unref() - drop a reference to a tensor
+ * @tensor: the tensor, or NULL
+ *
+ * With the last one its reference to the region is dropped.
+ *
+ * Return: NULL.
+ */
 struct tshare_tensor *tshare_tensor_unref(struct tshare_tensor *tensor);
 
-/* Its region; no reference is taken. */
+/**
+ * tshare_tensor_get_region() - return the region that a tensor is in
+ * @tensor: the tensor
+ *
+ * Return: the region, without a reference: the tensor has one.
+ */
 struct tshare_region *tshare_tensor_get_region(const struct tshare_tensor *tensor);
-/* Its name in the region; "" for none. */
+
+/**
+ * tshare_tensor_get_name() - return a tensor's name in its region
+ * @tensor: the tensor
+ *
+ * Return: the name, "" for none.
+ */
 const char *tshare_tensor_get_name(const struct tshare_tensor *tensor);
-/* Address of element [0, 0, ...]. */
+
+/**
+ * tshare_tensor_get_data() - return where a tensor's elements are
+ * @tensor: the tensor
+ *
+ * Return: the address of element [0, 0, ...]. With negative strides others lie before it.
+ */
 void *tshare_tensor_get_data(const struct tshare_tensor *tensor);
+
+/**
+ * tshare_tensor_get_dtype() - return the type of a tensor's elements
+ * @tensor: the tensor
+ *
+ * Return: the type.
+ */
 struct tshare_dtype tshare_tensor_get_dtype(const struct tshare_tensor *tensor);
+
+/**
+ * tshare_tensor_get_ndim() - return the number of a tensor's dimensions
+ * @tensor: the tensor
+ *
+ * Return: 0 for a scalar, to TSHARE_NDIM_LIMIT.
+ */
 int32_t tshare_tensor_get_ndim(const struct tshare_tensor *tensor);
-/* Elements along each dimension; ndim of them, owned by the tensor. */
+
+/**
+ * tshare_tensor_get_shape() - return the elements along each dimension
+ * @tensor: the tensor
+ *
+ * Return: an array with a number for each dimension.
+ */
 const int64_t *tshare_tensor_get_shape(const struct tshare_tensor *tensor);
-/* Elements (not bytes) from one index to the next; ndim of them. */
+
+/**
+ * tshare_tensor_get_strides() - return the elements from one index to the next
+ * @tensor: the tensor
+ *
+ * Return: an array with a number of elements, not bytes, for each dimension; never NULL.
+ */
 const int64_t *tshare_tensor_get_strides(const struct tshare_tensor *tensor);
-/* Bytes from the region's start to element [0, 0, ...]. */
+
+/**
+ * tshare_tensor_get_byte_offset() - return where in its region a tensor begins
+ * @tensor: the tensor
+ *
+ * Return: bytes from the region's start to element [0, 0, ...].
+ */
 uint64_t tshare_tensor_get_byte_offset(const struct tshare_tensor *tensor);
-/* Bytes of all elements, packed: what a contiguous copy would take. */
+
+/**
+ * tshare_tensor_get_nbytes() - return the bytes of a tensor's elements
+ * @tensor: the tensor
+ *
+ * Return: what a contiguous copy would take.
+ */
 uint64_t tshare_tensor_get_nbytes(const struct tshare_tensor *tensor);
+
+/**
+ * tshare_tensor_is_readonly() - return whether a tensor's elements may not be written
+ * @tensor: the tensor
+ *
+ * Return: whether its region is read-only, or it is a view that was made so.
+ */
 bool tshare_tensor_is_readonly(const struct tshare_tensor *tensor);
-/* Whether the elements lie in C order without gaps. */
+
+/**
+ * tshare_tensor_is_contiguous() - return whether a tensor's elements are in C order, without gaps
+ * @tensor: the tensor
+ *
+ * Return: whether they are; always for a tensor without elements.
+ */
 bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor);
 
 /**

@@ -27,6 +27,11 @@ static inline void cleanup_close(const int *fd)
 	errno = err;
 }
 
+static inline void cleanup_errno(const int *kept)
+{
+	errno = *kept;
+}
+
 static inline void cleanup_closedir(DIR *const *stream)
 {
 	if (*stream)
@@ -38,6 +43,9 @@ static inline void cleanup_fclose(FILE *const *file)
 	if (*file)
 		fclose(*file);
 }
+
+/* Declares that errno is on return what it is here. */
+#define keep_errno() __attribute__((cleanup(cleanup_errno), unused)) const int kept_errno_ = errno
 
 #define _cleanup_free_	   __attribute__((cleanup(cleanup_free)))
 #define _cleanup_close_	   __attribute__((cleanup(cleanup_close)))

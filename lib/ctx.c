@@ -133,6 +133,8 @@ struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx)
 TSHARE_EXPORT
 struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx)
 {
+	keep_errno();
+
 	if (!ctx || !refcount_put(&ctx->refs))
 		return NULL;
 	ctx->backend->close(ctx->session);

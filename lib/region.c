@@ -165,6 +165,8 @@ struct tshare_region *tshare_region_ref(struct tshare_region *region)
 TSHARE_EXPORT
 struct tshare_region *tshare_region_unref(struct tshare_region *region)
 {
+	keep_errno();
+
 	if (!region || !refcount_put(&region->refs))
 		return NULL;
 	generation_release(region);

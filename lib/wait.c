@@ -4,6 +4,7 @@
 #include <string.h>
 #include <stdlib.h>
 
+#include "cleanup.h"
 #include "error.h"
 #include "event.h"
 #include "export.h"
@@ -172,6 +173,8 @@ struct tshare_waiter *tshare_waiter_ref(struct tshare_waiter *waiter)
 TSHARE_EXPORT
 struct tshare_waiter *tshare_waiter_unref(struct tshare_waiter *waiter)
 {
+	keep_errno();
+
 	if (!waiter || !refcount_put(&waiter->refs))
 		return NULL;
 	event_end(waiter);
