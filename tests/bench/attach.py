@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Python's ways to an array that another process named, and to its tensor.
+"""Times to open an array by its name, in Python.
 
 Prints one row each, in the format of pair.h.
 """
@@ -20,12 +20,12 @@ SHAPE = (1024, 1024)
 NAME = "bench-attach-py"
 MANY = 1000
 
-# As many as a model of today indexes, with names like its own.
+# The number of tensors of a large model, with names like that model's.
 MODEL = 96085
 
 
 def pair(row, other, ours, theirs, rounds, aim, release=None):
-    """Times both in turn; what they return goes to release, whose time does not count."""
+    """Times both in turn. Results go to release(), whose time does not count."""
     times = ([], [])
     for i in range(-rounds // 10, rounds):
         for function, taken in zip((ours, theirs), times, strict=True):
@@ -36,15 +36,15 @@ def pair(row, other, ours, theirs, rounds, aim, release=None):
                 release(got)
             if i >= 0:
                 taken.append(elapsed)
-            # Freed here, and not within the other's time.
+            # Freed here, so that it isn't part of the other's time.
             del got
     a, b = map(statistics.median, times)
     print(f"{row}\t{other}\t{a:.9f}\t{b:.9f}\t{a / b:.3f}\t{aim or '-'}", flush=True)
 
 
 def many(backend):
-    """A region of many tensors against as many of anything else, and against one of one."""
-    # The other side has a descriptor for each of its tensors, twice.
+    """A region of many tensors against as many SharedMemory, and against a region of one."""
+    # SharedMemory needs two descriptors for each tensor.
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     one = tshare.Region.create(f"{NAME}-one", {"t0": (16, "float32")})
     region = tshare.Region.create(f"{NAME}-many", {f"t{i}": (16, "float32") for i in range(MANY)})
@@ -88,7 +88,7 @@ def many(backend):
 
 
 def model(backend, one):
-    """A region of as many tensors as a large model has, against one of one."""
+    """A region of as many tensors as a large model has, against a region of one."""
     keys = [
         f"model.layers.{i // 1500}.mlp.experts.{i % 256}.down_proj.weight_scale_{i:06}"
         for i in range(MODEL)

@@ -11,10 +11,10 @@ FIXTURE(command)
 {
 	int dev;
 	int region;
-	/* What the commands that need one point to. */
+	/* Targets for the commands that need a pointer. */
 	struct tshare_list_entry entry;
 	struct counters before;
-	/* An argument which works, and room for the largest. */
+	/* A valid argument, with room for the largest. */
 	char *arg;
 };
 
@@ -24,7 +24,7 @@ FIXTURE_VARIANT(command)
 	size_t size;
 	size_t flags_offset;
 	__u32 flags;
-	/* Must be zero; none if the length is zero. */
+	/* Members that must be zero; none if the length is zero. */
 	size_t reserved_offset;
 	size_t reserved_size;
 	bool writes;

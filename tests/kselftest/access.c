@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who may do what: modes, capabilities, read-only descriptors, lists. */
+/* Permissions: modes, capabilities, read-only descriptors, lists. */
 
 #include "util.h"
 
@@ -50,7 +50,7 @@ TEST_F(access, first_class_that_fits_decides)
 
 	for (class = OTHER; class <= OWNER; class += 3) {
 		for (bits = 0; bits < 8; bits++) {
-			/* What the others may do is the opposite. */
+			/* The other classes of users have the opposite permissions. */
 			__u32 mode = (0777 & ~(7 << class) & ~(0111 * bits)) | bits << class;
 			int may_read = bits & 4 ? 0 : -EACCES;
 			int may_write = (bits & 6) == 6 ? 0 : -EACCES;
@@ -371,7 +371,7 @@ struct passing {
 	int dev;
 };
 
-/* A stranger, who may not open the region, gets its descriptor. */
+/* A user that may not open the region receives its descriptor. */
 static int receive_as_stranger(void *arg)
 {
 	struct passing *passing = arg;

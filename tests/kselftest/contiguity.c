@@ -35,7 +35,7 @@ static long stray_pages(const char *mem, size_t size, __u64 phys_addr)
 	return strays;
 }
 
-/* 0, or the errno of CREATE; -EXDEV if the region has pages that stray. */
+/* 0, or the errno of CREATE; -EXDEV if the region is not one run of pages. */
 static int check(int dev, size_t size, __u32 flags)
 {
 	struct tshare_create args = create_args(size, NULL);
@@ -105,7 +105,7 @@ TEST(fragmented_memory_still_gives_runs)
 	char *mem;
 
 	ASSERT_LE(0, dev);
-	/* Every second page of a large area stays, all over the memory. */
+	/* Keeps every second page of a large area, to fragment all of the memory. */
 	mem = mmap(NULL, total, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, mem);
 	madvise(mem, total, MADV_NOHUGEPAGE);

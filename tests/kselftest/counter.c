@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The counter of a region: a page that processes sleep on, and who may do what with it. */
+/* The counter of a region: a page that processes sleep on, and its permissions. */
 #include <linux/futex.h>
 #include <linux/memfd.h>
 #include <pthread.h>
@@ -154,7 +154,7 @@ TEST_F(counter, of_a_foreign_dma_buf_is_refused)
 	char path[] = "/dev/dri/card0";
 	int card;
 
-	/* vgem's, which the runner has loaded. */
+	/* The dma-buf of vgem, which the runner has loaded. */
 	for (; path[sizeof(path) - 2] <= '9'; path[sizeof(path) - 2]++) {
 		card = open(path, O_RDWR | O_CLOEXEC);
 		if (card >= 0 && !ioctl(card, _IOWR('d', 0xB2, dumb), &dumb))
@@ -186,7 +186,7 @@ TEST_F(counter, of_a_read_only_dma_buf_is_read_only)
 	EXPECT_EQ(O_RDWR, fcntl(fd, F_GETFL) & O_ACCMODE);
 }
 
-/* What might give a reader more than it has. */
+/* Calls that might give a reader more access than it has. */
 static int try_to_gain(void *arg)
 {
 	int fd = *(int *)arg;
@@ -291,7 +291,7 @@ TEST_F(counter, can_be_slept_on_by_readers)
 	pid = fork();
 	if (!pid)
 		_exit(sleep_on_word(shown));
-	/* Nobody has changed the word: who is counted was asleep. */
+	/* The word is unchanged, so the processes that FUTEX_WAKE counts were asleep. */
 	for (tries = 0; tries < 1000 && !woken; tries++) {
 		usleep(10000);
 		woken = futex(word, FUTEX_WAKE, 1, 0);
@@ -303,7 +303,7 @@ TEST_F(counter, can_be_slept_on_by_readers)
 	EXPECT_EQ(0, tries);
 }
 
-/* What makes the counter necessary. */
+/* Why the counter is necessary: a futex on the region's own memory fails. */
 TEST_F(counter, is_needed_since_the_memory_can_not_be_slept_on)
 {
 	__u32 *word = map(self->rw, PAGE, RW);
@@ -383,7 +383,7 @@ struct asker {
 	int rw;
 };
 
-/* Asks for the counter in a user namespace of USER_A's, who may have one at a time. */
+/* Opens the counter in a user namespace of USER_A, whose limit is one counter. */
 static int ask_in_a_user_namespace(void *arg)
 {
 	struct asker *asker = arg;

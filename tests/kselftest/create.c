@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What CREATE takes and gives: sizes, names, modes, nodes, addresses. */
+/* Arguments and results of CREATE: sizes, names, modes, nodes, addresses. */
 #include <limits.h>
 #include <sys/sysinfo.h>
 

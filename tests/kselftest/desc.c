@@ -13,7 +13,7 @@ FIXTURE(desc)
 {
 	int dev;
 	struct counters before;
-	/* float32 [16, 64] in C order, which is all of one page. */
+	/* float32 [16, 64] in C order, which fills one page. */
 	struct tensor good;
 };
 
@@ -298,7 +298,7 @@ TEST_F(desc, name_of_1024_bytes_is_enametoolong)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-/* The record of @good, of which each test changes one thing. */
+/* The record of @good; each test changes one member. */
 FIXTURE(record)
 {
 	int dev;
@@ -434,7 +434,7 @@ TEST_F(record, other_counts_than_there_are_records_are_einval)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-/* Lists of more than the kernel looks at in one go. */
+/* Lists longer than the part that the kernel checks at a time. */
 FIXTURE(list)
 {
 	int dev;
@@ -457,7 +457,7 @@ FIXTURE_TEARDOWN(list)
 	close(self->dev);
 }
 
-/* Whether a region gives back the list that it was created with. */
+/* Whether OPEN and INFO return the list that the region was created with. */
 static bool returns(int dev, int fd, const struct records *records)
 {
 	char *descs = malloc(records->size);
@@ -524,7 +524,7 @@ TEST_F(list, has_at_most_131072_descriptors)
 	EXPECT_EQ(-E2BIG, create_described(self->dev, REGION, records.data, size, ~0U));
 	EXPECT_SAME_COUNTERS(self->before);
 	records.count--;
-	/* "tensor 131072 of so many" makes a record of 56 bytes. */
+	/* A name such as "tensor 131072 of so many" makes a record of 56 bytes. */
 	records.size -= 56;
 	fd = create_described(self->dev, REGION, records.data, records.size, records.count);
 	ASSERT_LE(0, fd);
@@ -571,7 +571,7 @@ TEST_F(list, of_no_bytes_needs_no_pointer)
 	EXPECT_LE(0, create_described(self->dev, REGION, (void *)1, 0, 0));
 }
 
-/* Wherever the bad one is: in the first page, across two, in the last. */
+/* A malformed record in the first page, across two pages, in the last. */
 TEST_F(list, with_one_bad_record_is_refused)
 {
 	static const unsigned int places[] = { 0, 1, 84, 85, 86, 1500, 2998, 2999 };
@@ -609,7 +609,7 @@ TEST_F(list, with_another_count_than_records_is_refused)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-/* They can be swapped, and are charged to the memory cgroup. */
+/* The kernel's files of shared memory can be swapped, and are charged to the memory cgroup. */
 TEST_F(list, does_not_count_against_the_modules_limits)
 {
 	int fd = create_described(self->dev, REGION, self->records.data, self->records.size,
@@ -619,7 +619,7 @@ TEST_F(list, does_not_count_against_the_modules_limits)
 	EXPECT_EQ(self->before.bytes + (long)REGION, count_all().bytes);
 }
 
-/* A limit that ends a process which writes to a file is not about the kernel's own. */
+/* RLIMIT_FSIZE does not apply to files that the kernel writes for itself. */
 TEST_F(list, is_kept_with_any_limit_of_file_sizes)
 {
 	struct rlimit none = { 0, 0 };
@@ -672,7 +672,7 @@ FIXTURE(read)
 FIXTURE_VARIANT(read)
 {
 	bool info;
-	/* Few are kept in one piece, many in pages. */
+	/* A short list is kept in one allocation, a long one in pages. */
 	__u32 count;
 };
 

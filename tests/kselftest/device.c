@@ -170,7 +170,7 @@ TEST_F(device, reads_what_was_written_before_cpu_access_ended)
 
 TEST_F(device, is_synced_whoever_else_has_the_region_mapped)
 {
-	/* It looks mappings up by address, and can't tell two of one device from none. */
+	/* It looks mappings up by address, and takes two of one device for an error. */
 	if (!access("/sys/kernel/debug/dma-api", F_OK))
 		SKIP(return, "CONFIG_DMA_API_DEBUG takes what is mapped twice for a mistake");
 	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_TO_DEVICE));
@@ -182,7 +182,7 @@ TEST_F(device, is_synced_whoever_else_has_the_region_mapped)
 	EXPECT_TRUE(device_reads(self->other, 0, 1));
 }
 
-/* Only one of the two writes: CONFIG_DMA_API_DEBUG takes two that do for a mistake. */
+/* Only one of the two writes: CONFIG_DMA_API_DEBUG reports two writers as an error. */
 TEST_F(device, that_has_detached_is_not_synced)
 {
 	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_TO_DEVICE));
@@ -196,7 +196,7 @@ TEST_F(device, that_has_detached_is_not_synced)
 	EXPECT_TRUE(device_reads(self->other, 0, 2));
 }
 
-/* What the tests above rest on: here the device has copies of its own. */
+/* The condition of the tests above: here the device has copies of its own. */
 TEST_F(device, without_coherent_memory_needs_cpu_access)
 {
 	if (!booted_with("swiotlb=force"))
@@ -454,7 +454,7 @@ TEST_F(ranges, are_synced_where_they_overlap)
 				 variant->synced ? 2 : 1));
 }
 
-/* A driver's file has a mode of its own, which says nothing of the dma-buf's. */
+/* A driver's file has a mode of its own, which differs from the dma-buf's. */
 TEST_F(device, forwards_mmap_with_the_access_of_the_dma_buf)
 {
 	char *mem;
@@ -493,7 +493,7 @@ TEST_F(device, that_maps_device_memory_is_refused_with_einval)
 	EXPECT_NE(MAP_FAILED, map(self->importer, SIZE, RW));
 }
 
-/* A region is cut as the device wants it. */
+/* A region is cut into segments within the device's limits. */
 FIXTURE(segments)
 {
 	int dev;
@@ -613,7 +613,7 @@ TEST_F(segments, have_no_boundary_if_the_device_has_none)
 	EXPECT_EQ((variant->size + whole - 1) / whole, args.entries);
 }
 
-/* Is the region one piece for a device behind an IOMMU, whatever it was cut into? */
+/* Is the region one piece for a device behind an IOMMU, with any number of segments? */
 static bool in_one_piece(int fd, __u64 boundary)
 {
 	struct importer_attach args = attach_args(fd, IMPORTER_BOTH_WAYS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Regions whose name is taken, but which nobody opens before they are finished. */
+/* Drafts: regions that have their name, and can't be opened before they are finished. */
 #include <sched.h>
 #include <signal.h>
 
@@ -8,7 +8,7 @@
 FIXTURE(drafts)
 {
 	int dev;
-	/* Another open file, as of another process. */
+	/* Another open file of the device, as another process has it. */
 	int other;
 	struct counters before;
 };
@@ -263,7 +263,7 @@ TEST_F(drafts, pass_their_descriptor_on)
 	EXPECT_EQ(id_of(self->other, passed), id_of(self->dev, fd));
 }
 
-/* A draft of each lifetime, and what becomes of it when its maker ends. */
+/* Drafts of each lifetime, whose maker ends. */
 FIXTURE(unfinished)
 {
 	int dev;
@@ -274,7 +274,7 @@ FIXTURE(unfinished)
 FIXTURE_VARIANT(unfinished)
 {
 	__u32 flags;
-	/* Whether the name outlives a maker who finishes it and closes all. */
+	/* Whether the name outlives a maker that finishes the draft and closes everything. */
 	bool outlives;
 };
 

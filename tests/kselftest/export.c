@@ -152,7 +152,7 @@ TEST_F(export, size_of_zero_goes_to_the_end)
 	EXPECT_EQ(0, memcmp(mem, self->mem + 3 * PAGE, SIZE - 3 * PAGE));
 }
 
-/* Core mm maps a folio by its head's address: a wrong number shows other pages. */
+/* Core mm maps a folio by its head's address: with a wrong offset other pages appear. */
 TEST_F(export, which_begins_inside_a_folio_shows_its_pages_at_any_address)
 {
 	int fd = export_range(self->dev, self->rw, MIB, 6 * MIB, TSHARE_EXPORT_WRITE);
@@ -419,7 +419,7 @@ TEST_F(export, of_every_page_shows_that_page)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(fds); i++) {
-		/* From both ends, so that ranges come before and behind one another. */
+		/* From both ends, so that a new range has others before and behind it. */
 		size_t page = i % 2 ? SIZE / PAGE - i : i;
 
 		fds[i] = export_range(self->dev, self->rw, page * PAGE, PAGE, 0);
@@ -444,7 +444,7 @@ struct worker {
 	bool failed;
 };
 
-/* Two threads share a range at a time, and both neighbours overlap it. */
+/* Two threads share each range, and both neighbouring ranges overlap it. */
 static void *export_and_close(void *arg)
 {
 	struct worker *worker = arg;

@@ -8,7 +8,7 @@
 
 #define DEBUGFS "/sys/kernel/debug/"
 
-/* Which have their own meaning of "which allocations may fail". */
+/* These files have filters of their own for the allocations that may fail. */
 static const char *const injectors[] = { DEBUGFS "failslab/", DEBUGFS "fail_page_alloc/" };
 
 static void __attribute__((constructor)) need_fault_injection(void)
@@ -45,7 +45,7 @@ static bool add_task(struct tasks *tasks, const char *pid)
 	return true;
 }
 
-/* Binds the test to the first processor, and finds who works for the kernel there. */
+/* Binds the test to the first processor, and finds the kernel's workers there. */
 static bool add_workers(struct tasks *tasks)
 {
 	char path[300], name[32];
@@ -161,7 +161,7 @@ FIXTURE_TEARDOWN(faults)
 	close(self->dev);
 }
 
-/* What is called with failing allocations: a descriptor, 0 or a negative errno. */
+/* A call under test; returns a descriptor, 0 or a negative errno. */
 struct call {
 	int (*fn)(const struct call *call);
 	int dev;
@@ -257,7 +257,7 @@ TEST_F(faults, create_of_a_described_persistent_region_copes)
 	EXPECT_LT(5, fail_each(&self->self, &call));
 }
 
-/* Which are kept in pages of shared memory, each of which may be unavailable. */
+/* Long lists are kept in pages of shared memory; each allocation of one may fail. */
 TEST_F(faults, create_with_many_descriptors_copes)
 {
 	struct call call = {
@@ -342,7 +342,7 @@ TEST_F(faults, open_of_the_device_in_a_new_namespace_copes)
 	EXPECT_LT(1, fail_each(&self->self, &call));
 }
 
-/* The module has a worker of the kernel's hold the namespace. */
+/* At an open of the device a worker of the kernel takes hold of the namespace. */
 TEST_F(faults, open_of_the_device_copes_with_what_its_worker_lacks)
 {
 	struct call call = { .fn = call_open_device };
@@ -403,7 +403,7 @@ TEST_F(faults, counter_copes)
 	EXPECT_LT(0, fail_each(&self->self, &call));
 }
 
-/* Which makes the file that the region keeps. */
+/* COUNTER makes the file that the region keeps. */
 TEST_F(faults, first_counter_of_a_region_copes)
 {
 	struct call call = { .fn = call_first_counter, .dev = self->dev };

@@ -64,7 +64,7 @@ static struct tshare_create foreign_args(int fd, const char *name)
 	return args;
 }
 
-/* Gives the dma-buf @fd a name; another descriptor of it. */
+/* Gives the dma-buf @fd a name; returns another descriptor of it. */
 static int name_foreign(int dev, int fd, const char *name, __u32 flags)
 {
 	struct tshare_create args = foreign_args(fd, name);
@@ -351,7 +351,7 @@ TEST_F(foreign, is_kept_by_its_name)
 	EXPECT_TRUE(filled(mem, SIZE, 1));
 }
 
-/* The dma-bufs that there are, of all drivers; -1 if the kernel doesn't say. */
+/* Number of dma-bufs of all drivers; -1 if the kernel doesn't report it. */
 static int count_dma_bufs(void)
 {
 	FILE *file;
@@ -514,7 +514,7 @@ TEST_F(foreign, that_is_contested_is_won_by_exactly_one)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-/* Looks for the region until it is told to stop. */
+/* Looks the region up until it is stopped. */
 static void *look_for_it(void *arg)
 {
 	struct namer *namer = arg;

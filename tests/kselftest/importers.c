@@ -268,7 +268,7 @@ TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_range)
 	EXPECT_EQ(POLLIN, ready(two, POLLIN));
 }
 
-/* A frame that a device works on doesn't hold up the others, nor who has them all. */
+/* A frame that a device works on delays neither the other frames nor the whole region. */
 TEST_F(vgem, fence_of_a_range_holds_up_nothing_else)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
@@ -322,7 +322,7 @@ TEST_F(vgem, pending_fence_does_not_leak_with_the_range)
 	EXPECT_EQ(0, close_gem(self->drm, attach.handle));
 	close(fd);
 	EXPECT_SAME_COUNTERS(self->before);
-	/* The range is another one now. */
+	/* The range has another dma-buf now. */
 	fd = export_range(self->dev, self->rw, MIB, MIB, 0);
 	EXPECT_EQ(POLLIN, ready(fd, POLLIN));
 }
@@ -349,7 +349,7 @@ FIXTURE(vivid)
 	int rw;
 	int ro;
 	int spare;
-	/* Bytes of a picture, and of the region that is to hold it. */
+	/* Bytes of a picture, and of the region that holds it. */
 	size_t picture;
 	size_t size;
 	enum v4l2_buf_type type;
@@ -370,7 +370,7 @@ FIXTURE_VARIANT_ADD(vivid, output)
 	.output = true,
 };
 
-/* Sets the smallest pictures and makes room for two buffers of the caller's. */
+/* Sets the smallest picture size, and requests two buffers of the caller's memory. */
 static size_t prepare_video(int video, enum v4l2_buf_type type)
 {
 	struct v4l2_format format = { .type = type };
@@ -436,7 +436,7 @@ static int queue(int video, enum v4l2_buf_type type, __u32 index, int fd, size_t
 	return xioctl(video, VIDIOC_QBUF, &buffer);
 }
 
-/* Waits for the device to be done with a buffer, and tells its index. */
+/* Waits until the device has finished a buffer, and returns its index. */
 static int dequeue(int video, enum v4l2_buf_type type)
 {
 	struct v4l2_buffer buffer = { .type = type, .memory = V4L2_MEMORY_DMABUF };
@@ -450,7 +450,7 @@ static int dequeue(int video, enum v4l2_buf_type type)
 	return xioctl(video, VIDIOC_DQBUF, &buffer) ?: (int)buffer.index;
 }
 
-/* Starts with two pictures, for an output keeps one until there is a next. */
+/* Starts with two pictures, since an output keeps one until it has the next. */
 static int start(int video, enum v4l2_buf_type type, int first, int second, size_t picture)
 {
 	int arg = type;
@@ -551,7 +551,7 @@ TEST_F(vivid, may_read_a_read_only_export_but_not_write_it)
 		EXPECT_EQ(0, dequeue(self->video, self->type));
 		EXPECT_EQ(0, stop(self->video, self->type));
 	} else {
-		/* Whatever the exporter's reason, videobuf2 calls it EINVAL. */
+		/* videobuf2 returns EINVAL for any error of the exporter. */
 		EXPECT_EQ(-EINVAL, err);
 	}
 	EXPECT_TRUE(zeroed(mem, self->size));

@@ -104,7 +104,7 @@ static __u64 next_id(int dev)
 	return id;
 }
 
-/* Waits until no more memory is taken. */
+/* Waits until free memory has stopped shrinking. */
 static void wait_until_taken(void)
 {
 	__u64 before = free_memory(), now;
@@ -128,7 +128,7 @@ static bool killed_in_time(int dev, int done[2], bool taken)
 	pid_t maker;
 	char byte;
 
-	/* Where nothing has to be moved, nobody but the module looks for signals. */
+	/* If no page has to be moved, only the module checks for signals. */
 	write_file("/proc/sys/vm/drop_caches", "3");
 	memory = free_memory();
 	maker = start_maker(LARGE, done[1]);
@@ -154,7 +154,7 @@ TEST_F(killed, while_memory_is_taken_makes_no_region)
 	EXPECT_LT(ROUNDS / 2, in_time);
 }
 
-/* The core sees the signal, too; the search must not take that for memory that is in use. */
+/* The core fails for the signal, too; the search must not take that for memory in use. */
 TEST_F(killed, while_memory_is_taken_tries_no_further)
 {
 	int round, tries;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What keeps the memory, and that nothing keeps it longer. */
+/* References that keep the memory, and that it is freed with the last one. */
 #include <linux/if_xdp.h>
 #include <linux/io_uring.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ FIXTURE_TEARDOWN(lifetime)
 	close(self->dev);
 }
 
-/* A mapping as the only thing that is left of a region. */
+/* A mapping as the last reference to a region. */
 static char *mapped_region(int dev, size_t size)
 {
 	int fd = create(dev, size, NULL);
@@ -257,7 +257,7 @@ FIXTURE_TEARDOWN(pinned)
 	close(self->dev);
 }
 
-/* Makes and fills regions, which would get the pages that are free. */
+/* Makes and fills regions, which would reuse pages that were freed too early. */
 static bool churn(int dev)
 {
 	static const size_t sizes[] = { PAGE, 5 * PAGE, 2 * MIB, 8 * MIB, 8 * MIB + 5 * PAGE };
@@ -356,7 +356,7 @@ TEST_F(pinned, af_xdp_memory_outlives_the_region)
 	close(sock);
 }
 
-/* What the module must not be removed under. */
+/* Tries to remove the module, which fails while it is in use. */
 static int remove_module(void)
 {
 	return syscall(SYS_delete_module, "tshare", O_NONBLOCK) ? -errno : 0;

@@ -38,7 +38,7 @@ static __u64 region_bytes_max(int dev)
 FIXTURE(limits)
 {
 	int dev;
-	/* Opened as root, for a test to restore them as whoever it has become. */
+	/* Opened as root, so that a test can restore them under any user. */
 	int parameters[PARAMETER_COUNT];
 	struct counters before;
 };
@@ -250,7 +250,7 @@ TEST_F(limits, users_are_limited_each)
 	ASSERT_LE(0, create(self->dev, 3 * MIB, NULL));
 	EXPECT_EQ(-EDQUOT, create(self->dev, 2 * MIB, NULL));
 	EXPECT_EQ(1 * MIB, region_bytes_max(self->dev));
-	/* The real user counts, as for locked memory. */
+	/* Memory is charged to the real user, as locked memory is. */
 	ASSERT_EQ(0, setresuid(USER_A, -1, -1));
 	EXPECT_EQ(4 * MIB, region_bytes_max(self->dev));
 	EXPECT_LE(0, create(self->dev, 4 * MIB, NULL));
@@ -274,7 +274,7 @@ TEST_F(limits, namespaces_are_limited_each)
 	EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
 }
 
-/* What is left of a region whose maker has closed the device. */
+/* A mapping of a region whose maker has closed the device. */
 static void *region_without_device(size_t size)
 {
 	int dev = open_device(), fd = create(dev, size, NULL);
@@ -302,7 +302,7 @@ TEST_F(limits, namespaces_are_charged_for_regions_that_outlive_the_device)
 /* Joins a new memory cgroup with a limit; 1 if the kernel has none, -1 on error. */
 static int join_memory_cgroup(const char *limit)
 {
-	/* Those of a test that failed. */
+	/* Removes the groups of an earlier test that failed. */
 	rmdir(CGROUP);
 	if (!write_file(CGROUPS "cgroup.subtree_control", "+memory"))
 		return 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Large entries, what may be done with mappings, and get_user_pages(). */
+/* Large page table entries, operations on mappings, and get_user_pages(). */
 #include <sys/personality.h>
 #include <sys/uio.h>
 
@@ -41,7 +41,7 @@ FIXTURE_TEARDOWN(mapping)
 	close(self->dev);
 }
 
-/* A number of smaps, in bytes, of the area that begins at @mem; -1 if there is none. */
+/* Value of a line in smaps, in bytes, for the area that begins at @mem; -1 if there is none. */
 static long smaps(const void *mem, const char *field)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
@@ -135,7 +135,7 @@ TEST_F(mapping, counts_as_resident_file_memory)
 	after = status("RssFile");
 	EXPECT_LE(before + (long)SIZE, after);
 	munmap(mem, SIZE);
-	/* What the program itself was read from may come and go. */
+	/* Pages of the program's own file may come and go. */
 	EXPECT_GE(before + (long)MIB, status("RssFile"));
 	EXPECT_EQ(0, status("RssShmem"));
 }
@@ -227,7 +227,7 @@ static int run(void *code)
 	return 0;
 }
 
-/* As `setarch -X` has it: mmap() for reading then asks for execution, too. */
+/* As `setarch -X` sets it: mmap() for reading then implies execution. */
 TEST_F(mapping, of_programs_that_may_execute_what_they_read_is_not_executable)
 {
 	unsigned char *mem;
@@ -317,7 +317,7 @@ TEST_F(mapping, forked_child_may_split_it_for_itself)
 	EXPECT_TRUE(filled(self->mem, SIZE, 2));
 }
 
-/* get_user_pages(), by whoever calls it */
+/* get_user_pages(), through two of its callers */
 
 static int open_scratch(const char *name, int flags)
 {

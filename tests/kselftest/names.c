@@ -279,7 +279,7 @@ TEST_F(names, many_are_found_and_forgotten)
 	EXPECT_SAME_COUNTERS(before);
 }
 
-/* Waits for a byte, tries to make "contested", tells how that went. */
+/* Waits for a byte, tries to make "contested", writes the result. */
 static int contend(int start, int results)
 {
 	char byte;
@@ -344,7 +344,7 @@ static int exec_mapper(void *arg)
 	return 98;
 }
 
-/* In the program as started by exec_mapper(): can descriptor 9 be mapped? */
+/* The program that exec_mapper() starts: can descriptor 9 be mapped? */
 static int mapper(void)
 {
 	char *mem = map(9, PAGE, PROT_READ);
@@ -377,7 +377,7 @@ TEST_F(names, descriptors_are_closed_by_exec_unless_asked)
 		EXPECT_EQ(i < 2 ? 0 : 1, in_child(exec_mapper, &fds[i]));
 }
 
-/* The memory that another program, which shares no more than a name, sees. */
+/* Another program, which has only the name, checks and changes the memory. */
 static int opener(const char *name)
 {
 	int fd = open_name(open_device(), name, TSHARE_OPEN_WRITE);
@@ -535,7 +535,7 @@ static bool enter_user_namespace(uid_t uid)
 	       write_file("/proc/self/gid_map", "0 %u 1", uid);
 }
 
-/* The same, of USER_A, who may open the device. */
+/* The same for USER_A, who may open the device. */
 static bool enter_user_namespace_of_a(void)
 {
 	struct stat device;
@@ -548,7 +548,7 @@ static bool enter_user_namespace_of_a(void)
 /* The kernel lets users make no user namespaces. */
 #define VISIT_SKIPPED 77
 
-/* What a process does in a namespace of its own before it ends there. */
+/* Actions of a process in a namespace of its own, before it ends there. */
 struct visit {
 	/* Bytes of a System V segment that it leaves behind, 0 for none. */
 	size_t sysv;
@@ -605,7 +605,7 @@ static int visit_a_namespace(void *arg)
 	return !visit->id;
 }
 
-/* Makes @visit in a child; the result is for the parent to read. */
+/* Runs @visit in a child; the parent reads the result. */
 static int make_visit(struct visit *visit)
 {
 	struct visit *shared = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -638,7 +638,7 @@ static long shared_memory(void)
 static bool shared_memory_sinks_to(long bytes, int tries)
 {
 	while (tries--) {
-		/* What each CPU has not yet added to the sum is ignored. */
+		/* Ignores what each CPU has not yet added to the sum. */
 		if (shared_memory() <= bytes + (long)MIB)
 			return true;
 		usleep(10000);
@@ -690,7 +690,7 @@ TEST_F(namespaces, are_kept_by_a_persistent_name_until_it_goes)
 	ASSERT_LT(0, before);
 	ASSERT_EQ(0, make_visit(&visit));
 	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
-	/* The region alone no longer keeps it. */
+	/* The region holds no reference to the namespace. */
 	ASSERT_LE(0, open_id(self->outer, visit.id, 0));
 	ASSERT_EQ(0, unlink_id(self->outer, visit.id));
 	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* On a machine with several NUMA nodes: who says on which one memory is. */
+/* On a machine with several NUMA nodes: which node memory is allocated on. */
 #include <sched.h>
 
 #include "util.h"
 
-/* By where the memory comes from: the page allocator, or a search. */
+/* Variants by allocator: the page allocator, or a search. */
 static const size_t sizes[] = { PAGE, 37 * PAGE, 2 * MIB, 8 * MIB + PAGE };
 
 #define NODES "/sys/devices/system/node/"
@@ -121,7 +121,7 @@ static int node_of_page(void *page)
 
 #define MOVE 2 /* MPOL_MF_MOVE */
 
-/* Nobody moves what devices may be using, nor says that it was moved. */
+/* Pages that devices may use are never moved, nor reported as moved. */
 TEST_F(nodes, region_stays_where_it_is)
 {
 	unsigned long from = 1, to = 2;
@@ -149,7 +149,7 @@ TEST_F(nodes, region_stays_where_it_is)
 	}
 }
 
-/* Into a group of its own that may use the memory of @node alone. */
+/* Joins a group of its own that may use only the memory of @node. */
 static bool enter_cpuset(int node)
 {
 	return write_file(CGROUPS "cgroup.subtree_control", "+cpuset") &&
@@ -165,7 +165,7 @@ TEST_F(nodes, region_for_any_is_where_the_cpuset_allows)
 
 	for (node = 0; node < 2; node++) {
 		ASSERT_TRUE(enter_cpuset(node));
-		/* The memory next to the caller is what the cpuset denies. */
+		/* The cpuset denies the memory nearest to the caller. */
 		ASSERT_TRUE(run_on(1 - node));
 		for (i = 0; i < ARRAY_SIZE(sizes); i++)
 			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], NO_NODE)) {

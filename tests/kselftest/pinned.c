@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Pages that somebody has pinned count against every limit until they are free. */
+/* Pinned pages count against every limit until they are free. */
 #include <pthread.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -26,7 +26,7 @@ static __u64 region_bytes_max(int dev)
 	return xioctl(dev, TSHARE_IOCTL_QUERY, &query) ? ~0ULL : query.region_bytes_max;
 }
 
-/* What one pinned page of a whole folio keeps. */
+/* Bytes that one pinned page keeps: its whole folio. */
 static __u64 folio_size(int dev)
 {
 	struct tshare_query query = {};
@@ -81,7 +81,7 @@ FIXTURE(pinned)
 	int pinned;
 };
 
-/* Which limit there is, besides the others that don't apply. */
+/* The limit under test; the others are out of reach. */
 FIXTURE_VARIANT(pinned)
 {
 	const char *parameter;
@@ -127,7 +127,7 @@ FIXTURE_TEARDOWN(pinned)
 		EXPECT_TRUE(write_file(variant->parameter, "0"));
 	while (self->pinned)
 		unpin(self->pipes[--self->pinned]);
-	/* To ask for the limits has the module look at what is pinned. */
+	/* QUERY makes the module check which pages are still pinned. */
 	region_bytes_max(self->dev);
 	EXPECT_EQ(0, read_number(SYSFS "bytes"));
 	close(self->dev);
@@ -283,7 +283,7 @@ static long looks(void)
 	return hits;
 }
 
-/* Else each of them makes all others wait for as long as the list is. */
+/* Otherwise each of them makes all others wait for a walk through the list. */
 TEST(queries_that_wait_share_a_look)
 {
 	int dev = open_device(), pipes[CHARGES][2], i;

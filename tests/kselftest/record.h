@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tensor descriptors as tests want them, and the records that the kernel takes. */
+/* Tensor descriptors as plain structs, and the records that the kernel takes. */
 #ifndef TSHARE_KSELFTEST_RECORD_H
 #define TSHARE_KSELFTEST_RECORD_H
 

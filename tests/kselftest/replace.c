@@ -25,7 +25,7 @@ static __u64 id_by_name(int dev, const char *name)
 FIXTURE(replace)
 {
 	int dev;
-	/* Another open file, as of another process. */
+	/* Another open file of the device, as another process has it. */
 	int other;
 	/* A region that has the name. */
 	int old;
@@ -148,7 +148,7 @@ TEST_F(replace, of_a_draft_is_eexist)
 	EXPECT_EQ(0, finish(self->dev, fd));
 }
 
-/* A draft that is to replace a region. */
+/* A draft that replaces a region when it is finished. */
 FIXTURE(successor)
 {
 	int dev;
@@ -323,7 +323,7 @@ FIXTURE_TEARDOWN(lifetimes)
 	close(self->dev);
 }
 
-/* Makes a region replace another one; each is bound to its own device, and open. */
+/* A region that replaces another one; each has its own device file, and is open. */
 struct replaced {
 	int old_dev;
 	int old;
@@ -378,7 +378,7 @@ TEST_F(lifetimes, of_the_old_region_do_not_come_back)
 	EXPECT_EQ(self->module_uses, read_number(MODULE_USES));
 }
 
-/* Readers of a name that is replaced all the time, by region after region. */
+/* Readers of a name that one region after another takes over. */
 static int open_on_and_on(void *arg)
 {
 	int dev = *(int *)arg, i;

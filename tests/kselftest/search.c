@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The search for a contiguous run finds what is there, and takes no more than it may. */
+/* The search for a contiguous run finds free and movable memory, and spares the rest. */
 #include <linux/io_uring.h>
 #include <signal.h>
 #include <sys/sysinfo.h>
@@ -45,7 +45,7 @@ static int try_create(int dev, __u64 size, __u32 flags)
 	return 0;
 }
 
-/* Anonymous memory of huge pages, one after the other, written to. */
+/* Anonymous memory of huge pages, which are written to. */
 static char *huge_pages(size_t size)
 {
 	char *area = mmap(NULL, size + HUGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *start;
@@ -59,7 +59,7 @@ static char *huge_pages(size_t size)
 	return start;
 }
 
-/* A page of each of @count huge pages into pipes. */
+/* Pins a page of each of @count huge pages in pipes. */
 static bool splice_each(char *mem, size_t count)
 {
 	int pipes[2];
@@ -76,7 +76,7 @@ static bool splice_each(char *mem, size_t count)
 	return true;
 }
 
-/* A process without any privilege, which holds what @hold sets up until it is ended. */
+/* A process without privileges that holds what @hold sets up until it is ended. */
 static pid_t held_by_another(bool (*hold)(size_t size), size_t size)
 {
 	int ready[2], parent = getpid();
@@ -114,14 +114,14 @@ static bool hold_spliced(size_t size)
 {
 	char *mem;
 
-	/* Another user's process has to ask for it again. */
+	/* A change of user clears the signal at the parent's death, so it is set again. */
 	if (!become(USER_C) || prctl(PR_SET_PDEATHSIG, SIGKILL))
 		return false;
 	mem = huge_pages(size);
 	return mem != MAP_FAILED && splice_each(mem, size / HUGE);
 }
 
-/* As a device's driver would, for as long as it pleases. */
+/* Pins pages as a device's driver would, without a time limit. */
 static bool hold_pinned(size_t size)
 {
 	struct io_uring_params params = {};
@@ -133,7 +133,7 @@ static bool hold_pinned(size_t size)
 	       !syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &iov, 1);
 }
 
-/* As much as leaves a quarter of the memory alone. */
+/* Five eighths of the free memory, but at most @limit. */
 static size_t most_of_memory(size_t limit)
 {
 	struct sysinfo memory;
@@ -171,7 +171,7 @@ struct zone {
 	long free, min, protection[3];
 };
 
-/* What /proc/zoneinfo says of a zone; all of -1 if there is none. */
+/* Values of a zone in /proc/zoneinfo; all -1 if there is no such zone. */
 static struct zone zone_state(const char *name)
 {
 	struct zone zone = { .free = -1, .min = -1, .protection = { -1, -1, -1 } };
@@ -213,7 +213,7 @@ TEST_F(search, zones_keep_their_reserves)
 	/* What is wanted of ZONE_DMA32 may fall back to ZONE_DMA, if there is one, but for this. */
 	if (dma.min > 0)
 		EXPECT_LE(dma.min + dma.protection[1], dma.free);
-	/* The emergency reserve alone is for others who may not wait. */
+	/* The emergency reserve is only for allocations that can't wait. */
 	EXPECT_LE(dma32.min / 2, dma32.free);
 }
 
@@ -251,7 +251,7 @@ TEST_F(search, memory_may_go_offline_meanwhile)
 		EXPECT_TRUE(!err || err == -ENOMEM);
 	}
 	end(pid);
-	/* What was offline when its toggler ended. */
+	/* Brings blocks online that were offline when their toggler ended. */
 	for (i = 0; i < 32; i++) {
 		char path[64];
 
@@ -308,7 +308,7 @@ static __u64 milliseconds(void)
 #define FAILURES_PER_SECOND 50
 #define SECONDS 12
 
-/* Each has all CPUs drain their lists of free pages for nothing. */
+/* Each useless try has all CPUs drain their lists of free pages. */
 TEST_F(search, tries_that_fail_are_limited)
 {
 	__u64 start, passed;
@@ -319,7 +319,7 @@ TEST_F(search, tries_that_fail_are_limited)
 		SKIP(return, "the kernel has no kprobes");
 	pid = held_by_another(hold_spliced, most_of_memory(1050 * HUGE));
 	ASSERT_LT(0, pid);
-	/* What is left then looks as if it were on its way to the LRU. */
+	/* The memory that is left then looks as if it were on its way to the LRU. */
 	while (create(self->dev, 64 * MIB, NULL) >= 0)
 		;
 	start = milliseconds();

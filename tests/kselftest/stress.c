@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Many at the same names at once, and some of them killed. */
+/* Many processes that use the same names at once, and some that are killed. */
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 #define SECONDS 6
 
 /*
- * What the processes have seen, in memory that they share. Every way in which a
+ * Results of the processes' calls, in memory that they share. Every way in which a
  * call may end has to be seen, or the test was none.
  */
 struct seen {
@@ -38,7 +38,7 @@ struct worker {
 	int dev;
 };
 
-/* Each region's first word is zero or its id, whoever wrote it. */
+/* The first word of each region is zero or its id, in every process. */
 static void use(int dev, int fd, bool write)
 {
 	__u64 id = id_of(dev, fd), word;
@@ -58,7 +58,7 @@ static void use(int dev, int fd, bool write)
 	munmap((void *)mem, PAGE);
 }
 
-/* Counts success, and the errno that the call may have when others are at work. */
+/* Counts success, and the errno that the call may return in a race. */
 static void count_result(int ret, int *success, int expected, int *failure)
 {
 	if (ret >= 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a dma-buf does beyond mapping: CPU access, fences, poll, seek. */
+/* Calls of a dma-buf besides mapping: CPU access, fences, poll, seek. */
 #include <linux/dma-buf.h>
 #include <linux/sync_file.h>
 #include <poll.h>

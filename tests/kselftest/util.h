@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the programs share. They see the kernel's ABI alone, never the library.
+ * Helpers for all test programs. They use only the kernel's ABI, not the library.
  *
- * Functions that ask the kernel for something return a descriptor or 0, or a
- * negative errno.
+ * Functions that call the kernel return a descriptor or 0, or a negative errno.
  */
 #ifndef TSHARE_KSELFTEST_UTIL_H
 #define TSHARE_KSELFTEST_UTIL_H
@@ -31,7 +30,7 @@
 
 #include <kselftest_harness.h>
 
-/* Emulated, with all sanitizers on, a test may take its time. */
+/* Under emulation, with all sanitizers, a test may take long. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 180
 
@@ -41,14 +40,14 @@
 #define GIB (1024 * MIB)
 #define PAGE 4096ULL
 
-/* Nobody in particular. */
+/* Users without privileges. */
 #define USER_A 64101
 #define USER_B 64102
 #define USER_C 64103
 
 static void __attribute__((constructor)) gate(void)
 {
-	/* A test ends with _exit(), which would drop what is buffered. */
+	/* A test ends with _exit(), which would drop buffered output. */
 	setlinebuf(stdout);
 	if (geteuid())
 		ksft_exit_skip("must be root\n");
@@ -82,7 +81,7 @@ static inline struct tshare_create create_args(__u64 size, const char *name)
 	return args;
 }
 
-/* Asks for memory on @node. */
+/* Requests memory on @node. */
 static inline void set_node(struct tshare_create *args, __s32 node)
 {
 	args->flags |= TSHARE_CREATE_NODE;
@@ -314,7 +313,7 @@ static inline bool zeroed(const void *mem, size_t size)
 	return true;
 }
 
-/* What the module counts: what of its own is alive. */
+/* The module's counters of its live objects. */
 struct counters {
 	long regions, exports, names, bytes, fds;
 };
@@ -356,7 +355,7 @@ static inline struct counters count_all(void)
 	};
 }
 
-/* Nothing was left behind, nor is missing, since @before. */
+/* Expects the counters to be those of @before. */
 #define EXPECT_SAME_COUNTERS(before) do { \
 	struct counters __before = (before), __now = count_all(); \
 	EXPECT_EQ(__before.regions, __now.regions); \
@@ -366,7 +365,7 @@ static inline struct counters count_all(void)
 	EXPECT_EQ(__before.fds, __now.fds); \
 } while (0)
 
-/* Waits up to a second for what another process may still be letting go. */
+/* Waits up to a second, in which another process may still drop references. */
 static inline bool counters_return_to(struct counters before)
 {
 	int tries;
@@ -401,7 +400,7 @@ static inline bool act_as_root(void)
 	return !setresuid(-1, 0, -1) && !setresgid(-1, 0, -1) && !setgroups(0, NULL);
 }
 
-/* Becomes another user for good, one to whom its own /proc/self still belongs. */
+/* Becomes another user permanently; its own /proc/self still belongs to it. */
 static inline bool become(uid_t uid)
 {
 	return !setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid) &&

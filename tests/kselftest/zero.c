@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Nobody ever sees what was in the memory before.
+ * No process ever reads the previous contents of its memory.
  *
  * A kernel that is booted with init_on_alloc=1, as Debian's are by default,
  * hides what the module forgets; the debug kernel is not.
@@ -114,7 +114,7 @@ TEST(what_file_caches_held_is_not_in_regions)
 		ASSERT_EQ(sizeof(block), write(file, block, sizeof(block)));
 	for (i = 0; i < 3; i++)
 		EXPECT_TRUE(check_and_dirty(dev, SPREAD, 0));
-	/* Nor did making room for regions damage the file. */
+	/* The file is undamaged, too, by moving its pages. */
 	ASSERT_EQ(0, lseek(file, 0, SEEK_SET));
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(sizeof(block), read(file, block, sizeof(block)));

@@ -8,8 +8,8 @@ import pytest
 
 import tshare
 
-# Whoever runs this in the background may have it ignored, and so would all that
-# is started here, also where Ctrl-C is what a test is about.
+# A shell that runs this in the background ignores SIGINT, and so would all processes that
+# are started here, also in tests about Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PREFIX = f"pytest-{os.getpid()}-"
@@ -22,7 +22,7 @@ def pytest_report_header():
 
 
 def ours():
-    """Names that these tests have made, by the backend's word and by the file system's."""
+    """Return the names that these tests have made, by tshare.list() and by the file system."""
     found = {info.name for info in tshare.list() if info.name.startswith(PREFIX)}
     for entry in os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []:
         if PREFIX in entry:
@@ -32,7 +32,7 @@ def ours():
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_left_at_the_end():
-    # The session has descriptors of its own from here on, which are no leaks.
+    # Opens the session, whose descriptors are no leaks.
     with tshare.create(f"{PREFIX}first", 1) as first:
         first.unlink()
     yield
@@ -46,7 +46,7 @@ def backend():
 
 @pytest.fixture
 def new_name():
-    """A function that gives names that no one else has, gone when the test is."""
+    """A function that returns unused names, which are unlinked after the test."""
     names = []
 
     def new():
@@ -74,7 +74,7 @@ def count_fds():
 def no_fd_leaks(request):
     before = count_fds()
     yield
-    # Fixtures were torn down, but pytest still holds their values.
+    # pytest still holds the values of fixtures that were torn down.
     request.node.funcargs.clear()
     if count_fds() != before:
         gc.collect()

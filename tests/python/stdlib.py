@@ -23,10 +23,10 @@ REDIRECTIONS = [
     ("multiprocessing.managers.SharedMemoryManager", "tshare.managers.SharedMemoryManager"),
 ]
 
-# What there is no tracker for: these want it to print that memory has leaked,
-# and take its note of a name back.
+# tshare has no resource tracker: these tests want it to report leaked memory,
+# and unregister names with it.
 DESELECTED = {
-    # The name goes here too, which test_shared_memory.py checks, in silence.
+    # The name is removed here, too, which test_shared_memory.py checks, without a message.
     "test_shared_memory_cleaned_after_process_termination",
     # From 3.13 on, wants a process that has merely attached to remove the
     # memory of the others; test_shared_memory.py checks that it doesn't.
@@ -35,7 +35,7 @@ DESELECTED = {
 
 
 def redirect(source):
-    """The text of CPython's tests for tshare's classes."""
+    """Return the source of CPython's tests, changed to import tshare's classes."""
     for old, new in REDIRECTIONS:
         assert old in source, old
         source = source.replace(old, new)
@@ -43,18 +43,18 @@ def redirect(source):
 
 
 def load(method):
-    """A module with the tests, as CPython's test_multiprocessing_METHOD has them."""
+    """Make a module with the tests, like CPython's test_multiprocessing_METHOD."""
     import _test_multiprocessing
 
     module = types.ModuleType(f"test_with_{method}")
-    # By its name unittest finds what to do before and after.
+    # unittest finds setUpModule() and tearDownModule() by the module's name.
     sys.modules[module.__name__] = module
     _test_multiprocessing.install_tests_in_module_dict(vars(module), method)
     return module
 
 
 def main(method, folder):
-    # Where the processes that are started look, too.
+    # Child processes look there, too.
     sys.path.insert(0, folder)
     case = load(method).WithProcessesTestSharedMemory
     names = [n for n in unittest.defaultTestLoader.getTestCaseNames(case) if n not in DESELECTED]

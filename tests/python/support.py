@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests share: other processes, optional libraries, DLPack's structures."""
+"""Helpers for the tests: other processes, optional libraries, DLPack's structs."""
 
 import ctypes
 import importlib
@@ -49,7 +49,7 @@ def run(code, *args, **options):
 
 
 def run_in_silence(code, *args):
-    """As run(), of a program that must print no warnings."""
+    """Run a program as run() does, and check that it prints no warnings."""
     process = spawn(code, *args, stderr=subprocess.PIPE)
     output, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (0, "")
@@ -132,7 +132,7 @@ _consumed = [b"used_dltensor", b"used_dltensor_versioned"]
 
 
 def consume(capsule):
-    """Rename a capsule as a consumer does, and return what it holds."""
+    """Rename a capsule as a consumer does, and return its pointer."""
     old = capsule_name(capsule)
     managed = versioned(capsule) if old.endswith(b"_versioned") else legacy(capsule)
     _api.PyCapsule_SetName(capsule, _consumed[old.endswith(b"_versioned")])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Other users: what a region's mode lets them do."""
+"""The access that a region's mode grants to other users."""
 
 import os
 
@@ -10,7 +10,7 @@ from support import run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
-# As user and group 12345, who may use the device but owns nothing.
+# Runs as user and group 12345, which may use the device but owns nothing.
 STRANGER = """
     import os, sys, tshare
 

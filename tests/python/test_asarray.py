@@ -31,14 +31,14 @@ def values(tensor):
 
 
 class Interface:
-    """Offers the array interface alone."""
+    """An object that has only the array interface."""
 
     def __init__(self, **interface):
         self.__array_interface__ = interface
 
 
 class OnGpu:
-    """A tensor of a GPU, which nothing may be asked of but where it is."""
+    """A tensor of a GPU, of which only __dlpack_device__() may be called."""
 
     def __dlpack_device__(self):
         return (2, 0)
@@ -51,7 +51,7 @@ class OnGpu:
 
 
 class Producer:
-    """Speaks DLPack alone, as well as it is told to."""
+    """An object that has only DLPack, in the form that the test sets."""
 
     def __init__(self, shape=(2, 3), strides=None, *, flags=0, major=1, device=(1, 0)):
         self.data = (ctypes.c_int32 * 100)(*range(100))
@@ -83,7 +83,7 @@ class Producer:
         return new_capsule(self.managed, b"dltensor_versioned")
 
 
-# What is taken
+# Objects that are taken
 
 
 @pytest.mark.parametrize("code", FORMATS)
@@ -171,7 +171,7 @@ def test_broken_interface_is_refused(change):
 
 
 class Unsaid:
-    """Says what it holds by an interface of its own making."""
+    """An object that computes its __array_interface__."""
 
     def __init__(self, interface, dtype=None):
         self.interface, self.type = interface, dtype
@@ -317,7 +317,7 @@ def test_device_cpu_asks_another_device_for_a_copy():
     assert x.asked == [((1, 3), (1, 0), None)]
 
 
-# Asking no more than is needed
+# Arguments for producers
 
 FUNCTIONS = [tshare.asarray, tshare.from_dlpack, lambda x: tshare.from_dlpack(x, device="cpu")]
 
@@ -449,7 +449,7 @@ def test_nothing_needs_numpy_but_what_only_numpy_understands():
     assert "NumPy, which might make an array of it, is not installed" in run(code)
 
 
-# What is copied, and what is not
+# Copies and views
 
 
 def test_copy_is_of_its_own():
@@ -660,7 +660,7 @@ def test_tensors_of_one_region_are_one_mapping_and_one_descriptor():
 
 
 class HasArray:
-    """Offers __array__() alone."""
+    """An object that has only __array__()."""
 
     def __init__(self, array):
         self.array = array
@@ -764,7 +764,7 @@ def test_masked_array_without_a_mask_is_an_array(way):
     way(np.ma.array([1, 2], dtype="uint8"))
 
 
-# What NumPy has no buffer of, calls bytes, or has a buffer of text, records or objects of.
+# Types without a buffer in NumPy, and buffers of bytes, text, records or objects.
 OTHERS = {
     "a date": lambda np: np.datetime64("2026-01-01"),
     "a difference": lambda np: np.timedelta64(5, "s"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tshare bench. What the figures are is nobody's promise: no test looks at a time."""
+"""tshare bench. No test asserts a time."""
 
 import csv
 import multiprocessing
@@ -96,7 +96,7 @@ def names(rows):
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """Table and CSV of the shortest run of all there is, and what it left behind."""
+    """Table and CSV of the shortest complete run, and the files that it left behind."""
     path = tmp_path_factory.mktemp("bench") / "bench.csv"
     files = tmp_path_factory.mktemp("shm")
     table = finished(
@@ -110,7 +110,7 @@ def quick(tmp_path_factory):
 
 @pytest.fixture
 def without(tmp_path):
-    """Hides libraries, and returns what a process has to have in its environment for that."""
+    """A function that returns an environment in which libraries can't be imported."""
 
     def hide(*modules):
         folder = tmp_path / "hidden"
@@ -122,7 +122,7 @@ def without(tmp_path):
     return hide
 
 
-# What there is
+# Results
 
 
 def test_every_way_has_its_row(quick):
@@ -204,7 +204,7 @@ def test_table_names_machine_and_versions(quick):
         assert word in table
 
 
-# What is missing
+# Missing libraries and backends
 
 
 def test_rows_of_a_missing_library_give_the_reason(without, tmp_path):
@@ -228,11 +228,11 @@ def test_a_missing_matplotlib_is_an_error_before_anything_is_measured(without, t
     assert output == ""
 
 
-# What is interrupted
+# Interrupts
 
 
 def interrupted(process, at):
-    """Interrupt it when its progress says so, and return its table."""
+    """Interrupt the benchmark at a line of its progress, and return its table."""
     seen = ""
     while at not in seen:
         read = os.read(process.stderr.fileno(), 4096).decode()
@@ -274,7 +274,7 @@ def test_an_interrupt_at_the_start_leaves_a_valid_file(without, tmp_path):
 
 @pytest.fixture
 def results():
-    """As if each way took as long as it has bytes, in nanoseconds."""
+    """Results as if each way took a nanosecond a byte."""
     made = Results(plan(True, None, None), _rows(), {}, [0.0, 0.0])
     for row in made.rows:
         for size in [0] if row.section in ("dlpack", "latency") else made.plan.sizes:
@@ -286,7 +286,7 @@ def results():
 
 
 def draw(results, path):
-    """In a process of its own, as matplotlib keeps the files of its fonts open."""
+    """Plot in a process of its own, since matplotlib keeps font files open."""
     need("matplotlib")
     from tshare.bench import plot
 

@@ -29,7 +29,7 @@ class PyBuffer(ctypes.Structure):
 
 
 class Request:
-    """A buffer of the very kind that flags ask for."""
+    """A buffer of the kind that the flags request."""
 
     def __init__(self, tensor, flags):
         self.view = PyBuffer(obj=1)

@@ -221,7 +221,7 @@ ALIASES = {
     "torch.half": "float16", "torch.int": "int32", "torch.long": "int64", "torch.byte": "uint8",
     "torch.char": "int8", "torch.bfloat16": "bfloat16", "torch.cfloat": "complex64",
     "torch.float4_e2m1fn_x2": "float4_e2m1fnx2",
-    # what people say
+    # common abbreviations
     "bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64",
     # safetensors'
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The protocol itself, looked at from C's side; consumers have files of their own."""
+"""The protocol itself, as C code sees it; consumers have files of their own."""
 
 import ctypes
 import gc

@@ -22,7 +22,7 @@ def body_of(name):
 
 
 def stub_docstrings():
-    """(path, docstring) of all that has one; a field's stands behind it."""
+    """Yield (path, docstring) of all objects that have one; a field's stands behind it."""
     for class_name in ("", "Tensor", "Region", "RegionInfo", "Limits"):
         field = None
         for node in body_of(class_name):
@@ -34,7 +34,7 @@ def stub_docstrings():
 
 
 def public():
-    """The paths of all that a user can reach of the extension."""
+    """Return the paths of all public objects of the extension."""
     for name in tshare.__all__:
         yield name
         thing = getattr(tshare, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The programs in examples/ do what they say, leave nothing, and say what they lack."""
+"""The programs in examples/ work, leave nothing behind, and name what they lack."""
 
 import os
 import re
@@ -26,7 +26,7 @@ TIMEOUT = 600
 @pytest.fixture(scope="module", autouse=True)
 def helpers():
     if warm.ASKED_FOR:
-        # Started once, and cost descriptors.
+        # Processes that are started once, and use descriptors.
         resource_tracker.ensure_running()
         forkserver.ensure_running()
 
@@ -42,19 +42,19 @@ def program(name, *args):
 
 
 def with_module(library, module, name, *args):
-    """The script where something else takes the place of a library."""
+    """Return the script's command with a stand-in for a library."""
     code = f"import runpy, sys, types; sys.modules[{library!r}] = {module}; del sys.argv[0]; "
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
     return [sys.executable, "-c", code, str(EXAMPLES / name), *args]
 
 
 def without(library, name):
-    """The script where a library can't be imported."""
+    """Return the script's command without a library."""
     return with_module(library, "None", name)
 
 
 def unused(library, name, *args):
-    """The script where a library is not touched; so it needs no time to be imported."""
+    """Return the script's command with an empty stand-in for a library that it doesn't use."""
     return with_module(library, "types.ModuleType('unused')", name, *args)
 
 
@@ -91,13 +91,13 @@ class Example:
         raise AssertionError(self.process.communicate(timeout=TIMEOUT)[1])
 
     def end(self, status=0):
-        """What it still said, as lines and as text of errors."""
+        """Wait for the end; return the rest of the output as lines, and the errors as text."""
         try:
             output, errors = self.process.communicate(timeout=TIMEOUT)
         finally:
             self.process.kill()
         assert self.process.returncode == status, output + errors
-        # Helpers of multiprocessing end when they find that they are alone.
+        # Helpers of multiprocessing end when they find that their parent has ended.
         deadline = time.monotonic() + 20
         while left := list(processes_of(self.process.pid)):
             assert time.monotonic() < deadline, left

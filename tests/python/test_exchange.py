@@ -71,7 +71,7 @@ def imported(managed):
 
 
 def three_int16(data, byte_offset):
-    """What another library hands out; without strides, which means C order."""
+    """A struct as another library exports it, without strides, which means C order."""
     managed = Versioned(major=1, minor=9)
     dl = managed.dl_tensor
     dl.data, dl.byte_offset = data, byte_offset

@@ -22,7 +22,7 @@ def region():
 
 @contextlib.contextmanager
 def other(code, *args):
-    """Another Python that has said "ready"; it is gone when the block is left."""
+    """Another Python that has printed "ready"; it is killed at the end of the block."""
     process = spawn(code, *args)
     try:
         assert process.stdout.readline() == "ready\n"

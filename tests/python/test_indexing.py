@@ -30,7 +30,7 @@ def same(view, array):
 
 
 def view_of(array, key):
-    """array[key], and of an element not NumPy's scalar, but the array without dimensions."""
+    """Return array[key], as an array without dimensions where NumPy returns a scalar."""
     key = key if isinstance(key, tuple) else (key,)
     return array[key if Ellipsis in key else (*key, ...)]
 

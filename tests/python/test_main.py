@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m tshare, which prints what the command prints."""
+"""python -m tshare, whose output is that of the command."""
 
 import json
 import os
@@ -27,14 +27,14 @@ def command(*arguments):
 
 
 def assert_same(*arguments):
-    """Everything that both say; where memory is counted, they may have looked at two times."""
+    """Compare exit status and errors of both, and return their outputs."""
     ours, theirs = module(*arguments), command(*arguments)
     assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
     return ours.stdout, theirs.stdout
 
 
 def lasting(text):
-    """Without what other processes can change in between."""
+    """Remove values that other processes can change in between."""
     return [
         line
         for line in text.decode(errors="surrogateescape").splitlines()
@@ -44,7 +44,7 @@ def lasting(text):
 
 @pytest.fixture
 def regions(new_name):
-    """Names of regions of all that there is to show."""
+    """Names of regions that have everything that can be shown."""
     # A letter, an escape, a control character beyond ASCII, and a byte that isn't UTF-8.
     plain, many = new_name(), f"{new_name()} ü\x1b\x9b\udc9b"
     tshare.create(plain, (2, 5), "float32", mode=0o640)
@@ -87,7 +87,7 @@ def test_show_json_is_the_command_s(regions):
 
 
 def test_list_names_what_the_command_names(regions):
-    """Columns are as wide as what they hold, also of regions that others make in between."""
+    """Collapse blanks: column widths depend on the regions of other processes, too."""
     ours, theirs = ([line.split() for line in lasting(text)] for text in assert_same("list"))
     for name in (regions[0], regions[1][:-3] + r"\x1b\xc2\x9b\x9b"):
         assert [line for line in ours if line[5:] == name.split()]

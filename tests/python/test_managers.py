@@ -14,7 +14,7 @@ from support import run_in_silence, spawn
 from tshare import managers
 from tshare.shared_memory import SharedMemory
 
-# Each in a process of its own, since this one may have threads of other
+# Each test in a process of its own, since this one may have threads of other
 # libraries, and so that nothing else starts a resource tracker.
 BEGIN = """
 import multiprocessing, sys
@@ -139,7 +139,7 @@ def ask(address, authkey, answers):
     shm.buf[0] = 42
     answers.send((shm.name, manager.ShareableList("ab").shm.name))
 
-# Nobody else can be asked to run what stands in no file.
+# Only fork can run code that is in no file.
 client = multiprocessing.get_context("fork")
 with SharedMemoryManager(authkey=b"key", ctx=context) as manager:
     here, there = client.Pipe()

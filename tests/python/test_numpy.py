@@ -20,7 +20,7 @@ def where(array):
 
 
 class OnlyInterface:
-    """What shows NumPy nothing but the array interface, and keeps the tensor."""
+    """An object that has only the array interface, and holds the tensor."""
 
     def __init__(self, tensor):
         self.tensor = tensor

@@ -252,7 +252,7 @@ def test_failed_calls_leak_no_descriptor(name):
         ):
             with pytest.raises((ValueError, OSError)):
                 call()
-    # A name costs its maker's session a descriptor for as long as it is there.
+    # The maker's session has a descriptor for each name.
     region.unlink()
     region.close()
     assert len(os.listdir("/proc/self/fd")) == before

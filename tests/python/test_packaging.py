@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What setup.py builds for which Python, and where the extension can be imported."""
+"""What setup.py builds for each Python, and interpreters that can import the extension."""
 
 import importlib.metadata
 import re
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def described(monkeypatch):
-    """What setup.py asks of setuptools, by a Python that is free-threaded or isn't."""
+    """A function that returns setup.py's arguments to setuptools, by kind of Python."""
 
     def describe(free_threaded):
         known = sysconfig.get_config_var
@@ -81,7 +81,7 @@ def test_extensions_need_no_limited_api(described, tmp_path):
 
 IMPORT = "try:\n import tshare\nexcept ImportError as error:\n print(error, flush=True)"
 
-# From Python 3.13 on, the interpreter refuses by itself.
+# From Python 3.13 on, the interpreter itself refuses.
 REFUSED = re.compile("only by the main interpreter|does not support loading in subinterpreters")
 
 PREPARE = f"""

@@ -16,7 +16,7 @@ from support import address, need, run
 
 @pytest.fixture(scope="module", autouse=True)
 def helpers():
-    # Processes that are started once, and cost descriptors.
+    # Processes that are started once, and use descriptors.
     resource_tracker.ensure_running()
     forkserver.ensure_running()
 
@@ -24,7 +24,7 @@ def helpers():
 @pytest.fixture(params=["fork", "forkserver", "spawn"])
 def context(request):
     yield multiprocessing.get_context(request.param)
-    # Ends the thread that serves descriptors, which has some of its own.
+    # Ends the thread that serves descriptors, which has descriptors of its own.
     resource_sharer.stop()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two processes and more: what is shared, and what stays when one of them ends."""
+"""Several processes: shared memory, and its state when one of them ends."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ MAKER = """
 
 
 class Maker:
-    """A process that makes a tensor of a name and waits."""
+    """A process that makes a named tensor and waits."""
 
     def __init__(self, *args):
         self.process = spawn(MAKER, *args)
@@ -116,7 +116,7 @@ def test_readonly_memory_can_not_be_made_writable(maker, name):
 
 
 def test_writing_to_readonly_memory_is_stopped_by_the_mmu(maker, name):
-    # What a consumer would do that ignores READ_ONLY, as PyTorch does.
+    # A consumer that ignores READ_ONLY, as PyTorch does.
     writer = spawn(
         """
         import ctypes, sys, tshare

@@ -344,7 +344,7 @@ def test_arrays_with_items_are_arrays():
 
 
 def places(region):
-    """Where each tensor lies in its region."""
+    """Return the place of each tensor in its region."""
     return {name: t._spec[4] for name, t in region.items()}
 
 

@@ -32,7 +32,7 @@ MAKER = """
 
 @pytest.fixture(scope="module", autouse=True)
 def tracker():
-    # Which the standard class starts, and which costs a descriptor.
+    # The standard class starts the tracker, which uses a descriptor.
     resource_tracker.ensure_running()
 
 
@@ -43,7 +43,7 @@ def made(name, track):
 
 
 def end(process):
-    """Let a process end by itself, and return what it complained about."""
+    """Wait for a process to end, and return its errors."""
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0
     return errors
@@ -57,7 +57,7 @@ def end_by(process, number):
 
 
 def parameters(function):
-    """What can be given to a function, whatever its annotations."""
+    """Return the parameters of a function, without annotations."""
     return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
 
 
@@ -78,7 +78,7 @@ def test_import_of_the_package_leaves_multiprocessing_memory_alone():
 
 def test_parameters_are_the_standard_ones():
     ours, theirs = parameters(SharedMemory), parameters(standard.SharedMemory)
-    # Which has track from 3.13 on.
+    # The standard class has track from 3.13 on.
     assert ours[: len(theirs)] == theirs
     assert [name for name, _, _ in ours] == ["name", "create", "size", "track"]
     assert parameters(ShareableList) == parameters(standard.ShareableList)

@@ -14,7 +14,7 @@ import stdlib
 
 
 def find_source():
-    """The running Python's _test_multiprocessing.py, which distributions have apart."""
+    """Return the path of _test_multiprocessing.py, which distributions package separately."""
     spec = importlib.util.find_spec("test")
     folders = [Path(folder) for folder in spec.submodule_search_locations] if spec else []
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -58,12 +58,12 @@ def add_from(tensors, done):
     tensor = tensors.get(timeout=300)
     tensor += 1
     done.put(tensor)
-    # The sender has to be there when the answer is taken.
+    # The sender must still run when the answer is received.
     tensors.get(timeout=300)
 
 
 class Marked(torch.Tensor):
-    """A class of tensors that PyTorch doesn't know."""
+    """A subclass of torch.Tensor."""
 
 
 def mark(tensor):
@@ -89,7 +89,7 @@ class Lines(torch_data.Dataset):
 
 @pytest.fixture
 def travel():
-    """A function that gives what arrives of what it is given."""
+    """A function that sends an object to another process and back."""
 
     def travel(thing):
         return pickle.loads(reduction.ForkingPickler.dumps(thing))
@@ -119,7 +119,7 @@ def test_data_loader_s_workers_share_one_data_set(start):
         multiprocessing_context=multiprocessing.get_context(start),
     )
     assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    # What the workers wrote is here, so it was no copy that they had.
+    # The workers' writes are visible here, so they had no copy.
     assert mine[:, 1].tolist() == [1] * 8
     del loader
     resource_sharer.stop()
@@ -233,7 +233,7 @@ def test_view_arrives_as_what_it_was(travel, kind):
     assert (came.dtype, came.shape, came.stride()) == (sent.dtype, sent.shape, sent.stride())
     assert came.storage_offset() == sent.storage_offset()
     assert came.requires_grad == sent.requires_grad
-    # What the sender has is where it was, and the other end sees it.
+    # The sender's tensor has not moved, and the receiver sees its memory.
     assert whole.data_ptr() == address(t)
     whole[:] = 3
     assert came.detach().tolist() == sent.detach().tolist()

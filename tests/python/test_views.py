@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""NumPy's arrays that lie in shared memory, as arguments of multiprocessing."""
+"""NumPy arrays in shared memory, as arguments of multiprocessing."""
 
 import multiprocessing
 import pickle
@@ -18,7 +18,7 @@ np = need("numpy")
 
 @pytest.fixture(scope="module", autouse=True)
 def helpers():
-    # Processes that are started once, and cost descriptors.
+    # Processes that are started once, and use descriptors.
     resource_tracker.ensure_running()
     forkserver.ensure_running()
 
@@ -26,13 +26,13 @@ def helpers():
 @pytest.fixture(params=["fork", "forkserver", "spawn"])
 def context(request):
     yield multiprocessing.get_context(request.param)
-    # Ends the thread that serves descriptors, which has some of its own.
+    # Ends the thread that serves descriptors, which has descriptors of its own.
     resource_sharer.stop()
 
 
 @pytest.fixture
 def travel():
-    """A function that gives what arrives of what it is given."""
+    """A function that sends an object to another process and back."""
 
     def travel(thing):
         return pickle.loads(reduction.ForkingPickler.dumps(thing))
@@ -49,7 +49,7 @@ def add_from(queue, answers):
     array = queue.get(timeout=300)
     array += 1
     answers.put(array)
-    # The sender has to be there when the answer is taken.
+    # The sender must still run when the answer is received.
     queue.get(timeout=300)
 
 
@@ -113,7 +113,7 @@ def test_array_through_an_executor_is_no_copy(context):
 
 
 def views():
-    """Arrays of every kind that lie in one region of bytes, by what they are."""
+    """Arrays of every kind in one region of bytes, by their kind."""
     array = np.asarray(tshare.create(None, (4, 6), "int32"))
     array[:] = np.arange(24).reshape(4, 6)
     record = np.dtype([("a", "<i2"), ("b", ">f4"), ("c", "S2")])
@@ -213,7 +213,7 @@ def test_views_of_one_region_take_one_descriptor(travel, monkeypatch):
 
 
 def test_stand_in_for_an_absent_library_does_no_harm():
-    # In a process that hasn't found the types before.
+    # In a process in which tshare has not looked the types up before.
     code = """
         import sys, types
         import tshare

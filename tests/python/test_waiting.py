@@ -399,7 +399,7 @@ def test_interpreter_ends_with_a_loop_that_was_left_alone():
         loop.run_forever()
         print("done")
     """
-    # asyncio complains of the task on stderr.
+    # asyncio prints a warning about the task on stderr.
     process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
     )

@@ -20,7 +20,7 @@ if ASKED_FOR:
 
 
 class _Descriptor:
-    """Travels to a process that is being started."""
+    """An object that is pickled for a process that is being started."""
 
     def __init__(self, fd):
         self.fd = fd
@@ -45,7 +45,7 @@ def _run(arguments, *descriptors):
 
 
 class Script:
-    """As subprocess.Popen with pipes and text; what the script prints fits into the pipes."""
+    """Like subprocess.Popen with pipes and text. The output must fit into the pipes."""
 
     def __init__(self, arguments):
         pipes = [os.pipe() for _ in range(3)]

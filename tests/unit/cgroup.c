@@ -102,7 +102,7 @@ TEST(a_region_within_its_cgroup_is_created)
 	CHECK(!status_within("67108864", "67108864", 48 * MIB, 0));
 }
 
-/* Nothing between the largest region that is offered and the limit ends the process. */
+/* No size between the largest offered region and the limit ends the process. */
 static int create_the_largest(void *data)
 {
 	struct tshare_limits known = { .size = sizeof(known) };
@@ -130,7 +130,7 @@ int main(void)
 {
 	struct stat st;
 
-	/* The machine's own cgroups are left alone. */
+	/* The test doesn't touch the machine's own cgroups. */
 	if (geteuid() || !getenv("TSHARE_TEST_CGROUP") || stat(ROOT "/cgroup.controllers", &st)) {
 		puts("1..0 # SKIP needs TSHARE_TEST_CGROUP, root and a cgroup2 hierarchy to change");
 		return 0;

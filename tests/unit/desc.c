@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Validation of names and descriptors, which library and kernel share. */
+/* Validation of names and descriptors, code that library and kernel share. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,20 +13,21 @@
 
 /* A tensor of up to 33 dimensions, one more than a record may have. */
 static struct {
-	struct tshare_desc head; /* what it says; @size, @ndim and @name_len follow from the rest */
+	struct tshare_desc
+		head; /* members as given; @size, @ndim and @name_len follow from the rest */
 	uint32_t ndim;
 	int64_t shape[TSHARE_NDIM_MAX + 1];
 	int64_t strides[TSHARE_NDIM_MAX + 1];
 	char name[TSHARE_TENSOR_NAME_MAX + 2];
 } tensor;
 
-/* Its record, and behind it what belongs to nobody. */
+/* The record, and behind it bytes that must not be read. */
 static union {
 	struct tshare_desc desc;
 	char bytes[2 * TSHARE_DESC_SIZE_MAX];
 } record;
 
-/* A 4 x 8 float32 at the region's start, which tests then spoil. */
+/* A 4 x 8 float32 at the region's start, which tests then damage. */
 static void reset(void)
 {
 	memset(&tensor, 0, sizeof(tensor));
@@ -234,7 +235,7 @@ TEST(an_unknown_flag_is_malformed)
 	}
 }
 
-/* Sizes of records, as the header says; a peer computes them by itself. */
+/* Sizes of records by the formula in the header, which a peer uses. */
 TEST(a_record_is_as_large_as_its_dimensions_and_its_name)
 {
 	CHECK(tshare_desc_size(0, 0) == 32);
@@ -273,7 +274,7 @@ TEST(the_next_record_is_behind_one)
 	CHECK((const char *)tshare_desc_next(&record.desc) == record.bytes + 64);
 }
 
-/* Nothing of a record is read before it is known to be there. */
+/* No member of a record is read before the buffer's end is checked. */
 TEST(a_record_without_an_end_is_not_followed)
 {
 	pack();
@@ -289,7 +290,7 @@ TEST(a_record_without_an_end_is_not_followed)
 	CHECK(check_record(64) == -EINVAL);
 }
 
-/* Memory of exactly that size, which a sanitizer knows the end of. */
+/* Memory of exactly that size, whose end a sanitizer checks. */
 static int check_exactly(const void *bytes, size_t size)
 {
 	struct tshare_desc *copy = malloc(size);
@@ -305,7 +306,7 @@ static int check_exactly(const void *bytes, size_t size)
 	return err;
 }
 
-/* Deterministic noise: whatever a record says, nothing behind its buffer is read. */
+/* Deterministic noise: no record makes the code read beyond its buffer. */
 TEST(random_records_are_read_no_further_than_their_buffer)
 {
 	uint64_t noise = 88172645463325252ULL;

@@ -212,7 +212,7 @@ static DLManagedTensorVersioned foreign(float *data)
 	};
 }
 
-/* Its error; and that nothing is stored then. */
+/* Returns the error of tshare_dlpack_spec(), and checks that nothing was stored. */
 static int spec_error(const DLManagedTensorVersioned *managed)
 {
 	struct tshare_spec spec = { .size = sizeof(spec), .ndim = 99 };
@@ -322,7 +322,7 @@ TEST(spec_refuses_memory_of_a_gpu)
 	CHECK(error_says("managed: is on device (2, 3)"));
 }
 
-/* Nothing else of such a structure may be read: here there is nothing else. */
+/* No other member of such a struct may be read; this one has none. */
 TEST(spec_refuses_another_major_version)
 {
 	DLManagedTensorVersioned managed = { .version = { DLPACK_MAJOR_VERSION + 1, 0 } };

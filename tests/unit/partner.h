@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Publishing to, and waiting for, another process: what the tests of that have in common. */
+/* Helpers for tests that publish to, and wait for, another process. */
 #ifndef TSHARE_TESTS_PARTNER_H
 #define TSHARE_TESTS_PARTNER_H
 
@@ -10,7 +10,7 @@
 
 #define MS INT64_C(1000000)
 
-/* No wait takes so long; one that does has not been ended. */
+/* Longer than any wait takes that something ends. */
 #define LONG (20000 * MS)
 
 int64_t now_ns(void);
@@ -25,13 +25,13 @@ void publish(struct tshare_region *region);
  */
 int wait_beyond(struct tshare_region *region, uint64_t seen, int64_t timeout_ns, uint64_t expected);
 
-/* Has futex_waitv() fail with @err in this process from now on; false if nothing can. */
+/* Makes futex_waitv() fail with @err in this process from now on; false if that is impossible. */
 bool forbid_waitv(int err);
 
-/* A second object of the region, as another process would have it. */
+/* Makes a second object of the region, as another process would. */
 struct tshare_region *another(struct tshare_region *region, uint32_t flags);
 
-/* What a child process does with a region, in step with the test or not. */
+/* A child process that uses a region, in step with the test or not. */
 struct partner {
 	struct tshare_region *region;
 	const char *name; /* opened by it if not NULL */

@@ -21,7 +21,7 @@
 
 static char program[] = "/var/tmp/tshare-test-XXXXXX";
 
-/* What the setuid program does. Its result says which variable counted. */
+/* Main function of the setuid program; its result shows which variable counted. */
 static int use_the_library(void)
 {
 	struct tshare_region *region;

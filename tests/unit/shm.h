@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tests of what only the backend on POSIX shared memory has: files, which any
+ * Helpers for tests of the backend on POSIX shared memory: of files, which any
  * process that may write to them can damage. Each program runs in a directory of
  * its own, where it knows each file.
  */
@@ -73,7 +73,7 @@ int open_error(const char *name);
 /* For tshare_ctx_list(). */
 int ignore(const struct tshare_region_info *info, void *data);
 
-/* The exit status of a child that mount_silent_fuse() failed in. */
+/* Exit status of a child in which mount_silent_fuse() failed. */
 enum { NO_FUSE = 77 };
 
 /*
@@ -82,7 +82,7 @@ enum { NO_FUSE = 77 };
  */
 int mount_silent_fuse(const char *path);
 
-/* What main() returns: makes the directory, runs the tests, removes it. */
+/* Makes the directory, runs the tests, removes it; returns main()'s exit status. */
 int shm_main(void);
 
 #endif /* TSHARE_TESTS_SHM_H */

@@ -69,7 +69,7 @@ int tap_main(void (*before)(void), void (*after)(void))
 	bool good = true;
 	int count = 0;
 
-	/* Nothing may stay in the buffer for children to print again. */
+	/* Children would print again what stays in the buffer. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (test = tests; test; test = test->next)
 		count += is_wanted(test);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the public API have in common. */
+/* Helpers for the tests of the public API. */
 #ifndef TSHARE_TESTS_UTIL_H
 #define TSHARE_TESTS_UTIL_H
 
@@ -10,7 +10,7 @@
 
 #include "tap.h"
 
-/* The context of a test, with the backend that TSHARE_BACKEND says or the best one. */
+/* The context of a test, with the backend that TSHARE_BACKEND names or the default one. */
 extern struct tshare_ctx *ctx;
 
 void open_context(void);
@@ -53,7 +53,7 @@ int find_listed(const struct tshare_region_info *info, void *data);
 
 bool all_zero(const void *data, size_t size);
 
-/* How many file descriptors this process has. */
+/* Number of file descriptors of this process. */
 size_t open_descriptors(void);
 
 /* Whether the text of the last error has @part. */
@@ -62,11 +62,11 @@ bool error_says(const char *part);
 /* Whether the name can be opened for reading, in a context of its own. */
 bool exists(const char *name);
 
-/* A user who is neither root nor the other one. */
+/* Two users other than root. */
 #define USER_ONE 64001
 #define USER_TWO 64002
 
-/* Becomes that user for good, without other groups: for children. */
+/* Becomes that user permanently, without other groups; for children. */
 bool become(unsigned int uid);
 
 /*

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 #
-# What the scripts of tests/ share; to be sourced, not run.
+# Functions that the scripts of tests/ share; to be sourced, not run.
 
-# shellcheck disable=SC2034 # for who sources this
+# shellcheck disable=SC2034 # for scripts that source this
 CALLERS_PATH=$PATH
 # depmod and mkfs.ext4 are where a user's PATH does not look.
 PATH=$PATH:/usr/sbin:/sbin

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * What the tests ask of the device that imports regions, the module
+ * The ABI of the test device that imports regions, the module
  * tshare_importer. Each open file imports one dma-buf at a time. mmap() of the
  * file is mmap() of the dma-buf, with the checks of the exporter alone.
  */
@@ -78,7 +78,7 @@ struct importer_vmap {
 	__u64 word;
 };
 
-/* What mmap() makes of its area before it forwards: nothing, or one of device memory. */
+/* What mmap() sets up in its area before it forwards: nothing, or device memory. */
 #define IMPORTER_AREA_PLAIN 0
 #define IMPORTER_AREA_IO 1
 #define IMPORTER_AREA_PFNMAP 2

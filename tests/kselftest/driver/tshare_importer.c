@@ -55,7 +55,7 @@ static struct {
 	dma_addr_t staging_addr;
 } edu = { .lock = __MUTEX_INITIALIZER(edu.lock) };
 
-/* What one open file has imported, under its lock. */
+/* The import of one open file, under its lock. */
 struct import {
 	struct mutex lock; /* protects all below */
 	struct dma_buf *dmabuf;
@@ -84,7 +84,7 @@ static int edu_dma(u64 source, u64 target, u32 size, u32 command)
 				  60 * USEC_PER_SEC);
 }
 
-/* Between the staging memory and @addr, by way of the device's buffer. */
+/* Copies between the staging memory and @addr, by the device's buffer. */
 static int edu_transfer(dma_addr_t addr, u32 size, bool write)
 {
 	int err;
@@ -184,7 +184,7 @@ static long ioctl_entry(struct import *import, void __user *arg)
 	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
 }
 
-/* Where the device sees [offset, offset + size); 0 where that isn't in one segment. */
+/* Bus address of [offset, offset + size); 0 if that isn't in one segment. */
 static dma_addr_t find_address(const struct import *import, u64 offset, u32 size)
 {
 	struct scatterlist *sg;
@@ -277,7 +277,7 @@ static long importer_ioctl(struct file *file, unsigned int cmd, unsigned long ar
 	return ret;
 }
 
-/* The lock isn't taken: the caller's mmap_lock would be taken under it elsewhere. */
+/* Without the lock: other paths take mmap_lock, which the caller holds, under it. */
 static int importer_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct import *import = file->private_data;

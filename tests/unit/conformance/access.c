@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What a mode permits to other users: needs root, to become them. */
+/* The access that a mode grants to other users; needs root, to become them. */
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ struct access {
 	const char *name;
 	unsigned int uid;
 	bool readonly;
-	int err; /* what is expected */
+	int err; /* expected access */
 };
 
 static int try_open(void *data)
@@ -20,7 +20,7 @@ static int try_open(void *data)
 	struct tshare_ctx *own;
 	int err;
 
-	/* The device may be for its group: open it before giving up what root may. */
+	/* The device may be only for its group: open it before dropping root. */
 	if (tshare_ctx_new(NULL, &own) || !become(access->uid))
 		return 2;
 	err = tshare_region_open(own, access->name, access->readonly ? TSHARE_READONLY : 0,
@@ -28,7 +28,7 @@ static int try_open(void *data)
 	return err == access->err ? 0 : 1;
 }
 
-/* What a user gets of a region of root's, or of the first user's if @own. */
+/* The access of a user to a region of root, or of the first user if @own. */
 static bool access_is(const char *name, unsigned int uid, bool readonly, int err)
 {
 	struct access access = { name, uid, readonly, err };
@@ -76,7 +76,7 @@ struct owned {
 	struct steps steps;
 };
 
-/* Makes a region as USER_ONE, and keeps it until told to go. */
+/* Makes a region as USER_ONE, and keeps it until it receives a byte. */
 static int own_region(void *data)
 {
 	struct tshare_options options = { .size = sizeof(options) };

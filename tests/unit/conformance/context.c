@@ -81,7 +81,7 @@ static struct {
 	atomic_bool left;
 } logging;
 
-/* Says that it runs, and waits to be told that it may end. */
+/* Sends a byte when it runs, and waits for one before it ends. */
 static void linger(void *data, int priority, const char *text)
 {
 	(void)data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The creation of regions: sizes, names, options, and what memory they get. */
+/* The creation of regions: sizes, names, options, and their memory. */
 #include <errno.h>
 #include <string.h>
 
@@ -300,7 +300,7 @@ TEST(regions_do_not_overlap_each_other)
 
 	for (i = 0; i < N_LARGE; i++)
 		CHECK(!tshare_region_create(ctx, NULL, size, NULL, 0, NULL, &regions[i]));
-	/* Each gap that one leaves is met from above and from below. */
+	/* Gaps are filled from above and from below. */
 	for (round = 0; round < 4 * N_LARGE; round++) {
 		i = round * 5 % N_LARGE;
 		tshare_region_unref(regions[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Regions that nobody opens before they are finished, and that take a name over. */
+/* Drafts, which can't be opened before they are finished, and regions that replace others. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -470,7 +470,7 @@ static int replace_often(const char *name)
 		if (tshare_region_create(own, name, 1, NULL, 0, &replacing, &region))
 			return 2;
 		tshare_region_unref(region);
-		/* The name stays for the next one, or goes with this context. */
+		/* The name stays for the next creator, or is removed with this context. */
 		if (i % 2)
 			tshare_ctx_unref(own);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Event descriptors: when they are readable, and what is behind them. */
+/* Event descriptors: when they are readable, and the thread that feeds them. */
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <errno.h>
@@ -38,13 +38,13 @@ static bool await_news(int fd)
 	return is_readable(fd, LONG / MS) && !eventfd_read(fd, &count);
 }
 
-/* None after a time in which there would have been some. */
+/* Whether there is no news after a time in which some would have come. */
 static bool is_quiet(int fd)
 {
 	return !is_readable(fd, 300);
 }
 
-/* Of this process; its own ones alone when nothing feeds a descriptor. */
+/* Number of threads of this process, which has only its own if no descriptor is fed. */
 static int thread_count(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -411,7 +411,7 @@ TEST(a_child_has_an_event_descriptor_when_it_asks_anew)
 	publish(inherited.region);
 	inherited.fd = event_of(inherited.region);
 	CHECK(!in_child(ask_anew, &inherited));
-	/* The child's publish is news here, and what the child has read is here still. */
+	/* The child's publish is news here; the child's read has not consumed it. */
 	CHECK(await_news(inherited.fd));
 	CHECK(generation_of(inherited.region) == 2);
 	publish(inherited.region);

@@ -144,7 +144,7 @@ TEST(a_wait_takes_no_processor)
 	tshare_region_unref(region);
 }
 
-/* It has nothing to look for now and then: to sleep takes one switch of context. */
+/* A wait without publishers checks nothing periodically: it costs one context switch. */
 TEST(a_wait_without_publishers_sleeps_through)
 {
 	struct tshare_region *region = new_region(NULL);
@@ -239,7 +239,7 @@ TEST(a_publish_ends_a_spin)
 	tshare_region_unref(region);
 }
 
-/* Says before each wait that it begins, and behind it, elsewhere, that it is over. */
+/* Counts each wait before it begins, and in another word after it has ended. */
 static int wait_in_rounds(struct partner *partner, int woken)
 {
 	struct tshare_region *region = open_as_partner(partner);

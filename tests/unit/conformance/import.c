@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* File descriptors of regions: passed on, imported, closed. */
+/* File descriptors of regions: passing, import, closing. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Where the tensors of a region lie, and which ones it can have. */
+/* The layout of a region's tensors, and the limits on tensors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -278,7 +278,7 @@ TEST(one_tensor_of_a_region_may_have_no_name)
 	tshare_region_unref(region);
 }
 
-/* As many tensors as there can be, each holding its own number, in another process. */
+/* The maximum number of tensors, each with its own number as value, in another process. */
 static int check_many(void *name)
 {
 	struct tshare_tensor *tensor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How long a name lives, and to whom it belongs. */
+/* The lifetime of names, and their owners. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static int create_and_be_killed_later(void *name)
 	strcpy(tshare_region_get_data(region), "legacy");
 	if (fork())
 		kill(getpid(), SIGKILL);
-	/* The child of the maker is what keeps the name, until it ends. */
+	/* The maker's child keeps the name until it ends. */
 	usleep(300 * 1000);
 	return 0;
 }
@@ -202,7 +202,7 @@ TEST(of_racing_creators_exactly_one_wins)
 
 	for (round = 0; round < 10; round++) {
 		name = unique("race");
-		/* What a dead maker left must not let two in. */
+		/* The files of a dead maker must not let two creators succeed. */
 		CHECK(in_child(create_and_be_killed, (void *)(uintptr_t)name) == -1);
 		for (i = 0; i < RACERS; i++) {
 			races[i].name = name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What is opened by name: the same memory, with the access that was asked for. */
+/* Opening by name: the same memory, with the access requested. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Which processes count as publishers, and how a wait ends when the last has gone. */
+/* Which processes count as publishers, and how a wait ends when the last has exited. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ TEST(a_publisher_that_was_killed_is_noticed_at_once)
 	int i;
 
 	kill_and_reap(start_publisher(&partner));
-	/* Without a sleep, that is, which would be of 100 ms. */
+	/* "At once": without a sleep, which would take 100 ms. */
 	for (i = 0; i < 10; i++) {
 		begin = now_ns();
 		CHECK(wait_beyond(region, 1, -1, 0) == -EOWNERDEAD);
@@ -89,7 +89,7 @@ static void *wait_for_more(void *data)
 	return NULL;
 }
 
-/* It sleeps without a limit before, as there is nobody to look for. */
+/* The wait sleeps without a timeout at first, since there is no publisher to check. */
 TEST(a_wait_that_began_before_the_first_publisher_notices_its_death)
 {
 	const char *name = unique("first");
@@ -199,7 +199,7 @@ static int publish_twice_and_end(struct partner *partner)
 	return tshare_region_publish(region, NULL) ? 2 : 0;
 }
 
-/* Its last word comes just when its death could be noticed, and is what counts. */
+/* A last publish wins over the death of the publisher. */
 TEST(publishes_of_the_dead_are_not_lost)
 {
 	struct partner partner;
@@ -237,7 +237,7 @@ TEST(a_new_publisher_takes_the_place_of_a_dead_one)
 	tshare_region_unref(region);
 }
 
-/* Publishes, leaves a child that has the region too, and ends. */
+/* Publishes, leaves a child that has the region, too, and ends. */
 static int publish_and_fork(struct partner *partner)
 {
 	struct tshare_region *region = open_as_partner(partner);

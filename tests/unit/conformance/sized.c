@@ -6,7 +6,7 @@
 
 #include "../util.h"
 
-/* A struct as a later header has it, with a member more. */
+/* A struct of a later header, with one more member. */
 #define LATER(type)            \
 	struct {               \
 		type known;    \
@@ -147,7 +147,7 @@ TEST(specs_of_an_array_have_one_size)
 	CHECK(error_says("specs[1].size: "));
 }
 
-/* What a spec is up to its shape. */
+/* The first members of a spec, up to its shape. */
 struct early_spec {
 	size_t size;
 	const char *name;

@@ -8,7 +8,7 @@
 
 #include "../util.h"
 
-/* Tensors of all kinds of shapes and names, so many of them that they don't come with an open. */
+/* Tensors of various shapes and names, too many to be read with an open. */
 #define COUNT 1000
 
 static char names[COUNT][TSHARE_TENSOR_NAME_MAX + 1];
@@ -206,7 +206,7 @@ TEST(names_have_up_to_1023_bytes)
 	tshare_region_unref(region);
 }
 
-/* Wherever they are, also where names that differ fall together in the index. */
+/* At any place, also where different names collide in the index. */
 TEST(two_tensors_of_one_name_among_many_are_einval)
 {
 	static const size_t places[][2] = { { 0, 999 }, { 1, 2 }, { 500, 501 }, { 998, 999 } };

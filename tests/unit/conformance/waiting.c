@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What ends a wait from outside: cancellation, signals, and kernels without futex_waitv(). */
+/* Cancelled and interrupted waits, also on kernels without futex_waitv(). */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <pthread.h>
@@ -9,10 +9,10 @@
 
 #include "../partner.h"
 
-/* A thread that waits for a generation above @seen, and what came of it. */
+/* A thread that waits for a generation above @seen, and its result. */
 struct sleeper {
 	struct tshare_region *region;
-	struct tshare_waiter *waiter; /* waits in the region's place if not NULL */
+	struct tshare_waiter *waiter; /* waits instead of the region if not NULL */
 	uint64_t seen;
 	int64_t spin_ns;
 	int err;
@@ -72,7 +72,7 @@ TEST(cancel_ends_a_spin)
 	tshare_region_unref(sleeper.region);
 }
 
-/* Whether the wait begins before or after. */
+/* The wait may begin before or after the cancellation. */
 TEST(no_cancel_is_lost)
 {
 	int i;
@@ -157,7 +157,7 @@ TEST(a_waiter_keeps_its_region)
 	tshare_region_unref(other);
 }
 
-/* What its object publishes is no other publisher's. */
+/* A publish by the same object does not count as another publisher's. */
 TEST(a_waiter_does_not_wait_for_its_own_object)
 {
 	struct tshare_region *region = new_region(NULL), *other = another(region, 0);
@@ -191,7 +191,7 @@ static void *send_signals(void *thread)
 	return NULL;
 }
 
-/* What a wait of that long returns if SIGUSR1 comes in its midst. */
+/* Returns the result of a wait of that length during which SIGUSR1 arrives. */
 static int wait_under_signals(int flags, int64_t timeout_ns)
 {
 	struct sigaction action = { .sa_handler = note_signal, .sa_flags = flags }, before;
@@ -275,7 +275,7 @@ TEST(a_child_cancels_only_its_own_waits)
 /* Kernels that can't sleep on several words */
 
 struct without {
-	int err; /* that futex_waitv() fails with */
+	int err; /* error that futex_waitv() fails with */
 	const char *name;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What processes leave that end without removing their names, and who removes it. */
+/* Files of processes that ended without removing their names, and their removal. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +70,7 @@ TEST(a_later_create_removes_files_of_dead_makers)
 
 	tshare_region_unref(new_region("first"));
 	leave_dead(name);
-	/* The next sweep is a second after the one before, or later where that took long. */
+	/* The next sweep is a second after the last one, or later if that took long. */
 	for (i = 0; i < 100 && has_home(name); i++) {
 		usleep(100000);
 		tshare_region_unref(new_region(NULL));
@@ -200,7 +200,7 @@ TEST(a_readers_lock_keeps_no_dead_name)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
-/* Makes a name that is free or dead's, and dies with it; 0 unless it was another's meanwhile. */
+/* Makes a name that is free or a dead maker's, and is killed; 0 unless another had it. */
 static int make_and_die(void *name)
 {
 	struct tshare_region *region, *found;
@@ -247,7 +247,7 @@ TEST(a_sweep_for_the_dead_keeps_the_living)
 	CHECK(!has_home(name));
 }
 
-/* Removes what the dead have left, until it is killed. */
+/* Removes files of dead makers, until it is killed. */
 static int sweep_for_ever(void)
 {
 	struct tshare_region *region;

@@ -87,7 +87,7 @@ static pid_t start_maker(const char *name, unsigned int seed)
 	return pid;
 }
 
-/* Whether all of what can be opened by the name is one region's, and complete. */
+/* Whether the name leads to one complete region. */
 static bool is_whole(const char *name)
 {
 	struct tshare_region *region;
@@ -130,7 +130,7 @@ TEST(no_killed_maker_leaves_half_a_region_or_blocks_its_name)
 			  !WIFSIGNALED(status);
 	CHECK(!halves);
 	CHECK(!failed);
-	/* What persists, and nothing else, is there still. */
+	/* Only persistent regions are left. */
 	if (tshare_ctx_unlink(ctx, name))
 		CHECK(open_error(name) == -ENOENT);
 	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region));
@@ -142,7 +142,7 @@ TEST(no_killed_maker_leaves_half_a_region_or_blocks_its_name)
 	tshare_region_unref(new_region(NULL));
 }
 
-/* What a killed maker leaves */
+/* Files of a killed maker */
 
 static int draft_and_be_killed(void *name)
 {
@@ -187,7 +187,7 @@ TEST(a_region_leads_to_its_name_before_its_file_is_renamed)
 	struct tshare_region *region = new_victim("moved");
 	char path[600];
 
-	/* As a maker leaves it that is killed between these steps. */
+	/* The state that a maker leaves which is killed between these steps. */
 	snprintf(path, sizeof(path), "%s/new", home_of("moved"));
 	CHECK(!rename(path_of("moved"), path));
 	CHECK(!open_error("moved"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The file format: what is damaged is refused, and never leads outside of the file. */
+/* The file format: damaged files are refused, and never lead outside of the file. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "../shm.h"
 
-/* What it gives to open a region and to ask for its tensor, whichever of them reads the list. */
+/* The error of opening a region and of requesting its tensor; either call may read the list. */
 static int use_error(const char *name)
 {
 	struct tshare_tensor *tensor;
@@ -30,7 +30,7 @@ static int use_error(const char *name)
 	return err;
 }
 
-/* Overwrites bytes of a fresh region's file; what its use then gives. */
+/* Overwrites bytes of a new region's file; returns the error of using it. */
 static int damage(off_t offset, const void *bytes, size_t size)
 {
 	struct tshare_region *region = new_victim("victim");
@@ -84,7 +84,7 @@ TEST(the_counter_may_have_any_value)
 	CHECK(!damage(HEADER(counter), any, sizeof(any)));
 }
 
-/* 0 if somebody wakes who sleeps on a counter; 1 if nobody does, though it changes. */
+/* 0 if a sleeper on the counter wakes up; 1 if none does although it changes. */
 static int sleep_on_counter(void *data)
 {
 	const struct timespec timeout = { .tv_sec = 10 };
@@ -98,7 +98,7 @@ static int sleep_on_counter(void *data)
 	}
 }
 
-/* A wait of the library's looks again after a while, and so would never miss it. */
+/* tshare_region_wait() checks periodically, and so would hide a missing wake-up. */
 TEST(a_publish_wakes_sleepers_on_the_counter)
 {
 	struct tshare_region *region = new_victim("woken");
@@ -120,7 +120,7 @@ TEST(a_publish_wakes_sleepers_on_the_counter)
 	tshare_region_unref(region);
 }
 
-/* A publisher of a region, which ends when it is told. */
+/* A publisher of a region, which ends when it receives a byte. */
 struct publisher {
 	struct tshare_region *region;
 	struct steps steps;
@@ -175,7 +175,7 @@ static bool end_wakes(struct tshare_region *region, void *file, bool exits, usec
 	return !WEXITSTATUS(status);
 }
 
-/* A wait of the library's looks for publishers now and then, and so would never miss it. */
+/* tshare_region_wait() checks publishers periodically, and so would hide a missing wake-up. */
 static void check_end_wakes(bool exits)
 {
 	struct tshare_region *region = new_victim("ended");
@@ -229,7 +229,7 @@ TEST(the_number_of_descriptors_is_checked)
 {
 	CHECK(damage32(HEADER(desc_count), TSHARE_TENSOR_LIMIT + 1) == -EPROTO);
 	CHECK(damage32(HEADER(desc_count), UINT32_MAX) == -EPROTO);
-	/* Other than there are. */
+	/* Another number than there are. */
 	CHECK(damage32(HEADER(desc_count), 0) == -EPROTO);
 	CHECK(damage32(HEADER(desc_count), 2) == -EPROTO);
 	CHECK(damage32(HEADER(desc_count), TSHARE_TENSOR_LIMIT) == -EPROTO);
@@ -303,7 +303,7 @@ TEST(the_names_of_records_are_checked)
 	CHECK(damage(DESC(name[7]), "t", 1) == -EPROTO);
 }
 
-/* Lists that don't come with an open are read when somebody asks for a tensor. */
+/* Lists too long to be read with an open are read when a tensor is requested. */
 
 #define MANY 1000
 
@@ -405,7 +405,7 @@ TEST(a_list_that_the_file_no_longer_has_is_eproto)
 	tshare_region_unref(region);
 }
 
-/* Deterministic noise over the list: a tensor that is given out is inside. */
+/* Deterministic noise over the list: every tensor returned lies inside the region. */
 TEST(random_damage_of_a_long_list_never_leads_outside)
 {
 	uint64_t noise = 88172645463325252ULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Which file descriptors are taken for regions: those whose memory nobody can take away. */
+/* Which file descriptors can be imported: those whose memory no process can truncate. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ TEST(import_refuses_files_of_other_file_systems)
 	tshare_region_unref(region);
 }
 
-/* Fails in a child that a signal ends if that takes long. */
+/* Runs in a child, which a signal ends if the import blocks. */
 static int import_in_time(void *fd)
 {
 	alarm(20);
@@ -106,7 +106,7 @@ TEST(import_does_not_wait_for_a_fuse_server)
 	CHECK(!status);
 }
 
-/* Opens a file of the process's own anew, with a lease that it won't give up before it must. */
+/* Reopens a file of this process with a lease, which it gives up only when forced to. */
 static int lease(int fd)
 {
 	char path[32];
@@ -152,7 +152,7 @@ TEST(import_does_not_wait_for_a_lease)
 	tshare_region_unref(region);
 }
 
-/* Sends a region of its own whose name the parent can look for, and again when that is gone. */
+/* Sends a named region of its own, and once more after the name is removed. */
 static int send_own_region(void *data)
 {
 	struct steps *steps = data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The files' memory: allocated at once, limited, counted, given back. */
+/* The memory of files: allocated at once, limited, counted, freed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

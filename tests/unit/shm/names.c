@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What may lie where a name belongs: links, foreign files, mounts, nothing at all. */
+/* Other things in place of a region: links, foreign files, mounts, nothing at all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -57,7 +57,7 @@ TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
 	CHECK(!status);
 }
 
-/* As older sandboxes do with system calls that they don't know. */
+/* Older sandboxes return EPERM for system calls that they don't have in their lists. */
 static bool deny_openat2(void)
 {
 	struct sock_filter code[] = {
