@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The front door. Everything is built under build/; nothing is loaded into
-# this machine's kernel but by install and modprobe.
+# Entry points for users and developers. Everything is built under build/. No target loads
+# the module into this machine's kernel.
 
 BUILD  := build
 MESON  := /usr/bin/meson
@@ -10,15 +10,19 @@ KDIR   ?= /lib/modules/$(shell uname -r)/build
 .PHONY: help all demo check check-all bench lint modules lib install clean
 
 help:
-	@echo 'make demo      one tensor in three programs: here, then on /dev/tshare in a virtual machine'
-	@echo 'make check     the tests, here and in virtual machines'
-	@echo 'make check-all the same, and what takes longer'
-	@echo 'make bench     measure against what people use today, side by side'
-	@echo 'make lint      style, static checks, licences'
-	@echo 'make all       the library, the command and the man pages'
-	@echo 'make modules   the kernel module, for the kernel of KDIR=$(KDIR)'
-	@echo 'make install   all of it, as root: then "modprobe tshare"; PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make all       build the library, the command and the man pages, in build/c/'
+	@echo 'make modules   build the kernel module, for the kernel of KDIR=$(KDIR)'
+	@echo 'make install   install all of these, as root, under PREFIX=$(PREFIX), DESTDIR=$(DESTDIR)'
+	@echo '               then load the module by "modprobe tshare"'
+	@echo 'make demo      share a tensor between C and Python programs: in POSIX shared memory,'
+	@echo '               then on /dev/tshare in a virtual machine'
+	@echo 'make check     run the tests, here and in virtual machines (less than 30 minutes)'
+	@echo 'make check-all run also the tests that take longer'
+	@echo 'make bench     compare speed with what people use today'
+	@echo 'make lint      check style, static analysis and licences'
 	@echo 'make clean     remove build/'
+	@echo 'Needs Debian 12, and root or sudo to install the packages that are missing. No target'
+	@echo 'loads the module here. The Python package is installed by "pip install .".'
 
 all: lib
 
@@ -29,7 +33,7 @@ $(BUILD)/c/build.ninja:
 	@tests/setup build
 	@$(MESON) setup --buildtype=debugoptimized --prefix='$(PREFIX)' $(BUILD)/c >/dev/null
 
-# The development profile: what reads or writes where it must not, ends the program.
+# The development profile: an invalid read or write ends the program.
 $(BUILD)/asan/build.ninja:
 	@tests/setup build
 	@$(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined $(BUILD)/asan >/dev/null
@@ -56,10 +60,10 @@ lint:
 
 modules:
 	@test -e '$(KDIR)/Makefile' || { \
-		echo 'make: KDIR: no kernel headers in $(KDIR); install linux-headers-amd64' >&2; exit 1; }
+		echo 'make: KDIR: $(KDIR) has no kernel headers (install linux-headers-amd64)' >&2; exit 1; }
 	@tests/vm/module --kdir '$(KDIR)'
 
-# The module goes where modprobe looks for its kernel, whose release it names itself.
+# The module is installed where modprobe looks for it; its vermagic names the kernel release.
 install: lib modules
 	$(MESON) configure $(BUILD)/c --prefix='$(PREFIX)'
 	DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)/c
