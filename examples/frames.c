@@ -53,6 +53,10 @@ static int64_t *frame(struct tshare_tensor *slots, uint64_t number)
 static void produce(const char *name, uint64_t count)
 {
 	const int64_t shape[] = { SLOTS, FRAME_LEN };
+	const struct tshare_open_options readonly = {
+		.size = sizeof(readonly),
+		.flags = TSHARE_READONLY,
+	};
 	struct tshare_region *region, *taken;
 	struct tshare_tensor *slots;
 	char buffer[TSHARE_NAME_MAX + 1];
@@ -84,6 +88,10 @@ static void produce(const char *name, uint64_t count)
 
 static void consume(const char *name)
 {
+	const struct tshare_open_options readonly = {
+		.size = sizeof(readonly),
+		.flags = TSHARE_READONLY,
+	};
 	struct tshare_region *region, *taken;
 	struct tshare_tensor *slots;
 	char buffer[TSHARE_NAME_MAX + 1];
@@ -92,8 +100,8 @@ static void consume(const char *name)
 
 	/* The consumer only reads frames, and publishes the other region. */
 	name_of_taken(name, buffer, sizeof(buffer));
-	if (tshare_tensor_open(ctx, name, TSHARE_READONLY, &slots) < 0 ||
-	    tshare_region_open(ctx, buffer, 0, &taken) < 0)
+	if (tshare_tensor_open(ctx, name, &readonly, &slots) < 0 ||
+	    tshare_region_open(ctx, buffer, NULL, &taken) < 0)
 		errx(1, "%s (start 'frames produce %s' first)", tshare_error_get(), name);
 	region = tshare_tensor_get_region(slots);
 

@@ -58,6 +58,7 @@
  *
  * -EACCES        the region's mode denies the access, or it was opened read-only
  * -EAGAIN        the thread behind an event descriptor can't be started
+ * -EAGAIN        the name leads to the region still that is not meant
  * -EBADF         fd is not open
  * -ECANCELED     waiting was cancelled
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
@@ -86,7 +87,7 @@
  * -EOWNERDEAD    who published before is gone, and nobody else publishes
  * -ERANGE        a tensor is not wholly inside its region or its memory, or a part
  *                not inside its region
- * -ETIMEDOUT     nothing was published in time
+ * -ETIMEDOUT     nothing was published, or the name could not be opened, in time
  *
  * and what open(2) and mmap(2) may return besides.
  *
@@ -516,16 +517,38 @@ int tshare_region_finish(struct tshare_region *region, uint32_t flags);
 int tshare_region_unlink(struct tshare_region *region);
 
 /**
+ * struct tshare_open_options - how to open a region
+ * @size: sizeof(struct tshare_open_options)
+ * @flags: TSHARE_READONLY or 0
+ * @timeout_ns: how long to wait for the name, in nanoseconds: 0 not at all, negative
+ *              for ever
+ * @other_than: a region that is not meant: waits until the name leads to another one;
+ *              may be NULL
+ */
+struct tshare_open_options {
+	size_t size;
+	uint32_t flags;
+	int64_t timeout_ns;
+	const struct tshare_region *other_than;
+};
+
+/**
  * tshare_region_open() - find a region by its name
  * @ctx: the context
  * @name: its name
- * @flags: TSHARE_READONLY or 0
+ * @options: or NULL: writable, without waiting
  * @region: where to store it, mapped
  *
- * Return: 0; -EINVAL, -ENAMETOOLONG, -ENOENT, -EINPROGRESS, -EACCES, -EPROTO.
+ * With a timeout it sleeps until the name is there, leads to a region that is
+ * finished, and to another one than @options->other_than. Nothing is polled.
+ *
+ * Return: 0; -EINVAL, -ENAMETOOLONG, -EACCES, -EPROTO; without waiting -ENOENT,
+ * -EINPROGRESS if the region is a draft, -EAGAIN if it is @options->other_than; having
+ * waited -ETIMEDOUT, -EINTR if a signal handler ran, -ENOENT if a draft's maker ended
+ * before it was finished; -EMFILE if a limit of inotify(7) is reached (shm).
  */
-int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
-		       struct tshare_region **region);
+int tshare_region_open(struct tshare_ctx *ctx, const char *name,
+		       const struct tshare_open_options *options, struct tshare_region **region);
 
 /**
  * tshare_region_import() - take a region by its descriptor
@@ -992,14 +1015,14 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
  * tshare_tensor_open() - find the tensor of a region that holds one
  * @ctx: the context
  * @name: the region's name
- * @flags: TSHARE_READONLY or 0
+ * @options: or NULL
  * @tensor: where to store it
  *
  * Return: as tshare_region_open(); -EINVAL if the region holds none, or more
  * than one.
  */
-int tshare_tensor_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
-		       struct tshare_tensor **tensor);
+int tshare_tensor_open(struct tshare_ctx *ctx, const char *name,
+		       const struct tshare_open_options *options, struct tshare_tensor **tensor);
 
 /**
  * tshare_tensor_copy() - make a region that holds a copy of a tensor elsewhere

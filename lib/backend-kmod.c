@@ -24,14 +24,19 @@ static int session_fd(void *session)
 	return (intptr_t)session - 1;
 }
 
+static int once_ioctl(int fd, unsigned long command, void *argument)
+{
+	return ioctl(fd, command, argument) < 0 ? -errno : 0;
+}
+
 static int device_ioctl(int fd, unsigned long command, void *argument)
 {
-	int ret;
+	int err;
 
 	do
-		ret = ioctl(fd, command, argument);
-	while (ret < 0 && errno == EINTR);
-	return ret < 0 ? -errno : 0;
+		err = once_ioctl(fd, command, argument);
+	while (err == -EINTR);
+	return err;
 }
 
 static int fail_open_device(int err)
@@ -223,20 +228,24 @@ static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool
 	return err ? err : export.export_fd;
 }
 
-static int kmod_lookup(void *session, const char *name, bool readonly,
+static int kmod_lookup(void *session, const char *name, const struct backend_find *how,
 		       struct backend_region *region)
 {
 	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
 	struct tshare_open request = {
-		.flags = readonly ? 0 : TSHARE_OPEN_WRITE,
+		.flags = how->readonly ? 0 : TSHARE_OPEN_WRITE,
+		.timeout_ns = how->timeout_ns,
+		.other_than = how->other_than,
 		.descs = (uintptr_t)descs,
 		.descs_size = sizeof(descs),
 	};
-	struct backend_region found = { .readonly = readonly };
+	struct backend_region found = { .readonly = how->readonly };
 	int err;
 
 	memcpy(request.name, name, sizeof(request.name));
-	err = device_ioctl(session_fd(session), TSHARE_IOCTL_OPEN, &request);
+	/* A wait ends with a signal's handler. */
+	err = (how->timeout_ns ? once_ioctl : device_ioctl)(session_fd(session),
+							    TSHARE_IOCTL_OPEN, &request);
 	if (err)
 		return tshare_fail_name(err, name);
 	found.fd = request.fd;
@@ -311,11 +320,30 @@ static int session_ioctl(void *session, unsigned long command, void *argument)
 	return err;
 }
 
+static int fail_finish(int err)
+{
+	switch (err) {
+	case 0:
+		return 0;
+	case -EINVAL:
+		return tshare_fail(err, "region: is not a draft");
+	case -ENOENT:
+		return tshare_fail(err, "region: the draft's name was removed");
+	case -EEXIST:
+		return tshare_fail(err, "name: is taken by another region");
+	case -EPERM:
+		return tshare_fail(err, "region: the draft was made in another context, or its "
+					"name belongs to another user");
+	default:
+		return tshare_fail(err, DEVICE ": finish: %s", strerror(-err));
+	}
+}
+
 static int kmod_finish(void *session, int fd, bool replace)
 {
 	struct tshare_finish request = { .fd = fd, .flags = replace ? TSHARE_FINISH_REPLACE : 0 };
 
-	return session_ioctl(session, TSHARE_IOCTL_FINISH, &request);
+	return fail_finish(session_ioctl(session, TSHARE_IOCTL_FINISH, &request));
 }
 
 static int kmod_unlink_region(void *session, int fd, uint64_t id, const char *name)

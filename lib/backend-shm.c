@@ -65,6 +65,7 @@
  * - shm/home.c: the directory of all names, and the homes in it
  * - shm/name.c: names' lives, those of the dead, those of a session
  * - shm/link.c: how a region gets its name, drafts
+ * - shm/find.c: what a name leads to, and waiting for that
  * - shm/create.c, shm/limits.c, shm/import.c: the operations that are more than a few lines
  * - here: sessions, and the other operations
  */
@@ -85,6 +86,7 @@
 #include "lock.h"
 #include "shm/create.h"
 #include "shm/file.h"
+#include "shm/find.h"
 #include "shm/home.h"
 #include "shm/import.h"
 #include "shm/limits.h"
@@ -158,105 +160,6 @@ __attribute__((destructor)) static void end_all_names(void)
 	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
 		shm_names_end(session);
 	tshare_unlock();
-}
-
-/* Finding */
-
-/*
- * Whether the region of that name is a draft: -EINPROGRESS, or -ENOENT. Whoever made it
- * is there as long as its pipe has a reader.
- */
-static int find_draft(int dir, const char *name)
-{
-	char next[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int home = -1;
-	_cleanup_close_ int maker = -1;
-
-	shm_next_name(next, name);
-	home = shm_home_open(dir, next);
-	if (home < 0)
-		return -ENOENT;
-	maker = shm_home_open_maker(home);
-	if (maker == -ENXIO)
-		shm_home_unlink_if_dead(dir, next, home);
-	return maker == -ENXIO || maker == -ENOENT || maker == -EPROTO ? -ENOENT : -EINPROGRESS;
-}
-
-/*
- * Opens the file of the region that the name leads to. That a draft can't be opened yet
- * is reported only if the name has led nowhere before and after: it may just be finished.
- */
-static int open_named(int dir, const char *file, const char *name, int access)
-{
-	int fd, err;
-
-	fd = shm_directory_open_file(dir, file, access);
-	if (fd != -ENOENT)
-		return fd;
-	err = find_draft(dir, name);
-	fd = shm_directory_open_file(dir, file, access);
-	return fd == -ENOENT ? err : fd;
-}
-
-/* -ESTALE if nobody has a claim to the region any more. */
-static int adopt_named(int fd, const char *name, bool readonly, struct backend_region *region)
-{
-	struct shm_head head;
-	size_t length;
-	bool alive;
-	int err;
-
-	if (shm_file_read_life(fd, &head, &length, &alive))
-		return shm_damaged("it doesn't begin like a region");
-	if (!alive)
-		return -ESTALE;
-	err = shm_header_check(&head.header, fd);
-	if (err)
-		return err;
-	if (strncmp(head.header.name, name, sizeof(head.header.name)))
-		return shm_damaged("it has another name");
-	if (!shm_file_owner_may(fd, &head.header, readonly ? 0400 : 0600))
-		return tshare_fail_name(-EACCES, name);
-	return shm_file_adopt(fd, &head, length, region);
-}
-
-static int look_up(int dir, const char *file, const char *name, bool readonly,
-		   struct backend_region *region)
-{
-	_cleanup_close_ int fd = open_named(dir, file, name, readonly ? O_RDONLY : O_RDWR);
-	int err;
-
-	if (fd == -EPROTO)
-		return shm_damaged("its name is that of no regular file");
-	if (fd < 0)
-		return tshare_fail_name(fd, name);
-	err = adopt_named(fd, name, readonly, region);
-	if (!err)
-		(void)no_cleanup(fd); /* now the region's */
-	return err;
-}
-
-/* A region whose name was taken over meanwhile looks like that of a dead maker. */
-static int shm_lookup(void *opened, const char *name, bool readonly, struct backend_region *region)
-{
-	struct shm_session *session = opened;
-	char file[SHM_HOME_NAME_LEN];
-	int tries = 0, err;
-
-	shm_home_name(file, name);
-	do {
-		err = look_up(session->dir, file, name, readonly, region);
-		if (err != -ESTALE)
-			break;
-		if (shm_name_unlink_if_dead(session->dir, file) == SHM_NAME_STUCK)
-			tries = SHM_MAX_TRIES;
-	} while (++tries < SHM_MAX_TRIES);
-	if (err == -ESTALE)
-		return tshare_fail_name(-ENOENT, name);
-	if (err)
-		return err;
-	region->readonly = readonly;
-	return 0;
 }
 
 /* Unlinking */

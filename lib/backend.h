@@ -38,6 +38,13 @@ struct backend_request {
 	size_t desc_count;
 };
 
+/* How a region is to be found by its name. */
+struct backend_find {
+	bool readonly;
+	int64_t timeout_ns;  /* 0: doesn't wait; negative: waits for ever */
+	uint64_t other_than; /* the id of a region that is not meant, or 0 */
+};
+
 /*
  * A region that a backend handed out. The caller owns @fd and @descs, and
  * releases them with close() and desc_list_free(). @descs and the two members behind
@@ -87,7 +94,14 @@ struct backend_ops {
 	int (*limits)(void *session, struct tshare_limits *limits);
 	int (*create)(void *session, const struct backend_request *request,
 		      struct backend_region *region);
-	int (*lookup)(void *session, const char *name, bool readonly,
+
+	/*
+	 * Finds what a name leads to. Without a timeout: -ENOENT, -EINPROGRESS if
+	 * that is a draft, -EAGAIN if it is @how->other_than still. With one it
+	 * waits until it is another answer; -ETIMEDOUT, -EINTR, or -ENOENT if the
+	 * maker of a draft that was waited for has ended.
+	 */
+	int (*lookup)(void *session, const char *name, const struct backend_find *how,
 		      struct backend_region *region);
 
 	/*

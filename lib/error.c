@@ -79,6 +79,10 @@ int tshare_fail_name(int err, const char *name)
 		return tshare_fail(err, "name: the mode of '%s' denies the access", name);
 	case -EPERM:
 		return tshare_fail(err, "name: '%s' belongs to another user", name);
+	case -EAGAIN:
+		return tshare_fail(err, "name: '%s' leads to other_than still", name);
+	case -ETIMEDOUT:
+		return tshare_fail(err, "name: '%s' can't be opened in the time given", name);
 	case -EINPROGRESS:
 		return tshare_fail(err, "name: '%s' is a draft, which isn't finished yet", name);
 	default:

@@ -467,15 +467,40 @@ static int finish_open(struct tshare_region *new, uint32_t flags, struct tshare_
 	return 0;
 }
 
-TSHARE_EXPORT
-int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
-		       struct tshare_region **region)
+static int read_open_options(const struct tshare_ctx *ctx,
+			     const struct tshare_open_options *options, struct backend_find *how)
 {
+	struct tshare_open_options known = { 0 };
+	int err;
+
+	if (options) {
+		err = sized_read(options, "options.",
+				 SIZED_UPTO(struct tshare_open_options, other_than), &known,
+				 sizeof(known));
+		if (err)
+			return err;
+	}
+	if (known.flags & ~TSHARE_READONLY)
+		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
+				   known.flags);
+	how->readonly = known.flags & TSHARE_READONLY;
+	how->timeout_ns = known.timeout_ns;
+	/* A region of another backend is not what the name leads to. */
+	if (known.other_than && known.other_than->backend == ctx->backend)
+		how->other_than = known.other_than->handle.id;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_region_open(struct tshare_ctx *ctx, const char *name,
+		       const struct tshare_open_options *options, struct tshare_region **region)
+{
+	struct backend_find how = { 0 };
 	char checked[TSHARE_NAME_LEN];
 	struct tshare_region *new;
 	int err;
 
-	err = check_open_flags(flags);
+	err = read_open_options(ctx, options, &how);
 	if (!err)
 		err = tshare_name_copy(checked, name);
 	if (err)
@@ -483,13 +508,13 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
 	new = region_new(ctx);
 	if (!new)
 		return -ENOMEM;
-	err = ctx->backend->lookup(ctx->session, checked, flags & TSHARE_READONLY, &new->handle);
+	err = ctx->backend->lookup(ctx->session, checked, &how, &new->handle);
 	ctx_fail_name(ctx, err, checked);
 	if (err) {
 		tshare_region_unref(new);
 		return err;
 	}
-	return finish_open(new, flags, region);
+	return finish_open(new, how.readonly ? TSHARE_READONLY : 0, region);
 }
 
 /* Asks the context's backend first, then the others. */

@@ -131,13 +131,13 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 }
 
 TSHARE_EXPORT
-int tshare_tensor_open(struct tshare_ctx *ctx, const char *name, uint32_t flags,
-		       struct tshare_tensor **tensor)
+int tshare_tensor_open(struct tshare_ctx *ctx, const char *name,
+		       const struct tshare_open_options *options, struct tshare_tensor **tensor)
 {
 	struct tshare_region *region;
 	int err;
 
-	err = tshare_region_open(ctx, name, flags, &region);
+	err = tshare_region_open(ctx, name, options, &region);
 	if (err)
 		return err;
 	if (region->handle.desc_count == 1)

@@ -236,10 +236,14 @@ static int show_region(struct tshare_region *region, bool json)
 /* Opened for writing if possible, since info() reports the access of this opening. */
 static int open_region(struct tshare_ctx *ctx, const char *name, struct tshare_region **region)
 {
+	const struct tshare_open_options readonly = {
+		.size = sizeof(readonly),
+		.flags = TSHARE_READONLY,
+	};
 	int err;
 
-	err = tshare_region_open(ctx, name, 0, region);
-	return err == -EACCES ? tshare_region_open(ctx, name, TSHARE_READONLY, region) : err;
+	err = tshare_region_open(ctx, name, NULL, region);
+	return err == -EACCES ? tshare_region_open(ctx, name, &readonly, region) : err;
 }
 
 static int run(const struct verb *verb, int argc, char **argv)

@@ -71,11 +71,11 @@ PyObject *ts_unlink(struct tshare_region *handle);
 struct tshare_tensor *ts_tensor_handle(PyObject *self);
 struct tshare_region *ts_region_handle(PyObject *self);
 
-/* Sorts the arguments of an open(by, *, readonly=False): 0, or -1 with an error set. */
-int ts_parse_open(const char *function, const char *by, PyObject *const *args, Py_ssize_t nargs,
-		  PyObject *kwnames, PyObject **what, bool *readonly);
-/* The region of that name, or behind that descriptor; NULL with an error set. */
-struct tshare_region *ts_open_region(PyObject *name, bool readonly);
+/* Sorts the arguments of from_fd(): 0, or -1 with an error set. */
+int ts_parse_from_fd(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **fd,
+		     bool *readonly);
+/* The region that open() is called for, or behind a descriptor; NULL with an error set. */
+struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 struct tshare_region *ts_import_region(int fd, bool readonly);
 
 /* The only tensor of a region, whose reference is taken over. */

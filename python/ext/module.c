@@ -49,13 +49,8 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 static PyObject *module_open(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
-	struct tshare_region *region;
-	PyObject *name;
-	bool readonly;
+	struct tshare_region *region = ts_open_region(args, nargs, kwnames);
 
-	if (ts_parse_open("open", "name", args, nargs, kwnames, &name, &readonly) < 0)
-		return NULL;
-	region = ts_open_region(name, readonly);
 	return region ? ts_tensor_sole(region) : NULL;
 }
 
@@ -67,7 +62,7 @@ static PyObject *module_from_fd(PyObject *Py_UNUSED(module), PyObject *const *ar
 	bool readonly;
 	int fd;
 
-	if (ts_parse_open("from_fd", "fd", args, nargs, kwnames, &file, &readonly) < 0)
+	if (ts_parse_from_fd(args, nargs, kwnames, &file, &readonly) < 0)
 		return NULL;
 	fd = PyObject_AsFileDescriptor(file);
 	region = fd < 0 ? NULL : ts_import_region(fd, readonly);

@@ -305,13 +305,25 @@ class Region(Mapping[str, Tensor]):
             EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
         """
     @classmethod
-    def open(cls, name: str, *, readonly: bool = False) -> Region:
+    def open(
+        cls,
+        name: str,
+        *,
+        readonly: bool = False,
+        wait: float = 0.0,
+        other_than: Region | Tensor | None = None,
+    ) -> Region:
         """Open a named region.
 
         :param name: Name given to Region.create(), tshare.create() or asarray().
         :param readonly: Map the memory read-only. Writes then fail in any library.
-        :raises FileNotFoundError: No region has that name.
-        :raises BlockingIOError: The region is a draft.
+        :param wait: Seconds to wait until the name is there and its region is finished; math.inf
+            for ever. Other threads run meanwhile.
+        :param other_than: Wait until the name leads to another region than this.
+        :raises FileNotFoundError: No region has that name, or the process that was to finish a
+            draft has ended.
+        :raises BlockingIOError: Without wait: the region is a draft, or the one in other_than.
+        :raises TimeoutError: The time is up.
         :raises PermissionError: The region's mode denies the access.
         """
     @classmethod
@@ -504,13 +516,24 @@ def create(
         EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
     """
 
-def open(name: str, *, readonly: bool = False) -> Tensor:
+def open(
+    name: str,
+    *,
+    readonly: bool = False,
+    wait: float = 0.0,
+    other_than: Region | Tensor | None = None,
+) -> Tensor:
     """Open the tensor of a named region.
 
     :param name: Name given to create() or asarray().
     :param readonly: Map the memory read-only. Writes then fail in any library.
-    :raises FileNotFoundError: No region has that name.
-    :raises BlockingIOError: The region is a draft.
+    :param wait: Seconds to wait until the name is there and its region is finished; math.inf
+        for ever. Other threads run meanwhile.
+    :param other_than: Wait until the name leads to another region than this.
+    :raises FileNotFoundError: No region has that name, or the process that was to finish a
+        draft has ended.
+    :raises BlockingIOError: Without wait: the region is a draft, or the one in other_than.
+    :raises TimeoutError: The time is up.
     :raises PermissionError: The region's mode denies the access.
     :raises ValueError: The region holds several tensors, or none; use Region.open().
     """

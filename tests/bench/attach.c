@@ -29,7 +29,7 @@ static double attach_tshare(void)
 	double start = pair_now();
 	struct tshare_tensor *tensor;
 
-	if (tshare_tensor_open(ctx, NAME, 0, &tensor) < 0)
+	if (tshare_tensor_open(ctx, NAME, NULL, &tensor) < 0)
 		errx(1, "%s", tshare_error_get());
 	sink = *(unsigned char *)tshare_tensor_get_data(tensor);
 	tshare_tensor_unref(tensor);

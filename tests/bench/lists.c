@@ -22,7 +22,7 @@ static struct tshare_region *open_region(const char *name)
 {
 	struct tshare_region *region;
 
-	if (tshare_region_open(ctx, name, 0, &region) < 0)
+	if (tshare_region_open(ctx, name, NULL, &region) < 0)
 		errx(1, "%s", tshare_error_get());
 	return region;
 }

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Regions that nobody opens before they are finished, and that take a name over."""
 
+import math
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -129,3 +134,106 @@ def test_copy_is_opened_only_when_complete(name):
             except OSError:
                 pass
         assert copying.returncode == 0
+
+
+def later(function, *arguments, **options):
+    """Calls it in another thread, when this one probably waits."""
+    thread = threading.Timer(0.05, function, arguments, options)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("seconds", [60, 60.0, math.inf])
+def test_open_waits_for_a_name(name, seconds):
+    made = []
+    thread = later(lambda: made.append(tshare.create(name, 4)))
+    t = tshare.open(name, wait=seconds)
+    thread.join()
+    assert t.region.id == made[0].region.id
+
+
+def test_open_waits_for_a_draft(name):
+    region = tshare.Region.create(name, size=4, draft=True)
+    thread = later(region.finish)
+    assert tshare.Region.open(name, wait=60).id == region.id
+    thread.join()
+
+
+@pytest.mark.parametrize("other", [lambda t: t, lambda t: t.region])
+def test_open_waits_for_another_region(name, other):
+    old = tshare.create(name, 4)
+    with pytest.raises(BlockingIOError, match="leads to other_than still"):
+        tshare.open(name, other_than=other(old))
+    made = []
+    thread = later(lambda: made.append(tshare.create(name, 4, exist_ok=True)))
+    new = tshare.open(name, wait=60, other_than=other(old))
+    thread.join()
+    assert new.region.id == made[0].region.id
+
+
+def test_open_times_out(name):
+    with pytest.raises(TimeoutError) as caught:
+        tshare.open(name, wait=0.01)
+    assert caught.value.filename == name
+
+
+def test_ctrl_c_ends_open(name):
+    thread = later(os.kill, os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        tshare.open(name, wait=60)
+    thread.join()
+
+
+def test_signal_handler_that_raises_nothing_does_not_end_open(name):
+    got = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
+    try:
+        thread = later(os.kill, os.getpid(), signal.SIGUSR1)
+        with pytest.raises(TimeoutError):
+            tshare.open(name, wait=0.3)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert got
+
+
+def test_open_rejects_wrong_arguments(name):
+    for wait in (-1, math.nan):
+        with pytest.raises(ValueError, match="^wait: "):
+            tshare.open(name, wait=wait)
+    with pytest.raises(TypeError, match="^wait: "):
+        tshare.open(name, wait="1")
+    with pytest.raises(TypeError, match="^other_than: "):
+        tshare.open(name, other_than=name)
+    closed = tshare.Region.create(None, size=4)
+    closed.close()
+    with pytest.raises(ValueError, match="closed"):
+        tshare.open(name, other_than=closed)
+
+
+WAITER = """
+import sys, tshare
+try:
+    tshare.open(sys.argv[1], wait=60)
+except FileNotFoundError:
+    print("its maker has ended")
+"""
+
+MAKER = """
+import sys, tshare
+t = tshare.create(sys.argv[1], 4, draft=True, lifetime="persist")
+print("made", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_death_of_a_draft_s_maker_ends_open(name):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    maker = subprocess.Popen([sys.executable, "-c", MAKER, name], **pipes)
+    with maker:
+        assert maker.stdout.readline() == "made\n"
+        waiter = subprocess.Popen([sys.executable, "-c", WAITER, name], **pipes)
+        with waiter:
+            time.sleep(0.5)
+            maker.kill()
+            assert waiter.stdout.read() == "its maker has ended\n"

@@ -147,7 +147,7 @@ static struct tshare_tensor *open_readonly(const char *name)
 	struct tshare_tensor *tensor, *reader;
 
 	CHECK(!tshare_tensor_create(ctx, name, TSHARE_INT8, 2, shape_2x3, NULL, &tensor));
-	CHECK(!tshare_tensor_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_tensor_open(ctx, name, &readonly_options, &reader));
 	tshare_tensor_unref(tensor);
 	return reader;
 }

@@ -76,13 +76,16 @@ struct tshare_region *another(struct tshare_region *region, uint32_t flags)
 
 struct tshare_region *open_as_partner(const struct partner *partner)
 {
+	const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.flags = partner->flags,
+	};
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
 	if (!partner->name)
 		return partner->region;
-	if (tshare_ctx_new(NULL, &own) ||
-	    tshare_region_open(own, partner->name, partner->flags, &region))
+	if (tshare_ctx_new(NULL, &own) || tshare_region_open(own, partner->name, &options, &region))
 		_exit(9);
 	tshare_ctx_unref(own);
 	return region;

@@ -68,7 +68,7 @@ int open_error(const char *name)
 	struct tshare_region *region;
 	int err;
 
-	err = tshare_region_open(ctx, name, 0, &region);
+	err = tshare_region_open(ctx, name, NULL, &region);
 	if (!err)
 		tshare_region_unref(region);
 	return err;

@@ -4,7 +4,7 @@
  *
  *	TEST(open_rejects_an_empty_name)
  *	{
- *		CHECK(tshare_region_open(ctx, "", 0, &region) == -EINVAL);
+ *		CHECK(tshare_region_open(ctx, "", NULL, &region) == -EINVAL);
  *	}
  *
  * CHECK() ends the test where it fails, SKIP() where it can't be held. Both work

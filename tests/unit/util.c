@@ -11,6 +11,11 @@
 #include "util.h"
 
 struct tshare_ctx *ctx;
+const struct tshare_open_options readonly_options = {
+	.size = sizeof(readonly_options),
+	.flags = TSHARE_READONLY,
+};
+
 const int64_t shape_4x8[2] = { 4, 8 };
 
 int ctx_new(const char *backend, struct tshare_ctx **new)
@@ -119,7 +124,7 @@ bool exists(const char *name)
 
 	if (tshare_ctx_new(NULL, &other))
 		return false;
-	found = !tshare_region_open(other, name, TSHARE_READONLY, &region);
+	found = !tshare_region_open(other, name, &readonly_options, &region);
 	if (found)
 		tshare_region_unref(region);
 	tshare_ctx_unref(other);

@@ -30,6 +30,8 @@ struct tshare_region *new_region(const char *name);
 /* As new_region(), but with that mode. */
 struct tshare_region *new_region_mode(const char *name, uint32_t mode);
 
+extern const struct tshare_open_options readonly_options;
+
 extern const int64_t shape_4x8[2];
 
 struct tshare_tensor *new_tensor(const char *name, struct tshare_dtype dtype, int32_t ndim,

@@ -23,7 +23,7 @@ static int try_open(void *data)
 	/* The device may be only for its group: open it before dropping root. */
 	if (tshare_ctx_new(NULL, &own) || !become(access->uid))
 		return 2;
-	err = tshare_region_open(own, access->name, access->readonly ? TSHARE_READONLY : 0,
+	err = tshare_region_open(own, access->name, access->readonly ? &readonly_options : NULL,
 				 &region);
 	return err == access->err ? 0 : 1;
 }
@@ -153,7 +153,7 @@ TEST(root_may_open_what_others_have_closed)
 
 	need_root();
 	pid = start_owner(&owned);
-	CHECK(!tshare_region_open(ctx, owned.name, 0, &region));
+	CHECK(!tshare_region_open(ctx, owned.name, NULL, &region));
 	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(info.uid == USER_ONE && info.gid == USER_ONE);
 	tshare_region_unref(region);

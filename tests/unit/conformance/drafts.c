@@ -43,7 +43,7 @@ static int open_error(const char *name)
 	struct tshare_region *region;
 	int err;
 
-	err = tshare_region_open(ctx, name, 0, &region);
+	err = tshare_region_open(ctx, name, NULL, &region);
 	if (!err)
 		tshare_region_unref(region);
 	return err;
@@ -54,7 +54,7 @@ static uint64_t id_of_name(const char *name)
 	struct tshare_region *region;
 	uint64_t id;
 
-	CHECK(!tshare_region_open(ctx, name, 0, &region));
+	CHECK(!tshare_region_open(ctx, name, NULL, &region));
 	id = tshare_region_get_id(region);
 	tshare_region_unref(region);
 	return id;
@@ -107,7 +107,7 @@ TEST(finish_opens_a_draft_with_what_was_written)
 
 	strcpy(tshare_region_get_data(region), "complete");
 	CHECK(!tshare_region_finish(region, 0));
-	CHECK(!tshare_region_open(ctx, name, 0, &opened));
+	CHECK(!tshare_region_open(ctx, name, NULL, &opened));
 	CHECK(!strcmp(tshare_region_get_data(opened), "complete"));
 	CHECK(tshare_region_get_id(opened) == tshare_region_get_id(region));
 	tshare_region_unref(opened);
@@ -429,7 +429,7 @@ TEST(a_copy_is_opened_only_when_complete)
 	if (!pid)
 		_exit(copy_often(name));
 	while (!waitpid(pid, &status, WNOHANG)) {
-		if (tshare_region_open(ctx, name, 0, &region))
+		if (tshare_region_open(ctx, name, NULL, &region))
 			continue;
 		data = tshare_region_get_data(region);
 		half += data[0] != data[COPY_BYTES - 1];

@@ -54,7 +54,7 @@ TEST(a_generation_is_shared_by_all_openers)
 	struct tshare_region *region = new_region(name), *opened, *imported, *reader;
 
 	publish(region);
-	CHECK(!tshare_region_open(ctx, name, 0, &opened));
+	CHECK(!tshare_region_open(ctx, name, NULL, &opened));
 	imported = another(region, 0);
 	reader = another(region, TSHARE_READONLY);
 	publish(opened);
@@ -163,7 +163,7 @@ TEST(a_reader_can_wait_and_not_publish)
 	struct tshare_region *region = new_region(name), *reader, *imported;
 	uint64_t generation = 7;
 
-	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
 	imported = another(region, TSHARE_READONLY);
 	CHECK(tshare_region_publish(reader, &generation) == -EACCES);
 	CHECK(error_says("read-only"));
@@ -217,7 +217,7 @@ TEST(a_publish_wakes_a_waiter_without_timeout)
 	struct partner partner = { .name = name, .delay_ns = 50 * MS };
 	pid_t pid;
 
-	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
 	pid = start_partner(publish_later, &partner);
 	CHECK(!wait_beyond(reader, 0, -1, 1));
 	CHECK(!end_of(pid));

@@ -63,7 +63,7 @@ TEST(a_readonly_descriptor_imports_readonly)
 	const char *name = unique("import");
 	struct tshare_region *region = new_region(name), *reader, *imported;
 
-	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
 	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(reader), 0, &imported));
 	CHECK(tshare_region_is_readonly(imported));
 	CHECK(mprotect(tshare_region_get_data(imported), 1, PROT_WRITE) < 0 && errno == EACCES);
@@ -147,7 +147,7 @@ TEST(nothing_is_left_open)
 
 	for (i = 0; i < 10; i++) {
 		region = new_region(name);
-		CHECK(!tshare_region_open(ctx, name, 0, &other));
+		CHECK(!tshare_region_open(ctx, name, NULL, &other));
 		tshare_region_unref(other);
 		CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &other) == -EEXIST);
 		CHECK(!tshare_ctx_unlink(ctx, name));

@@ -104,7 +104,7 @@ TEST(info_reports_read_only_access)
 	struct tshare_region *region = new_region(name), *reader;
 	struct tshare_region_info info = { .size = sizeof(info) };
 
-	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
 	CHECK(!tshare_region_get_info(reader, &info));
 	CHECK(info.flags & TSHARE_READONLY);
 	tshare_region_unref(region);

@@ -287,7 +287,8 @@ static int check_many(void *name)
 	char part[16];
 	int32_t i;
 
-	if (tshare_ctx_new(NULL, &own) || tshare_region_open(own, name, TSHARE_READONLY, &region) ||
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_open(own, name, &readonly_options, &region) ||
 	    tshare_region_get_tensor_count(region) != TSHARE_TENSOR_LIMIT)
 		return 1;
 	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {

@@ -123,7 +123,7 @@ TEST(a_persistent_name_stays_until_it_is_unlinked)
 	struct tshare_region *region;
 
 	CHECK(in_child(leave_persistent, (void *)(uintptr_t)name) == -1);
-	CHECK(!tshare_region_open(ctx, name, 0, &region));
+	CHECK(!tshare_region_open(ctx, name, NULL, &region));
 	CHECK(!strcmp(tshare_region_get_data(region), "left"));
 	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(info.lifetime == TSHARE_LIFETIME_PERSIST);

@@ -12,7 +12,7 @@ TEST(what_one_writes_another_reads)
 	const char *name = unique("shared");
 	struct tshare_tensor *one = new_tensor(name, TSHARE_INT32, 2, shape_4x8), *two;
 
-	CHECK(!tshare_tensor_open(ctx, name, 0, &two));
+	CHECK(!tshare_tensor_open(ctx, name, NULL, &two));
 	CHECK(tshare_tensor_get_data(one) != tshare_tensor_get_data(two));
 	*(int *)tshare_tensor_get_data(one) = 42;
 	CHECK(*(int *)tshare_tensor_get_data(two) == 42);
@@ -27,7 +27,7 @@ TEST(open_gives_shape_and_type)
 	const char *name = unique("shape");
 	struct tshare_tensor *one = new_tensor(name, TSHARE_BFLOAT16, 2, shape_4x8), *two;
 
-	CHECK(!tshare_tensor_open(ctx, name, TSHARE_READONLY, &two));
+	CHECK(!tshare_tensor_open(ctx, name, &readonly_options, &two));
 	CHECK(tshare_tensor_get_ndim(two) == 2);
 	CHECK(!memcmp(tshare_tensor_get_shape(two), shape_4x8, sizeof(shape_4x8)));
 	CHECK(tshare_tensor_get_dtype(two).code == 4 && tshare_tensor_get_dtype(two).bits == 16 &&
@@ -43,19 +43,20 @@ TEST(open_rejects_missing_names)
 {
 	struct tshare_region *region;
 
-	CHECK(tshare_region_open(ctx, unique("absent"), 0, &region) == -ENOENT);
+	CHECK(tshare_region_open(ctx, unique("absent"), NULL, &region) == -ENOENT);
 	CHECK(error_says("name: there is no region"));
-	CHECK(tshare_region_open(ctx, "", 0, &region) == -EINVAL);
-	CHECK(tshare_region_open(ctx, NULL, 0, &region) == -EINVAL);
-	CHECK(tshare_region_open(ctx, "a/b", 0, &region) == -EINVAL);
+	CHECK(tshare_region_open(ctx, "", NULL, &region) == -EINVAL);
+	CHECK(tshare_region_open(ctx, NULL, NULL, &region) == -EINVAL);
+	CHECK(tshare_region_open(ctx, "a/b", NULL, &region) == -EINVAL);
 }
 
 TEST(open_rejects_unknown_flags)
 {
+	struct tshare_open_options options = { .size = sizeof(options), .flags = TSHARE_DMA32 };
 	struct tshare_region *region;
 
-	CHECK(tshare_region_open(ctx, "x", TSHARE_DMA32, &region) == -EINVAL);
-	CHECK(error_says("flags"));
+	CHECK(tshare_region_open(ctx, "x", &options, &region) == -EINVAL);
+	CHECK(error_says("options.flags: "));
 	CHECK(tshare_region_import(ctx, 0, TSHARE_DMA32, &region) == -EINVAL);
 }
 
@@ -70,9 +71,9 @@ TEST(tensor_open_wants_one_tensor)
 	struct tshare_tensor *tensor;
 
 	CHECK(!tshare_region_create(ctx, two, 0, specs, 2, NULL, &second));
-	CHECK(tshare_tensor_open(ctx, none, 0, &tensor) == -EINVAL);
+	CHECK(tshare_tensor_open(ctx, none, NULL, &tensor) == -EINVAL);
 	CHECK(error_says("0 tensors"));
-	CHECK(tshare_tensor_open(ctx, two, 0, &tensor) == -EINVAL);
+	CHECK(tshare_tensor_open(ctx, two, NULL, &tensor) == -EINVAL);
 	CHECK(error_says("2 tensors"));
 	tshare_region_unref(first);
 	tshare_region_unref(second);
@@ -84,7 +85,7 @@ TEST(readonly_memory_cannot_be_made_writable)
 	struct tshare_region *region = new_region(name), *reader;
 	void *data;
 
-	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
 	CHECK(tshare_region_is_readonly(reader));
 	data = tshare_region_get_data(reader);
 	CHECK(mprotect(data, tshare_region_get_size(reader), PROT_READ | PROT_WRITE) < 0);
@@ -108,7 +109,7 @@ TEST(a_write_to_readonly_memory_faults)
 	const char *name = unique("fault");
 	struct tshare_region *region = new_region(name), *reader;
 
-	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
 	CHECK(in_child(write_into, tshare_region_get_data(reader)) == -1);
 	tshare_region_unref(region);
 	tshare_region_unref(reader);

@@ -70,7 +70,7 @@ TEST(a_reader_notices_a_dead_publisher)
 	const char *name = unique("dies");
 	struct tshare_region *region = new_region(name), *reader;
 
-	CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &reader));
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
 	check_death_is_noticed(reader, name);
 	tshare_region_unref(reader);
 	tshare_region_unref(region);

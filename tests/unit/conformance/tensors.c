@@ -92,7 +92,7 @@ TEST(lists_of_any_length_are_what_they_were_created_as)
 	for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		region = new_list(name, counts[i]);
 		CHECK(has_specs(region, counts[i]));
-		CHECK(!tshare_region_open(ctx, name, TSHARE_READONLY, &opened));
+		CHECK(!tshare_region_open(ctx, name, &readonly_options, &opened));
 		CHECK(has_specs(opened, counts[i]));
 		tshare_region_unref(opened);
 		CHECK(!tshare_ctx_unlink(ctx, name));
@@ -115,7 +115,7 @@ TEST(a_list_is_there_after_its_name_is_gone)
 	const char *name = unique("gone");
 	struct tshare_region *region = new_list(name, COUNT), *opened;
 
-	CHECK(!tshare_region_open(ctx, name, 0, &opened));
+	CHECK(!tshare_region_open(ctx, name, NULL, &opened));
 	CHECK(!tshare_ctx_unlink(ctx, name));
 	tshare_region_unref(region);
 	CHECK(has_specs(opened, COUNT));

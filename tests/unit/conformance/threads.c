@@ -12,7 +12,7 @@ static void *attach_repeatedly(void *name)
 	int i;
 
 	for (i = 0; i < 200; i++) {
-		if (tshare_tensor_open(ctx, name, 0, &tensor))
+		if (tshare_tensor_open(ctx, name, NULL, &tensor))
 			return name;
 		++*(volatile char *)tshare_tensor_get_data(tensor);
 		tshare_tensor_unref(tensor);
@@ -43,7 +43,7 @@ static void *fail_in_thread(void *failed)
 {
 	struct tshare_region *region;
 
-	tshare_region_open(ctx, "no/such", 0, &region);
+	tshare_region_open(ctx, "no/such", NULL, &region);
 	*(bool *)failed = !strstr(tshare_error_get(), "no/such");
 	return NULL;
 }
@@ -54,7 +54,7 @@ TEST(each_thread_has_an_error_of_its_own)
 	bool failed = true;
 	pthread_t thread;
 
-	tshare_region_open(ctx, "here/", 0, &region);
+	tshare_region_open(ctx, "here/", NULL, &region);
 	CHECK(!pthread_create(&thread, NULL, fail_in_thread, &failed));
 	CHECK(!pthread_join(thread, NULL));
 	CHECK(!failed);

@@ -213,7 +213,7 @@ static int make_and_die(void *name)
 	if (err)
 		_exit(err != -EEXIST);
 	usleep(200);
-	if (tshare_region_open(ctx, name, 0, &found))
+	if (tshare_region_open(ctx, name, NULL, &found))
 		_exit(2);
 	_exit(tshare_region_get_id(found) != tshare_region_get_id(region));
 }

@@ -95,7 +95,7 @@ static bool is_whole(const char *name)
 	bool whole;
 	int err;
 
-	err = tshare_region_open(ctx, name, 0, &region);
+	err = tshare_region_open(ctx, name, NULL, &region);
 	if (err)
 		return err == -ENOENT || err == -EINPROGRESS;
 	data = tshare_region_get_data(region);
@@ -224,7 +224,7 @@ static int look_at_a_draft(void *data)
 
 	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
 		return 1;
-	if (tshare_region_open(own, name, 0, &region) != -EINPROGRESS)
+	if (tshare_region_open(own, name, NULL, &region) != -EINPROGRESS)
 		return 2;
 	snprintf(path, sizeof(path), "%s/maker", next_of(name));
 	if (open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0)

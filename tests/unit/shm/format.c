@@ -20,7 +20,7 @@ static int use_error(const char *name)
 	struct tshare_region *region;
 	int err;
 
-	err = tshare_region_open(ctx, name, 0, &region);
+	err = tshare_region_open(ctx, name, NULL, &region);
 	if (err)
 		return err;
 	err = tshare_region_get_tensor(region, 0, &tensor);
@@ -352,7 +352,7 @@ TEST(a_long_list_is_checked_when_it_is_read)
 	for (i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		region = new_long_victim("long");
 		write_at("long", damages[i].offset, damages[i].bytes, 4);
-		CHECK(!tshare_region_open(ctx, "long", 0, &opened));
+		CHECK(!tshare_region_open(ctx, "long", NULL, &opened));
 		CHECK(tshare_region_get_tensor_count(opened) >= MANY);
 		CHECK(all_refused(opened, -EPROTO));
 		tshare_region_unref(opened);
@@ -368,7 +368,7 @@ TEST(of_two_tensors_of_one_name_the_first_is_found)
 	struct tshare_tensor *tensor;
 
 	write_at("twice", RECORD(700) + 24, "1300", 4);
-	CHECK(!tshare_region_open(ctx, "twice", 0, &opened));
+	CHECK(!tshare_region_open(ctx, "twice", NULL, &opened));
 	CHECK(!tshare_region_find_tensor(opened, "1300", &tensor));
 	CHECK(tshare_tensor_get_byte_offset(tensor) == 300);
 	tshare_tensor_unref(tensor);
@@ -383,7 +383,7 @@ TEST(a_list_that_was_read_is_not_read_again)
 	struct tshare_tensor *tensor;
 	uint32_t zero = 0;
 
-	CHECK(!tshare_region_open(ctx, "read", 0, &opened));
+	CHECK(!tshare_region_open(ctx, "read", NULL, &opened));
 	CHECK(!tshare_region_find_tensor(opened, "1999", &tensor));
 	write_at("read", RECORD(999), &zero, 4);
 	CHECK(tshare_tensor_get_byte_offset(tensor) == 999);
@@ -398,7 +398,7 @@ TEST(a_list_that_the_file_no_longer_has_is_eproto)
 {
 	struct tshare_region *region = new_long_victim("shrunk"), *opened;
 
-	CHECK(!tshare_region_open(ctx, "shrunk", 0, &opened));
+	CHECK(!tshare_region_open(ctx, "shrunk", NULL, &opened));
 	CHECK(!truncate(path_of("shrunk"), RECORD(998)));
 	CHECK(all_refused(opened, -EPROTO));
 	tshare_region_unref(opened);
@@ -421,7 +421,7 @@ TEST(random_damage_of_a_long_list_never_leads_outside)
 		byte = noise >> 32;
 		region = new_long_victim("noise");
 		write_at("noise", RECORD(0) + noise % (RECORD(MANY) - RECORD(0)), &byte, 1);
-		CHECK(!tshare_region_open(ctx, "noise", 0, &opened));
+		CHECK(!tshare_region_open(ctx, "noise", NULL, &opened));
 		if (!tshare_region_get_tensor(opened, MANY - 1, &tensor)) {
 			byte = *(volatile unsigned char *)tshare_tensor_get_data(tensor);
 			tshare_tensor_unref(tensor);
@@ -469,7 +469,7 @@ TEST(random_damage_never_leads_outside)
 		byte = noise >> 32;
 		region = new_victim("noise");
 		write_at("noise", offset, &byte, 1);
-		if (!tshare_region_open(ctx, "noise", 0, &opened)) {
+		if (!tshare_region_open(ctx, "noise", NULL, &opened)) {
 			CHECK(tshare_region_get_size(opened) == 4096);
 			if (!tshare_region_get_tensor(opened, 0, &tensor)) {
 				last = *(volatile char *)tshare_tensor_get_data(tensor);

@@ -82,7 +82,7 @@ TEST(names_are_opened_where_openat2_is_filtered)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid)
-		_exit(!deny_openat2() || tshare_region_open(ctx, "filtered", 0, &other) ||
+		_exit(!deny_openat2() || tshare_region_open(ctx, "filtered", NULL, &other) ||
 		      open_error("absent") != -ENOENT);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(!status);

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+/* Waiting for a name: until it is there, finished, and leads to another region. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../util.h"
+
+static const struct tshare_options draft_options = {
+	.size = sizeof(draft_options),
+	.flags = TSHARE_DRAFT,
+};
+
+static const struct tshare_options replacing = {
+	.size = sizeof(replacing),
+	.flags = TSHARE_REPLACE,
+};
+
+/* Long enough that nothing ends for it. */
+#define LONG INT64_C(20000000000)
+
+static int open_within(const char *name, int64_t timeout_ns, const struct tshare_region *other_than,
+		       struct tshare_region **region)
+{
+	const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = timeout_ns,
+		.other_than = other_than,
+	};
+
+	return tshare_region_open(ctx, name, &options, region);
+}
+
+static int create(const char *name, const struct tshare_options *options,
+		  struct tshare_region **region)
+{
+	return tshare_region_create(ctx, name, 1, NULL, 0, options, region);
+}
+
+/* A thread that opens a name, in the context of the test. */
+struct opener {
+	const char *name;
+	int64_t timeout_ns;
+	const struct tshare_region *other_than;
+	struct tshare_region *found;
+	int err;
+	atomic_bool done;
+	pthread_t thread;
+};
+
+static void *run_opener(void *data)
+{
+	struct opener *opener = data;
+
+	opener->err = open_within(opener->name, opener->timeout_ns, opener->other_than,
+				  &opener->found);
+	atomic_store(&opener->done, true);
+	return NULL;
+}
+
+/* Starts it, and gives it the time to sleep. */
+static void start(struct opener *opener)
+{
+	atomic_init(&opener->done, false);
+	CHECK(!pthread_create(&opener->thread, NULL, run_opener, opener));
+	usleep(50000);
+	CHECK(!atomic_load(&opener->done));
+}
+
+/* What it has found: its id, or 0 with the error in @opener. */
+static uint64_t finish(struct opener *opener)
+{
+	uint64_t id = 0;
+
+	CHECK(!pthread_join(opener->thread, NULL));
+	if (!opener->err) {
+		id = tshare_region_get_id(opener->found);
+		tshare_region_unref(opener->found);
+	}
+	return id;
+}
+
+TEST(open_waits_until_a_name_is_there)
+{
+	struct opener opener = { .name = unique("there"), .timeout_ns = LONG };
+	struct tshare_region *region;
+
+	start(&opener);
+	region = new_region(opener.name);
+	CHECK(finish(&opener) == tshare_region_get_id(region));
+	tshare_region_unref(region);
+}
+
+TEST(open_waits_for_ever_if_the_timeout_is_negative)
+{
+	struct opener opener = { .name = unique("ever"), .timeout_ns = -1 };
+	struct tshare_region *region;
+
+	start(&opener);
+	region = new_region(opener.name);
+	CHECK(finish(&opener) == tshare_region_get_id(region));
+	tshare_region_unref(region);
+}
+
+TEST(open_waits_until_a_draft_is_finished)
+{
+	struct opener opener = { .name = unique("finished"), .timeout_ns = LONG };
+	struct tshare_region *region;
+
+	CHECK(!create(opener.name, &draft_options, &region));
+	start(&opener);
+	CHECK(!tshare_region_finish(region, 0));
+	CHECK(finish(&opener) == tshare_region_get_id(region));
+	tshare_region_unref(region);
+}
+
+TEST(open_waits_for_a_draft_that_is_made_meanwhile)
+{
+	struct opener opener = { .name = unique("meanwhile"), .timeout_ns = LONG };
+	struct tshare_region *region;
+
+	start(&opener);
+	CHECK(!create(opener.name, &draft_options, &region));
+	usleep(50000);
+	CHECK(!atomic_load(&opener.done));
+	CHECK(!tshare_region_finish(region, 0));
+	CHECK(finish(&opener) == tshare_region_get_id(region));
+	tshare_region_unref(region);
+}
+
+TEST(open_ends_when_its_time_is_up)
+{
+	struct tshare_region *region;
+	const char *name = unique("late");
+
+	CHECK(open_within(name, 1000000, NULL, &region) == -ETIMEDOUT);
+	CHECK(error_says("in the time given"));
+	CHECK(!create(name, &draft_options, &region));
+	CHECK(open_within(name, 1, NULL, &region) == -ETIMEDOUT);
+	tshare_region_unref(region);
+}
+
+struct maker {
+	const char *name;
+	struct steps steps;
+};
+
+static int draft_and_be_told_to_die(void *data)
+{
+	struct maker *maker = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, maker->name, 1, NULL, 0, &draft_options, &region) ||
+	    !send_byte(maker->steps.ends[0]) || !await_byte(maker->steps.ends[0]))
+		return 1;
+	kill(getpid(), SIGKILL);
+	return 2;
+}
+
+TEST(open_ends_when_a_drafts_maker_is_killed)
+{
+	struct maker maker = { .name = unique("killed") };
+	struct opener opener = { .name = maker.name, .timeout_ns = LONG };
+	int status;
+	pid_t pid;
+
+	CHECK(steps_open(&maker.steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(draft_and_be_told_to_die(&maker));
+	CHECK(await_byte(maker.steps.ends[1]));
+	start(&opener);
+	CHECK(send_byte(maker.steps.ends[1]));
+	CHECK(!finish(&opener));
+	CHECK(opener.err == -ENOENT);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	steps_close(&maker.steps);
+}
+
+TEST(open_of_another_region_than_the_one_there_is_eagain)
+{
+	const char *name = unique("same");
+	struct tshare_region *region = new_region(name), *unnamed = new_region(NULL), *found;
+
+	CHECK(open_within(name, 0, region, &found) == -EAGAIN);
+	CHECK(error_says("leads to other_than still"));
+	CHECK(open_within(name, 1000000, region, &found) == -ETIMEDOUT);
+	CHECK(!open_within(name, 0, unnamed, &found));
+	tshare_region_unref(found);
+	tshare_region_unref(unnamed);
+	tshare_region_unref(region);
+}
+
+TEST(open_waits_until_the_name_leads_to_another_region)
+{
+	struct opener opener = { .name = unique("other"), .timeout_ns = LONG };
+	struct tshare_region *old = new_region(opener.name), *new;
+
+	opener.other_than = old;
+	start(&opener);
+	CHECK(!create(opener.name, &replacing, &new));
+	CHECK(finish(&opener) == tshare_region_get_id(new));
+	tshare_region_unref(old);
+	tshare_region_unref(new);
+}
+
+TEST(open_waits_for_a_successor_also_after_the_name_was_unlinked)
+{
+	struct opener opener = { .name = unique("unlinked"), .timeout_ns = LONG };
+	struct tshare_region *old = new_region(opener.name), *new;
+
+	opener.other_than = old;
+	start(&opener);
+	CHECK(!tshare_region_unlink(old));
+	new = new_region(opener.name);
+	CHECK(finish(&opener) == tshare_region_get_id(new));
+	tshare_region_unref(old);
+	tshare_region_unref(new);
+}
+
+TEST(open_is_not_ended_by_other_names)
+{
+	struct opener opener = { .name = unique("one"), .timeout_ns = LONG };
+	struct tshare_region *region, *other;
+
+	start(&opener);
+	other = new_region(unique("one-more"));
+	tshare_region_unref(other);
+	usleep(20000);
+	CHECK(!atomic_load(&opener.done));
+	region = new_region(opener.name);
+	CHECK(finish(&opener) == tshare_region_get_id(region));
+	tshare_region_unref(region);
+}
+
+static void ignore_signal(int signal)
+{
+	(void)signal;
+}
+
+TEST(a_signal_handler_ends_open)
+{
+	struct opener opener = { .name = unique("signal"), .timeout_ns = LONG };
+	struct sigaction action = { .sa_handler = ignore_signal };
+
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	start(&opener);
+	CHECK(!pthread_kill(opener.thread, SIGUSR1));
+	CHECK(!finish(&opener));
+	CHECK(opener.err == -EINTR);
+}
+
+TEST(tensor_open_waits_too)
+{
+	const struct tshare_open_options options = { .size = sizeof(options), .timeout_ns = 1 };
+	struct tshare_tensor *tensor;
+
+	CHECK(tshare_tensor_open(ctx, unique("tensor"), &options, &tensor) == -ETIMEDOUT);
+}
+
+TEST(open_options_of_another_size)
+{
+	struct tshare_open_options options = { .size = 8 };
+	struct tshare_region *region;
+
+	CHECK(tshare_region_open(ctx, "x", &options, &region) == -EINVAL);
+	CHECK(error_says("options.size"));
+}
+
+TEST(waiting_leaves_no_descriptors)
+{
+	struct tshare_region *region;
+	size_t before = open_descriptors();
+
+	CHECK(open_within(unique("fds"), 1000000, NULL, &region) == -ETIMEDOUT);
+	CHECK(open_descriptors() == before);
+}
+
+int main(void)
+{
+	return tap_main(open_context, close_context);
+}
