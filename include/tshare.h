@@ -60,6 +60,7 @@
  * -EAGAIN        the thread behind an event descriptor can't be started
  * -EAGAIN        the name leads to the region still that is not meant
  * -EBADF         fd is not open
+ * -EBUSY         the dma-buf has a name already
  * -ECANCELED     waiting was cancelled
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
  *                memory cgroup's is reached
@@ -78,7 +79,8 @@
  * -ENOMEM        the memory is not to be had: contiguous, in the system, or in
  *                the caller's memory cgroup (version 2)
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
- *                addresses below 4 GiB or a part's descriptor on shm, generations on a module that
+ *                addresses below 4 GiB, a part's descriptor or a dma-buf's name on
+ *                shm, a part of a foreign dma-buf, generations on a module that
  *                is too old; or a tensor of DLPack can't be taken
  * -EPERM         neither owner of the name nor privileged; or a draft that was
  *                made in another context
@@ -363,6 +365,7 @@ const char *tshare_error_get(void);
 #define TSHARE_NODE	  (1U << 4) /* create: on the NUMA node that the options name */
 #define TSHARE_DRAFT	  (1U << 5) /* create: nobody opens it before it is finished */
 #define TSHARE_REPLACE	  (1U << 6) /* create, finish: the name may be another region's */
+#define TSHARE_FOREIGN	  (1U << 7) /* info: it consists of another driver's dma-buf */
 
 /* struct tshare_options.lifetime: how long a region's name stays, unless it is unlinked */
 #define TSHARE_LIFETIME_MAKER	0 /* until the context that it was made in is closed */
@@ -488,6 +491,33 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
 int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
 			 const struct tshare_spec *specs, size_t count,
 			 const struct tshare_options *options, struct tshare_region **region);
+
+/**
+ * tshare_region_create_dmabuf() - make a region of another driver's dma-buf
+ * @ctx: the context
+ * @name: its name, which it must have
+ * @fd: descriptor of the dma-buf: a camera's, a GPU's, a heap's; the caller keeps it
+ * @specs: as for tshare_region_create(); the tensors must lie in the dma-buf
+ * @count: likewise
+ * @options: likewise; without TSHARE_DMA32, TSHARE_NODE and TSHARE_CONTIGUOUS
+ * @region: where to store it: mapped, writable if the dma-buf is
+ *
+ * Gives the dma-buf a name, a mode, tensors and a generation. The memory is what it
+ * was. All who open the name get the dma-buf itself, whose one file is either writable
+ * or not: to open a writable one takes permission to write, also with TSHARE_READONLY,
+ * which then makes the mapping read-only.
+ *
+ * The region goes with its name: after that nobody can import the dma-buf as a region,
+ * nor begin to publish or wait. What is mapped stays. A dma-buf has one name at a time.
+ *
+ * Return: 0; -EBADF, -EBUSY if it has a name already, -EINVAL if @fd is none or one of
+ * tshare's own, -EOPNOTSUPP on shm, what mmap() of the dma-buf returns, and what
+ * tshare_region_create() does.
+ */
+int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd,
+				const struct tshare_spec *specs, size_t count,
+				const struct tshare_options *options,
+				struct tshare_region **region);
 
 /**
  * tshare_region_finish() - let others open a draft
@@ -685,7 +715,7 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @gid: group
  * @mode: permission bits
  * @node: NUMA node, or TSHARE_ANY_NODE if the backend doesn't say
- * @flags: TSHARE_DRAFT, TSHARE_DMA32, TSHARE_CONTIGUOUS as they apply, and
+ * @flags: TSHARE_DRAFT, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_FOREIGN as they apply, and
  *         TSHARE_READONLY if the caller may not write
  * @lifetime: how long its name stays, or would have: TSHARE_LIFETIME_*
  * @segments: physically contiguous segments; 0 if the backend doesn't say

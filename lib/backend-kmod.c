@@ -124,6 +124,20 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 /* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
 #define FIRST_DESCS_SIZE 4096
 
+static int fail_create_dmabuf(int err, const struct backend_request *request)
+{
+	switch (err) {
+	case -EBADF:
+		return tshare_fail(err, "fd: %d is not open", *request->dmabuf);
+	case -EBUSY:
+		return tshare_fail(err, "fd: the dma-buf has a name already");
+	case -EINVAL:
+		return tshare_fail(err, "fd: is no dma-buf of another driver");
+	default:
+		return tshare_fail_name(err, request->name);
+	}
+}
+
 static int fail_create(int err, const struct backend_request *request)
 {
 	switch (err) {
@@ -174,10 +188,16 @@ static int kmod_create(void *session, const struct backend_request *request,
 		create.flags |= TSHARE_CREATE_NODE;
 		create.node = request->node;
 	}
+	if (request->dmabuf) {
+		create.flags |= TSHARE_CREATE_DMABUF;
+		create.fd = *request->dmabuf;
+	}
 	memcpy(create.name, request->name, sizeof(create.name));
 	err = device_ioctl(session_fd(session), TSHARE_IOCTL_CREATE, &create);
 	if (err)
-		return fail_create(err, request);
+		return request->dmabuf ? fail_create_dmabuf(err, request) :
+					 fail_create(err, request);
+	region->readonly = (fcntl(create.fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 	region->fd = create.fd;
 	region->id = create.id;
 	region->size = create.size;
@@ -365,10 +385,10 @@ static int kmod_unlink(void *session, const char *name)
 	return err ? tshare_fail_name(err, name) : 0;
 }
 
-/* The module gives nothing but contiguous memory. */
+/* The module's own memory is always contiguous. */
 static uint32_t api_flags(uint32_t region_flags)
 {
-	uint32_t flags = TSHARE_CONTIGUOUS;
+	uint32_t flags = region_flags & TSHARE_REGION_FOREIGN ? TSHARE_FOREIGN : TSHARE_CONTIGUOUS;
 
 	if (region_flags & TSHARE_REGION_DMA32)
 		flags |= TSHARE_DMA32;
@@ -398,7 +418,7 @@ static int report_entry(const struct tshare_list_entry *entry,
 		.node = entry->node,
 		.flags = api_flags(entry->region_flags),
 		.lifetime = api_lifetime(entry->region_flags),
-		.segments = 1,
+		.segments = !(entry->region_flags & TSHARE_REGION_FOREIGN),
 		.length = entry->size,
 		.tensor_count = entry->desc_count,
 	};

@@ -33,6 +33,8 @@ struct backend_request {
 	uint32_t mode;
 	int32_t node;	   /* with TSHARE_NODE */
 	uint32_t lifetime; /* TSHARE_LIFETIME_*; MAKER for a region without a name */
+	const int *dmabuf; /* what the region is to consist of; NULL for new memory. It
+			    * has @size bytes, and the caller keeps it */
 	const void *descs; /* packed, as struct tshare_desc has it */
 	size_t descs_size;
 	size_t desc_count;

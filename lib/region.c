@@ -249,13 +249,14 @@ static int choose_size(const struct tshare_ctx *ctx, uint64_t wanted, uint64_t n
 	return 0;
 }
 
+/* Lays the tensors out in @size bytes, or in as many as they need if that is 0. */
 static int describe_tensors(struct tshare_region *region, const struct tshare_spec *specs,
-			    size_t count, uint64_t size)
+			    size_t count, uint64_t size, bool exact)
 {
 	struct backend_region *handle = &region->handle;
 	struct desc_list *list = NULL;
 	uint64_t needed = 0;
-	int err;
+	int err = 0;
 
 	if (count > TSHARE_TENSOR_LIMIT)
 		return tshare_fail(-EINVAL, "count: %zu tensors are more than %d", count,
@@ -269,7 +270,10 @@ static int describe_tensors(struct tshare_region *region, const struct tshare_sp
 		atomic_store_explicit(&region->descs, list, memory_order_relaxed);
 		handle->desc_count = count;
 	}
-	err = choose_size(region->ctx, size, needed, count, &handle->size);
+	if (exact)
+		handle->size = size;
+	else
+		err = choose_size(region->ctx, size, needed, count, &handle->size);
 	if (!err && list)
 		err = desc_list_check(list, handle->size, "specs");
 	if (!err && list)
@@ -318,18 +322,18 @@ static int create_region(struct tshare_region *region, struct backend_request *r
 	err = region->backend->create(ctx->session, request, handle);
 	if (err)
 		return err;
+	region->readonly = handle->readonly;
 	err = map_region(region);
 	if (err && *handle->name)
 		region->backend->unlink_region(ctx->session, handle->fd, handle->id, handle->name);
 	return err;
 }
 
-TSHARE_EXPORT
-int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
-			 const struct tshare_spec *specs, size_t count,
-			 const struct tshare_options *options, struct tshare_region **region)
+static int create(struct tshare_ctx *ctx, const char *name, uint64_t size, const int *dmabuf,
+		  const struct tshare_spec *specs, size_t count,
+		  const struct tshare_options *options, struct tshare_region **region)
 {
-	struct backend_request request = { 0 };
+	struct backend_request request = { .dmabuf = dmabuf };
 	struct tshare_region *new;
 	int err;
 
@@ -341,7 +345,7 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
 		return -ENOMEM;
 	err = name ? tshare_name_copy(new->handle.name, name) : 0;
 	if (!err)
-		err = describe_tensors(new, specs, count, size);
+		err = describe_tensors(new, specs, count, size, dmabuf);
 	if (!err)
 		err = create_region(new, &request);
 	if (err) {
@@ -352,6 +356,31 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
 		   new->handle.name, new->handle.size);
 	*region = new;
 	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
+			 const struct tshare_spec *specs, size_t count,
+			 const struct tshare_options *options, struct tshare_region **region)
+{
+	return create(ctx, name, size, NULL, specs, count, options, region);
+}
+
+TSHARE_EXPORT
+int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd,
+				const struct tshare_spec *specs, size_t count,
+				const struct tshare_options *options, struct tshare_region **region)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+
+	if (!name)
+		return tshare_fail(-EINVAL, "name: is NULL; a dma-buf's region is its name's");
+	if (size < 0 && errno == EBADF)
+		return tshare_fail(-EBADF, "fd: %d is not open", fd);
+	/* A dma-buf has at least a byte, and can tell how many. */
+	if (size <= 0)
+		return tshare_fail(-EINVAL, "fd: is no dma-buf of another driver");
+	return create(ctx, name, size, &fd, specs, count, options, region);
 }
 
 /* Names */

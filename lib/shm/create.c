@@ -32,6 +32,9 @@
 
 static int refuse_unsupported(const struct backend_request *request)
 {
+	if (request->dmabuf)
+		return tshare_fail(-EOPNOTSUPP, "fd: shared memory has no names for dma-bufs; load "
+						"the module tshare");
 	if (request->flags & TSHARE_CONTIGUOUS)
 		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_CONTIGUOUS is not for shm");
 	if (request->flags & TSHARE_DMA32)
