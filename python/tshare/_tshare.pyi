@@ -26,10 +26,10 @@ class _SupportsDLPack(Protocol):
     def __dlpack__(self) -> CapsuleType: ...
 
 class RegionInfo(NamedTuple):
-    """What the backend reports of a region; from Region.info() and tshare.list()."""
+    """Properties of a region; from Region.info() and tshare.list()."""
 
     name: str | None
-    """Name, or None if the region has none, or no longer."""
+    """Name, or None if the region has no name (any more)."""
     size: int
     """Bytes, a multiple of the page size."""
     mode: int
@@ -39,11 +39,11 @@ class RegionInfo(NamedTuple):
     gid: int
     """Owner's group id."""
     id: int
-    """Number of the region, unique among those of the backend that exist."""
+    """Number of the region, unique among the backend's existing regions."""
     lifetime: str
     """How long the name stays: "maker" or "persist", as given to create()."""
     draft: bool
-    """Whether the region is a draft, which nobody can open before finish()."""
+    """Whether the region is a draft, which can't be opened before finish()."""
     tensor_count: int
     """Number of tensors."""
     readonly: bool
@@ -60,7 +60,7 @@ class RegionInfo(NamedTuple):
     """Physical address on kmod for CAP_SYS_RAWIO, else 0."""
 
 class Limits(NamedTuple):
-    """What the backend is and allows; from tshare.limits()."""
+    """Properties and limits of the backend; from tshare.limits()."""
 
     abi_version: int
     """Version of the module's ABI, or 0 on shm."""
@@ -156,12 +156,12 @@ class Tensor(Buffer):
     def finish(self, *, replace: bool = False) -> None:
         """Let others open the region, which was created with draft=True.
 
-        In one step the name leads to the region. What was written before is seen by all that
-        open it. After an error the region is still a draft.
+        The name leads to the region from one moment on. Processes that open it see all data
+        written before. After an error the region is still a draft.
 
         :param replace: Take the name over where a region of this user has it. That region
             stays for its users, without a name.
-        :raises ValueError: The region is no draft.
+        :raises ValueError: The region is not a draft.
         :raises FileExistsError: Another region has the name, and replace is not given.
         :raises FileNotFoundError: The name was removed.
         :raises PermissionError: That region is another user's, or the draft was created in
@@ -185,13 +185,13 @@ class Tensor(Buffer):
     def torch(self) -> Any:
         """Return a torch.Tensor over the memory, never a copy.
 
-        PyTorch doesn't know of read-only memory: a write to it ends the process with
+        PyTorch ignores that memory is read-only: a write to it ends the process with
         SIGSEGV.
         """
     def copy_from(self, x: Any, /) -> None:
         """Copy the elements of another tensor or array into this one.
 
-        :param x: Whatever asarray() takes, of the same type, and of the same shape or one that
+        :param x: Anything that asarray() takes, of the same type, and of the same shape or one that
             broadcasts to it. It may lie in the same memory.
         :raises TypeError: x has another type; copy_from() never converts.
         :raises ValueError: The shape of x doesn't fit.
@@ -334,7 +334,7 @@ class Region(Mapping[str, Tensor]):
             stays the caller's.
         :param readonly: Map the memory read-only. A descriptor that was opened read-only gives a
             read-only region in any case.
-        :raises ValueError: fd is no region's.
+        :raises ValueError: fd is not the descriptor of a region.
         :raises OSError: EBADF: fd is not open. EPROTO: the region is damaged, or its sender
             could truncate it.
         """
@@ -346,7 +346,7 @@ class Region(Mapping[str, Tensor]):
         """Bytes, a multiple of the page size."""
     @property
     def id(self) -> int:
-        """Number of the region, unique among those of the backend that exist."""
+        """Number of the region, unique among the backend's existing regions."""
     @property
     def readonly(self) -> bool:
         """Whether this process may only read the memory."""
@@ -358,11 +358,12 @@ class Region(Mapping[str, Tensor]):
         """Whether the region was closed."""
     @property
     def generation(self) -> int:
-        """How often publish() was called so far, by any process."""
+        """Number of calls of publish() so far, by all processes."""
     def publish(self) -> int:
-        """Add one to the generation, wake all that wait for it, and return it.
+        """Add one to the generation, wake all waiters, and return the generation.
 
-        What was written before is visible after a wait() for this generation.
+        Data written before the call are visible to a process whose wait() returns this
+        generation.
 
         :raises PermissionError: The region is read-only or, on shm, one that this process may
             not open itself.
@@ -370,10 +371,10 @@ class Region(Mapping[str, Tensor]):
     def wait(self, seen: SupportsIndex, timeout: float | None = None, *, spin: float = 0.0) -> int:
         """Sleep until the generation is above seen, and return the generation.
 
-        :param seen: Newest generation that the caller knows; 0 at first.
-        :param timeout: Seconds; 0 only looks, None waits for ever.
-        :param spin: Seconds to poll before sleeping, which costs a processor and saves the time
-            that waking up takes.
+        :param seen: Newest generation that the caller has seen; 0 at first.
+        :param timeout: Seconds. 0: don't sleep. None: no limit.
+        :param spin: Seconds to poll before sleeping. Polling keeps a processor busy, and saves
+            the time that waking up takes.
         :raises TimeoutError: The timeout has passed.
         :raises OSError: EOWNERDEAD: all other publishers have closed the region or ended.
         :raises ValueError: close() was called meanwhile.
@@ -386,8 +387,8 @@ class Region(Mapping[str, Tensor]):
         The result is to be awaited. It can be cancelled like any other coroutine. Any number
         of tasks may wait for one region, in the loops of any threads.
 
-        :param seen: Newest generation that the caller knows; 0 at first.
-        :param timeout: Seconds; 0 only looks, None waits for ever.
+        :param seen: Newest generation that the caller has seen; 0 at first.
+        :param timeout: Seconds. 0: don't sleep. None: no limit.
         :raises TimeoutError: The timeout has passed.
         :raises OSError: EOWNERDEAD: all other publishers have closed the region or ended.
         :raises ValueError: close() was called meanwhile.
@@ -395,20 +396,20 @@ class Region(Mapping[str, Tensor]):
     def generations(self, seen: SupportsIndex | None = None) -> Generations:
         """Return an iterator over the generations that are published, for for and async for.
 
-        Each step waits for a generation above the last one, and gives the newest: one that
-        a loop was too slow for is skipped. The loop ends when all other publishers have
+        Each step waits for a generation above the last one, and returns the newest: a slow
+        loop skips generations. The loop ends when all other publishers have
         closed the region or ended, or when this object is closed.
 
-        :param seen: Newest generation that the caller knows; None for the present one.
+        :param seen: Newest generation that the caller has seen; None for the present one.
         """
     def event_fileno(self) -> int:
         """Return a file descriptor that is readable when there is news, for selectors.
 
-        News is a generation that was published, also before the first call; the end of all
-        other publishers; and that close() was called. The descriptor is readable until
-        os.eventfd_read() has read it, which never blocks. Read it first, then look by
-        wait(seen, 0). It is the same each time. The region owns the descriptor and closes it:
-        take it out of a selector before close().
+        There is news when a generation was published (also before the first call), when all
+        other publishers have exited, and when close() was called. The descriptor is readable
+        until os.eventfd_read() has read it, which never blocks. Read it first, then call
+        wait(seen, 0). Each call returns the same descriptor. The region owns it and closes
+        it: remove it from selectors before close().
         """
     def _async_fileno(self) -> int: ...
     def fileno(self) -> int:
@@ -417,16 +418,16 @@ class Region(Mapping[str, Tensor]):
         The region owns the descriptor and closes it.
         """
     def info(self) -> RegionInfo:
-        """Return what the backend reports of the region now."""
+        """Return the present properties of the region."""
     def finish(self, *, replace: bool = False) -> None:
         """Let others open the region, which was created with draft=True.
 
-        In one step the name leads to the region. What was written before is seen by all that
-        open it. After an error the region is still a draft.
+        The name leads to the region from one moment on. Processes that open it see all data
+        written before. After an error the region is still a draft.
 
         :param replace: Take the name over where a region of this user has it. That region
             stays for its users, without a name.
-        :raises ValueError: The region is no draft.
+        :raises ValueError: The region is not a draft.
         :raises FileExistsError: Another region has the name, and replace is not given.
         :raises FileNotFoundError: The name was removed.
         :raises PermissionError: That region is another user's, or the draft was created in
@@ -467,7 +468,7 @@ class Region(Mapping[str, Tensor]):
         """Return the tensor of that name, or default if there is none.
 
         :param key: Name of the tensor in the region.
-        :param default: What to return in its place.
+        :param default: Value to return if there is no such tensor.
         """
     @overload
     def get(self, key: str, /, default: Tensor | _T) -> Tensor | _T: ...
@@ -545,7 +546,8 @@ def from_fd(fd: int | _SupportsFileno, *, readonly: bool = False) -> Tensor:
         the caller's.
     :param readonly: Map the memory read-only. A descriptor that was opened read-only gives a
         read-only tensor in any case.
-    :raises ValueError: fd is no region's, or the region holds several tensors, or none.
+    :raises ValueError: fd is not the descriptor of a region, or the region holds several
+        tensors, or none.
     :raises OSError: EBADF: fd is not open. EPROTO: the region is damaged, or its sender could
         truncate it.
     """
@@ -582,7 +584,7 @@ def asarray(
     dma32: bool = False,
     contiguous: bool = False,
 ) -> Tensor:
-    """Take a tensor or array of another library, or whatever NumPy makes an array of.
+    """Take a tensor or array of another library, or any object that NumPy converts to one.
 
     The result is the memory of x where that lies in a region, else a copy in a new region.
 
@@ -604,7 +606,7 @@ def asarray(
     :raises FileExistsError: The name is taken, by a draft or without exist_ok.
     :raises PermissionError: The region that has the name is another user's.
     :raises BufferError: x can't be described, is on another device, or would have to be copied.
-    :raises TypeError: x is no array, or one of a type that tensors lack.
+    :raises TypeError: x is not an array, or has a type that tensors lack.
     :raises ValueError: An argument is malformed, or x has a mask.
     :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
         EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
@@ -633,7 +635,7 @@ def list() -> builtins.list[RegionInfo]:
     """Return the named regions that this process may read."""
 
 def limits() -> Limits:
-    """Return what the backend is and allows."""
+    """Return the properties and limits of the backend."""
 
 def backend() -> str:
     """Return the backend that this process uses: "kmod" or "shm"."""
