@@ -26,7 +26,9 @@ Errors:
     BufferError         a protocol can't describe a tensor, or live views keep it open
     FileNotFoundError   no region has that name
     FileExistsError     the name is taken
+    BlockingIOError     the region of that name is a draft, which is not finished
     PermissionError     access is denied
+    TimeoutError        the timeout of a wait has passed
     OSError             the system refuses; errno is the one that the C library
                         documents, such as ENOMEM: the memory is unavailable
 """
