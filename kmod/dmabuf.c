@@ -23,6 +23,7 @@
 
 #include "compat.h"
 #include "dmabuf.h"
+#include "names.h"
 #include "range.h"
 #include "region.h"
 
@@ -280,7 +281,7 @@ static void tshare_dmabuf_release(struct dma_buf *dmabuf)
 	struct tshare_dmabuf *export = dmabuf->priv;
 
 	tshare_range_put(&export->region->ranges, export->range);
-	tshare_region_put(export->region);
+	tshare_region_unuse(export->region);
 	kfree(export);
 	atomic_long_dec(&tshare_export_count);
 }
@@ -328,7 +329,7 @@ static struct dma_buf *range_export(struct tshare_region *region, struct tshare_
 		kfree(export);
 		return dmabuf;
 	}
-	kref_get(&region->ref);
+	tshare_region_use(region);
 	atomic_long_inc(&tshare_export_count);
 	return dmabuf;
 }

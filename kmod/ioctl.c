@@ -55,11 +55,14 @@ static_assert(sizeof(struct tshare_export) == EXPORT_SIZE_V1);
 static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 
 /* The flags of CREATE, and those that need a name. */
-#define CREATE_FLAGS                                                              \
-	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC | \
-	 TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_NODE | TSHARE_CREATE_DMABUF)
-#define CREATE_NAMED_FLAGS \
-	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_DMABUF)
+#define CREATE_FLAGS                                                                              \
+	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_DMA32 | TSHARE_CREATE_NO_CLOEXEC |                 \
+	 TSHARE_CREATE_USERS | TSHARE_CREATE_DRAFT | TSHARE_CREATE_REPLACE | TSHARE_CREATE_NODE | \
+	 TSHARE_CREATE_DMABUF)
+#define CREATE_NAMED_FLAGS                                                   \
+	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_USERS | TSHARE_CREATE_DRAFT | \
+	 TSHARE_CREATE_REPLACE | TSHARE_CREATE_DMABUF)
+#define CREATE_LIFETIME_FLAGS (TSHARE_CREATE_PERSIST | TSHARE_CREATE_USERS)
 /* What is asked of memory that CREATE looks for. */
 #define CREATE_MEMORY_FLAGS (TSHARE_CREATE_DMA32 | TSHARE_CREATE_NODE)
 
@@ -230,13 +233,18 @@ static int ioctl_create_check(struct tshare_create *req)
 		return -EINVAL;
 	if ((req->flags & CREATE_NAMED_FLAGS) && !req->name[0])
 		return -EINVAL;
+	if ((req->flags & CREATE_LIFETIME_FLAGS) == CREATE_LIFETIME_FLAGS)
+		return -EINVAL;
 	if (req->reserved || req->mode & ~0777)
 		return -EINVAL;
 	err = ioctl_create_check_node(req);
 	if (err)
 		return err;
+	if (req->flags & TSHARE_CREATE_DMABUF && req->flags & CREATE_MEMORY_FLAGS)
+		return -EINVAL;
+	/* Nobody reports when a foreign dma-buf's last user has gone. */
 	if (req->flags & TSHARE_CREATE_DMABUF)
-		return req->flags & CREATE_MEMORY_FLAGS ? -EINVAL : 0;
+		return req->flags & TSHARE_CREATE_USERS ? -EOPNOTSUPP : 0;
 	if (!req->size)
 		return -EINVAL;
 	if (req->size > (u64)totalram_pages() << PAGE_SHIFT)
@@ -342,7 +350,7 @@ static int ioctl_open(struct ioctl_call *call)
 	req->descs_size = region->descs.size;
 	req->desc_count = region->descs.count;
 out:
-	tshare_region_put(region);
+	tshare_region_unuse(region);
 	return err;
 }
 

@@ -127,9 +127,10 @@ static void name_unlink(struct tshare_region *region)
 }
 
 /* Whether the name belongs to no file. It is then a use of namespace and module. */
-static bool name_persists(const struct tshare_region *region)
+static bool name_outlives_maker(const struct tshare_region *region)
 {
-	return region->flags & TSHARE_REGION_PERSIST && !region_is_draft(region);
+	return region->flags & (TSHARE_REGION_PERSIST | TSHARE_REGION_USERS) &&
+	       !region_is_draft(region);
 }
 
 /* Gives the region its name, which takes over a reference of the caller's. */
@@ -139,7 +140,7 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 	tshare_foreign_link(region);
 	tshare_waiters_wake(region->ns, region->name);
 	name_count++;
-	if (name_persists(region)) {
+	if (name_outlives_maker(region)) {
 		__module_get(THIS_MODULE);
 		tshare_ns_use(region->ns);
 	} else {
@@ -162,7 +163,7 @@ static void name_remove(struct tshare_region *region)
 /* A region without a name is finished no more: what this depends on is constant. */
 static void name_release(struct tshare_region *region)
 {
-	bool persist = name_persists(region);
+	bool persist = name_outlives_maker(region);
 
 	if (persist)
 		tshare_ns_close(region->ns);
@@ -340,6 +341,55 @@ int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, b
 }
 
 /*
+ * Users
+ *
+ * A user is a dma-buf of the region, which mappings, attachments and descriptors on
+ * their way hold, or a call that is about to make one. A name is looked up and its
+ * region put to use in one critical section, so a lookup either counts before the
+ * last other user goes, or finds the name gone.
+ */
+
+static void region_use(struct tshare_region *region)
+{
+	lockdep_assert_held(&tshare_lock);
+	kref_get(&region->ref);
+	region->users++;
+}
+
+/**
+ * tshare_region_use() - add a user
+ * @region: the region, held by the caller
+ */
+void tshare_region_use(struct tshare_region *region)
+{
+	mutex_lock(&tshare_lock);
+	region_use(region);
+	mutex_unlock(&tshare_lock);
+}
+
+/**
+ * tshare_region_unuse() - remove a user
+ * @region: the region, in use
+ *
+ * With the last one goes a name that lives as long as its users, and a draft's:
+ * nobody is left who could finish it.
+ */
+void tshare_region_unuse(struct tshare_region *region)
+{
+	bool unlinked;
+
+	mutex_lock(&tshare_lock);
+	unlinked = !--region->users && region_has_name(region) &&
+		   region->flags & (TSHARE_REGION_USERS | TSHARE_REGION_DRAFT);
+	if (unlinked)
+		name_remove(region);
+	mutex_unlock(&tshare_lock);
+	if (unlinked)
+		name_release(region);
+	tshare_region_put(region);
+}
+
+/*
  * Lookup
  *
  * Ids reach other namespaces for the machine's administrator, who can so unlink a
@@ -382,6 +432,9 @@ static struct tshare_region *region_lookup_id(struct tshare_file *tf, u64 id)
 		tshare_region_put(region);
 		return ERR_PTR(err);
 	}
+	/* Nobody found it by its name meanwhile, if it has lost that for want of users. */
+	tshare_region_use(region);
+	tshare_region_put(region);
 	return region;
 }
 
@@ -407,7 +460,7 @@ static bool name_is_awaited(const struct tshare_region *region, const struct tsh
 	return IS_ERR(region) && !(region == ERR_PTR(-ENOENT) && req->draft);
 }
 
-/* As name_resolve(), with a reference; re-arms @waiter, if it isn't NULL. */
+/* As name_resolve(), in use; re-arms @waiter, if it isn't NULL. */
 static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *req,
 				      struct tshare_waiter *waiter)
 {
@@ -418,7 +471,7 @@ static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *
 		tshare_waiter_rearm(waiter);
 	region = name_resolve(ns, req);
 	if (!IS_ERR(region))
-		kref_get(&region->ref);
+		region_use(region);
 	mutex_unlock(&tshare_lock);
 	return region;
 }
@@ -428,7 +481,7 @@ static ktime_t time_left(ktime_t end)
 	return end == KTIME_MAX ? KTIME_MAX : ktime_sub(end, ktime_get());
 }
 
-/* As name_resolve(), with a reference; sleeps while @req says so, and notes there what is left. */
+/* As name_resolve(), in use; sleeps while @req says so, and notes there what is left. */
 static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open *req)
 {
 	ktime_t end = req->timeout_ns < 0 ? KTIME_MAX :
@@ -464,8 +517,9 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
  * @req: its name, or its id if the name is empty; and whether to wait. Checked
  * @access: TSHARE_MAY_*
  *
- * Return: a reference, or an ERR_PTR: -ENOENT, -EINPROGRESS, -EAGAIN, -EACCES,
- * -ETIMEDOUT, or -ERESTARTNOHAND with what is left to wait in @req.
+ * Return: the region, for tshare_region_unuse(), or an ERR_PTR: -ENOENT,
+ * -EINPROGRESS, -EAGAIN, -EACCES, -ETIMEDOUT, or -ERESTARTNOHAND with what is left
+ * to wait in @req.
  */
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
 					   int access)
@@ -479,7 +533,7 @@ struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare
 	else
 		region = name_get(tf->ns, req, NULL);
 	if (!IS_ERR(region) && !region_may_access(region, access)) {
-		tshare_region_put(region);
+		tshare_region_unuse(region);
 		return ERR_PTR(-EACCES);
 	}
 	return region;

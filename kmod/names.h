@@ -31,6 +31,8 @@ unsigned long tshare_name_count(void);
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace);
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
 					   int access);
+void tshare_region_use(struct tshare_region *region);
+void tshare_region_unuse(struct tshare_region *region);
 int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace);
 u32 tshare_region_get_state(struct tshare_region *region, char *name);
 

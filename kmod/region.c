@@ -81,6 +81,8 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 		region->flags |= TSHARE_REGION_PERSIST;
 	if (req->flags & TSHARE_CREATE_DMA32)
 		region->flags |= TSHARE_REGION_DMA32;
+	if (req->flags & TSHARE_CREATE_USERS)
+		region->flags |= TSHARE_REGION_USERS;
 	if (req->flags & TSHARE_CREATE_DRAFT)
 		region->flags |= TSHARE_REGION_DRAFT;
 	region->descs = *descs;

@@ -4,20 +4,20 @@
  *
  *	open file --> tshare_file --> tshare_ns
  *	                  |
- *	                  v names (drafts', and those that don't persist)
+ *	                  v names (drafts', and those that go with it)
  *	dma-buf ----> tshare_region --> tshare_ns
  *	                  |
  *	                  v counter, from its first use on
  *	                file of shared memory
  *
  * Arrows are references. A name is a reference to its region, which goes with the
- * file that it was made through; a persistent name belongs to no file once its
- * region is finished, and then counts as a use of the module. Files and persistent
- * names are uses of their tshare_ns, which then keeps the IPC namespace; drafts and
- * regions don't.
+ * file that it was made through. Once its region is finished, a name that persists,
+ * or lives as long as its users, belongs to no file and counts as a use of the
+ * module. Files and such names are uses of their tshare_ns, which then keeps the IPC
+ * namespace; drafts and regions don't.
  *
- * Each file of the module knows those below it alone: names.c, region.c, ns.c
- * and range.c.
+ * Each file of the module knows those below it alone: dmabuf.c, names.c, region.c,
+ * ns.c and range.c.
  */
 #ifndef TSHARE_REGION_H
 #define TSHARE_REGION_H
@@ -51,8 +51,8 @@ struct tshare_ns;
  * @uid: owner
  * @gid: group
  * @mode: permission bits
- * @flags: TSHARE_REGION_PERSIST, _DMA32 and _FOREIGN, constant; and _DRAFT, under
- *         tshare_lock
+ * @flags: TSHARE_REGION_PERSIST, _USERS, _DMA32 and _FOREIGN, constant; and _DRAFT,
+ *         under tshare_lock
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors
  * @charge: what it counts against; NULL if it is foreign
@@ -60,6 +60,7 @@ struct tshare_ns;
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
  * @counter: the path of its counter; NULL until its first use, then constant
+ * @users: dma-bufs of ours, and calls that are to make one; under tshare_lock
  * @name: its name, "" if it never had one
  * @name_node: in @ns's names or drafts while it has the name; under tshare_lock
  * @name_owner: in @maker's names, likewise
@@ -83,6 +84,7 @@ struct tshare_region {
 	struct mutex maps_lock; /* protects maps */
 	struct list_head maps;
 	struct path *counter;
+	unsigned long users;
 	char name[TSHARE_NAME_LEN];
 	struct rb_node name_node;
 	struct list_head name_owner;

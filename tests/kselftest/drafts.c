@@ -289,6 +289,11 @@ FIXTURE_VARIANT_ADD(unfinished, persistent)
 	.outlives = true,
 };
 
+FIXTURE_VARIANT_ADD(unfinished, of_its_users)
+{
+	.flags = TSHARE_CREATE_DRAFT | TSHARE_CREATE_USERS,
+};
+
 FIXTURE_SETUP(unfinished)
 {
 	self->dev = open_device();
@@ -357,14 +362,28 @@ TEST_F(unfinished, has_its_lifetime_once_finished)
 	int fd = create_flags(dev, PAGE, "draft", variant->flags);
 
 	ASSERT_EQ(0, finish(dev, fd));
-	close(fd);
 	EXPECT_EQ(0, close(open_name(self->dev, "draft", 0)));
+	close(fd);
 	close(dev);
 	EXPECT_EQ(self->before.names + variant->outlives, read_number(SYSFS "names"));
 	EXPECT_EQ(self->module_uses + variant->outlives, read_number(MODULE_USES));
 	EXPECT_EQ(variant->outlives ? 0 : -ENOENT, unlink_name(self->dev, "draft"));
 	EXPECT_SAME_COUNTERS(self->before);
 	EXPECT_EQ(self->module_uses, read_number(MODULE_USES));
+}
+
+TEST_F(unfinished, goes_with_its_last_descriptor)
+{
+	int dev = open_device();
+	int fd = create_flags(dev, PAGE, "draft", variant->flags), copy = dup(fd);
+
+	ASSERT_LE(0, copy);
+	close(fd);
+	EXPECT_EQ(-EINPROGRESS, open_name(self->dev, "draft", 0));
+	close(copy);
+	EXPECT_EQ(-ENOENT, open_name(self->dev, "draft", 0));
+	close(dev);
+	EXPECT_SAME_COUNTERS(self->before);
 }
 
 /* A child that makes the draft and waits to be killed. */

@@ -696,6 +696,23 @@ TEST_F(namespaces, are_kept_by_a_persistent_name_until_it_goes)
 	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
 }
 
+TEST_F(namespaces, are_kept_by_a_users_name_until_its_last_user_goes)
+{
+	struct visit visit = { .sysv = SYSV_MEMORY, .flags = TSHARE_CREATE_USERS };
+	long before = shared_memory();
+	int socks[2], fd;
+
+	ASSERT_LT(0, before);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, socks));
+	visit.sock = socks[0];
+	ASSERT_EQ(0, make_visit(&visit));
+	fd = receive_fd(socks[1]);
+	ASSERT_LE(0, fd);
+	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
+	close(fd);
+	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+}
+
 TEST_F(namespaces, are_kept_by_a_persistent_draft_once_it_is_finished)
 {
 	struct visit visit = {

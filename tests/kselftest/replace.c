@@ -260,23 +260,25 @@ FIXTURE_VARIANT(lifetimes)
 };
 
 #define PERSIST TSHARE_CREATE_PERSIST
+#define USERS TSHARE_CREATE_USERS
 
 FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers)
 {
-	.old_flags = 0,
-	.new_flags = 0,
 };
 
 FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent)
 {
-	.old_flags = 0,
 	.new_flags = PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_users)
+{
+	.new_flags = USERS,
 };
 
 FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers)
 {
 	.old_flags = PERSIST,
-	.new_flags = 0,
 };
 
 FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent)
@@ -285,16 +287,42 @@ FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent)
 	.new_flags = PERSIST,
 };
 
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_users)
+{
+	.old_flags = PERSIST,
+	.new_flags = USERS,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, users_by_makers)
+{
+	.old_flags = USERS,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, users_by_persistent)
+{
+	.old_flags = USERS,
+	.new_flags = PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, users_by_users)
+{
+	.old_flags = USERS,
+	.new_flags = USERS,
+};
+
 FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers_draft)
 {
-	.old_flags = 0,
 	.new_flags = DRAFT,
 };
 
 FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent_draft)
 {
-	.old_flags = 0,
 	.new_flags = DRAFT | PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_users_draft)
+{
+	.new_flags = DRAFT | USERS,
 };
 
 FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers_draft)
@@ -307,6 +335,30 @@ FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent_draft)
 {
 	.old_flags = PERSIST,
 	.new_flags = DRAFT | PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_users_draft)
+{
+	.old_flags = PERSIST,
+	.new_flags = DRAFT | USERS,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, users_by_makers_draft)
+{
+	.old_flags = USERS,
+	.new_flags = DRAFT,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, users_by_persistent_draft)
+{
+	.old_flags = USERS,
+	.new_flags = DRAFT | PERSIST,
+};
+
+FIXTURE_VARIANT_ADD(lifetimes, users_by_users_draft)
+{
+	.old_flags = USERS,
+	.new_flags = DRAFT | USERS,
 };
 
 FIXTURE_SETUP(lifetimes)
@@ -344,20 +396,22 @@ static bool make_replaced(struct replaced *made, __u32 old_flags, __u32 new_flag
 
 TEST_F(lifetimes, end_with_the_new_region)
 {
-	bool stays = variant->new_flags & PERSIST;
+	bool outlives_maker = variant->new_flags & (PERSIST | USERS);
+	bool outlives_users = variant->new_flags & PERSIST;
 	struct replaced made;
 
 	ASSERT_TRUE(make_replaced(&made, variant->old_flags, variant->new_flags));
 	EXPECT_EQ(self->before.names + 1, read_number(SYSFS "names"));
 	close(made.old);
-	close(made.new);
 	close(made.old_dev);
 	EXPECT_EQ(0, close(open_name(self->dev, "name", 0)));
 	close(made.new_dev);
-	EXPECT_EQ(self->before.names + stays, read_number(SYSFS "names"));
-	EXPECT_EQ(self->before.regions + stays, read_number(SYSFS "regions"));
-	EXPECT_EQ(self->module_uses + stays, read_number(MODULE_USES));
-	EXPECT_EQ(stays ? 0 : -ENOENT, unlink_name(self->dev, "name"));
+	EXPECT_EQ(self->before.names + outlives_maker, read_number(SYSFS "names"));
+	close(made.new);
+	EXPECT_EQ(self->before.names + outlives_users, read_number(SYSFS "names"));
+	EXPECT_EQ(self->before.regions + outlives_users, read_number(SYSFS "regions"));
+	EXPECT_EQ(self->module_uses + outlives_users, read_number(MODULE_USES));
+	EXPECT_EQ(outlives_users ? 0 : -ENOENT, unlink_name(self->dev, "name"));
 	EXPECT_SAME_COUNTERS(self->before);
 	EXPECT_EQ(self->module_uses, read_number(MODULE_USES));
 }
@@ -367,9 +421,9 @@ TEST_F(lifetimes, of_the_old_region_do_not_come_back)
 	struct replaced made;
 
 	ASSERT_TRUE(make_replaced(&made, variant->old_flags, variant->new_flags));
-	close(made.new);
 	ASSERT_EQ(0, unlink_name(made.old_dev, "name"));
 	EXPECT_EQ(-ENOENT, open_name(self->dev, "name", 0));
+	close(made.new);
 	close(made.new_dev);
 	EXPECT_EQ(-ENOENT, open_name(self->dev, "name", 0));
 	close(made.old);

@@ -36,14 +36,15 @@
  * /dev/tshare was opened, and to the open file through which they were made:
  * when the last descriptor of that open file is closed, by close(), exit() or
  * SIGKILL, its names vanish. TSHARE_CREATE_PERSIST keeps a name until
- * TSHARE_IOCTL_UNLINK. A vanished name never takes the memory from those who
- * use it.
+ * TSHARE_IOCTL_UNLINK, and TSHARE_CREATE_USERS for as long as anybody has a
+ * dma-buf of the region, by a descriptor, a mapping or a device's attachment. A
+ * vanished name never takes the memory from those who use it.
  *
  * A region made with TSHARE_CREATE_DRAFT is a *draft*: its name is taken, but
  * nobody can open the region before its maker has filled it and called
  * TSHARE_IOCTL_FINISH. Until then the name is one of the open file's, and
- * vanishes with it, also with TSHARE_CREATE_PERSIST. The maker may pass the
- * draft's descriptor on.
+ * vanishes with it, also with TSHARE_CREATE_PERSIST or _USERS, or before it with
+ * the draft's last dma-buf. The maker may pass the draft's descriptor on.
  *
  * With TSHARE_CREATE_REPLACE the name may be that of another region, which the
  * caller must be allowed to unlink. In one step the name then leads to the new
@@ -51,11 +52,11 @@
  * the name over when it is finished, with TSHARE_FINISH_REPLACE: until then the
  * name leads to the old region.
  *
- * Open files of the device and persistent names keep their IPC namespace; a
- * region, its dma-bufs and its mappings don't. When a namespace other than the
- * initial one has neither any more, the regions left of it can be used as
- * before, but no longer be found: not by opening the device there again, nor
- * in a namespace that is given the same inode number.
+ * Open files of the device keep their IPC namespace, and so do names of finished
+ * regions that don't go with them; a region, its dma-bufs and its mappings don't.
+ * When a namespace other than the initial one has neither any more, the regions
+ * left of it can be used as before, but no longer be found: not by opening the
+ * device there again, nor in a namespace that is given the same inode number.
  *
  * Beside its memory a region has a *counter*, a page of shared memory on which
  * processes can sleep with futex(); see TSHARE_IOCTL_COUNTER.
@@ -132,7 +133,8 @@
  *               or no memory, in the system or the memory cgroup, for
  *               descriptors or a counter
  * ENOTTY        unknown command
- * EOPNOTSUPP    a range of a foreign dma-buf
+ * EOPNOTSUPP    a range of a foreign dma-buf, or a name for one that is to stay
+ *               while it has users
  * EPERM         neither owner of the name (to unlink or to replace) nor
  *               privileged; a draft that was made through another open file; or
  *               an executable mapping
@@ -259,6 +261,7 @@ struct tshare_query {
 #define TSHARE_CREATE_PERSIST	 (1U << 0) /* the name stays until it is unlinked */
 #define TSHARE_CREATE_DMA32	 (1U << 1) /* physical addresses below 4 GiB */
 #define TSHARE_CREATE_NO_CLOEXEC (1U << 2) /* the descriptor survives execve() */
+#define TSHARE_CREATE_USERS	 (1U << 3) /* the name stays while the region has users */
 #define TSHARE_CREATE_DRAFT	 (1U << 4) /* the name can't be opened before FINISH */
 #define TSHARE_CREATE_REPLACE	 (1U << 5) /* the name may be another region's */
 #define TSHARE_CREATE_NODE	 (1U << 6) /* @node says where the memory must be */
@@ -268,8 +271,8 @@ struct tshare_query {
  * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
  * @size: in: bytes wanted, from 1; out: bytes of the region, rounded up to
  *        whole pages
- * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST, _DRAFT, _REPLACE and
- *         _DMABUF need a name
+ * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST, _USERS, _DRAFT, _REPLACE
+ *         and _DMABUF need a name; not both _PERSIST and _USERS
  * @mode: in: permission bits, 0 to 0777; execute bits mean nothing
  * @node: in: with TSHARE_CREATE_NODE the NUMA node that the memory must be on,
  *        else must be zero
@@ -397,6 +400,7 @@ struct tshare_unlink {
 #define TSHARE_REGION_DMA32    (1U << 1) /* was asked to be below 4 GiB */
 #define TSHARE_REGION_WRITABLE (1U << 2) /* this dma-buf (INFO) or caller (LIST) may write */
 #define TSHARE_REGION_PHYS     (1U << 3) /* INFO: @phys_addr is given */
+#define TSHARE_REGION_USERS    (1U << 4) /* its name stays while it has users */
 #define TSHARE_REGION_DRAFT    (1U << 5) /* it has not been finished */
 #define TSHARE_REGION_FOREIGN  (1U << 6) /* it consists of another driver's dma-buf */
 
