@@ -846,7 +846,7 @@ int tshare_region_get_generation(struct tshare_region *region, uint64_t *generat
  * @region: the region
  * @generation: where to store the new generation, or NULL
  *
- * Never sleeps, but for the first time, which opens a descriptor.
+ * The first publish of an object opens a descriptor, which it keeps.
  *
  * Return: 0; -EACCES for a read-only region, or one on shm that was passed on
  * to a process which may not open it; and as tshare_region_get_generation().
