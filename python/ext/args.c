@@ -54,7 +54,7 @@ const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep)
 	}
 	name = PyUnicode_AsUTF8AndSize(obj, &size);
 	if (!name) {
-		/* What ts_text() made of other bytes. */
+		/* Surrogates that ts_text() has made of bytes which aren't UTF-8. */
 		PyErr_Clear();
 		*keep = PyUnicode_AsEncodedString(obj, "utf-8", "surrogateescape");
 		if (!*keep)
@@ -116,14 +116,14 @@ int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns)
 				     argument, Py_TYPE(obj));
 		return -1;
 	}
-	/* Nor is what is not a number. */
+	/* Negated, so that NaN is refused, too. */
 	if (!(seconds >= 0)) {
 		PyErr_Format(PyExc_ValueError, "%s: must be 0 seconds or more, not %S", argument,
 			     obj);
 		return -1;
 	}
 	*ns = seconds < INT64_MAX / 1e9 ? (int64_t)(seconds * 1e9) : INT64_MAX;
-	/* To wait for a moment is not the same as only to look. */
+	/* A tiny timeout must not become 0, which doesn't sleep at all. */
 	if (!*ns && seconds > 0)
 		*ns = 1;
 	return 0;
@@ -135,7 +135,7 @@ int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndi
 	Py_ssize_t count, i;
 	int err = 0;
 
-	/* An array of ints is both. */
+	/* An array of ints has __index__() and is a sequence, too. */
 	if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
 		*ndim = 1;
 		return ts_int_arg(obj, argument, INT64_MIN, INT64_MAX, dims);

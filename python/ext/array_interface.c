@@ -25,7 +25,7 @@ PyObject *ts_build_interface(const struct ts_format *format, const struct tshare
 	} else {
 		strides = ts_int_tuple(bytes, spec->ndim);
 	}
-	/* "N" gives the references away, on failure too. */
+	/* "N" takes the references over, on failure, too. */
 	return Py_BuildValue("{sNsss(NN)sNsi}", "shape", shape, "typestr", format->typestr, "data",
 			     PyLong_FromVoidPtr((void *)data), PyBool_FromLong(readonly), "strides",
 			     strides, "version", 3);
@@ -40,7 +40,7 @@ static struct tshare_spec own_spec(const struct tshare_tensor *handle)
 	};
 }
 
-/* Of the tensor's own memory, as @spec and @format say. */
+/* The interface of the tensor's memory, with the shape of @spec and the type @format. */
 static PyObject *interface(PyObject *self, const struct ts_format *format,
 			   const struct tshare_spec *spec)
 {
@@ -125,7 +125,7 @@ PyObject *ts_raw_interface(PyObject *Py_UNUSED(module), PyObject *tensor)
 	return interface(tensor, format, &spec);
 }
 
-/* What hasattr() and NumPy understand: there is no such attribute. */
+/* AttributeError makes hasattr() and NumPy treat the attribute as missing. */
 static void become_attribute_error(void)
 {
 	PyObject *type, *value, *traceback, *text;

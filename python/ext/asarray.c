@@ -6,7 +6,7 @@
 
 enum copy { COPY_IF_NEEDED, COPY_ALWAYS, COPY_NEVER };
 
-/* Whether open() of that name finds this tensor's region and one tensor in it, now. */
+/* Whether open() of that name now leads to this tensor's region, with one tensor in it. */
 static bool is_called(struct tshare_tensor *handle, const char *name)
 {
 	struct tshare_region_info info = { .size = sizeof(info) };
@@ -15,7 +15,7 @@ static bool is_called(struct tshare_tensor *handle, const char *name)
 	       !strcmp(info.name, name) && info.tensor_count == 1;
 }
 
-/* The tensor that the source is already, if @name (or any, if NULL) is its region's. */
+/* A tensor over the source's memory if that is in the region @name, or in any if @name is NULL. */
 static struct tshare_tensor *wrap(const struct ts_source *source, const char *name)
 {
 	struct tshare_tensor *handle;
@@ -28,7 +28,7 @@ static struct tshare_tensor *wrap(const struct ts_source *source, const char *na
 	return tshare_tensor_unref(handle);
 }
 
-/* A Tensor: the source's own memory where that is in a region, else a new region's. */
+/* A Tensor over the source's memory if that is in a region, else over a copy in a new one. */
 static PyObject *take(const struct ts_source *source, PyObject *name_arg,
 		      const struct tshare_options *options, enum copy copy)
 {
@@ -114,7 +114,7 @@ static PyObject *need_x(const char *function)
 	return NULL;
 }
 
-/* Only the CPU can be asked for: None, "cpu", (kDLCPU, 0) or (kDLCPU, None). */
+/* The device can only be the CPU: None, "cpu", (kDLCPU, 0) or (kDLCPU, None). */
 static int device_arg(PyObject *device)
 {
 	PyObject *id;

@@ -81,7 +81,7 @@ static bool may_overlap(const struct tshare_tensor *a, const struct tshare_tenso
 	return a_first < b_end && b_first < a_end;
 }
 
-/* By way of memory of its own, in which the source has C order. */
+/* Through a temporary copy of the source in C order. */
 static int copy_aside(struct tshare_tensor *handle, const struct ts_source *source,
 		      const struct tshare_tensor *same)
 {
@@ -148,7 +148,7 @@ PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x)
 
 	if (!handle)
 		return NULL;
-	/* x may be Python code that closes the tensor. */
+	/* Opening x may run Python code that closes the tensor. */
 	tshare_tensor_ref(handle);
 	if (!ts_source_open(x, &source)) {
 		err = copy_in(handle, &source);

@@ -14,7 +14,7 @@
 #define LEGACY_NAME    "dltensor"
 #define VERSIONED_NAME "dltensor_versioned"
 
-/* Consumers rename what they take; what still has its name is this side's to delete. */
+/* A consumer renames the capsule; one with its first name has to be deleted here. */
 static void destroy_versioned(PyObject *capsule)
 {
 	PyObject *type, *value, *traceback;

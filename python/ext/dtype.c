@@ -53,7 +53,7 @@ PyObject *ts_dtype_name(struct tshare_dtype dtype)
 
 	if (!tshare_dtype_get_name(dtype, name))
 		return PyUnicode_FromString(name);
-	/* From a peer that knows more types than this library. */
+	/* From a peer whose library has more types than this one. */
 	return PyUnicode_FromFormat("dlpack(%d, %d, %d)", dtype.code, dtype.bits, dtype.lanes);
 }
 
@@ -102,7 +102,7 @@ static const char *const aliases[][2] = {
 	{ "ulong", "uint64" },
 	{ "longlong", "int64" },
 	{ "ulonglong", "uint64" },
-	/* What people say */
+	/* Common abbreviations */
 	{ "bf16", "bfloat16" },
 	{ "fp16", "float16" },
 	{ "fp32", "float32" },
@@ -134,7 +134,7 @@ static const char *const aliases[][2] = {
 
 #define ALIAS_COUNT (sizeof(aliases) / sizeof(aliases[0]))
 
-/* What PyTorch calls otherwise, behind "torch.". */
+/* PyTorch's other names, behind "torch.". */
 static const char *const torch_aliases[][2] = {
 	{ "float", "float32" }, { "int", "int32" },	   { "byte", "uint8" },
 	{ "char", "int8" },	{ "cfloat", "complex64" }, { "chalf", "complex32" },
@@ -185,7 +185,7 @@ static int parse_name(const char *name, struct tshare_dtype *dtype)
 	static const char *const prefixes[] = { "np.", "numpy.", "jnp.", "ml_dtypes." };
 	size_t i;
 
-	/* What str() makes of PyTorch's types. */
+	/* The prefix that str() of PyTorch's types has. */
 	if (!strncmp(name, "torch.", 6)) {
 		name += 6;
 		if (!parse_alias(torch_aliases, sizeof(torch_aliases) / sizeof(torch_aliases[0]),
@@ -213,11 +213,11 @@ static int append(PyObject *list, PyObject *item)
 	return err;
 }
 
-/* The library's names, by its own word: it knows them, and not how many there are. */
+/* The names of the library's types, found by trying all codes: it has no list of them. */
 static PyObject *list_names(void)
 {
 	static const uint8_t bits[] = { 2, 4, 6, 8, 16, 32, 64, 128 };
-	/* Of DLPack's codes; some are not for elements of numbers. */
+	/* DLPack's codes; some are not for numbers. */
 	static const int last_code = 32;
 	PyObject *names = PyList_New(0);
 	char name[TSHARE_DTYPE_NAME_LEN];
@@ -261,7 +261,7 @@ static PyObject *suggest(PyObject *name, PyObject *names)
 	return text;
 }
 
-/* ValueError that names what is like it and what there is. */
+/* Raises ValueError with similar names and the list of all names. */
 static void raise_unknown(PyObject *obj, PyObject *name)
 {
 	PyObject *names = list_names(), *like, *separator, *all;
@@ -280,7 +280,7 @@ static void raise_unknown(PyObject *obj, PyObject *name)
 	Py_XDECREF(all);
 }
 
-/* What objects have */
+/* Attributes of objects */
 
 static int get_optional(PyObject *obj, const char *name, PyObject **value)
 {
@@ -293,7 +293,7 @@ static int get_optional(PyObject *obj, const char *name, PyObject **value)
 	return 0;
 }
 
-/* Whether an attribute of a dtype says that its elements are in the other byte order. */
+/* Whether the attributes of a dtype show that its elements are byte-swapped. */
 static int is_foreign(PyObject *obj)
 {
 	PyObject *order;

@@ -47,7 +47,7 @@ static PyObject *in_words_of_python(const char *text)
 	return result;
 }
 
-/* With the limit that was reached. Takes over the reference. */
+/* Appends the limit that was reached to the text. Takes over the reference. */
 static PyObject *say_how_many_files(PyObject *text)
 {
 	PyObject *longer;
@@ -119,7 +119,7 @@ void ts_raise_within(const char *format, PyObject *what)
 	PyObject *type, *value, *traceback, *prefix, *text;
 
 	PyErr_Fetch(&type, &value, &traceback);
-	/* Others may carry more than a text, or be none of this call's. */
+	/* Other exceptions may have more than a text, or come from elsewhere. */
 	if (type != PyExc_BufferError && type != PyExc_TypeError && type != PyExc_ValueError) {
 		PyErr_Restore(type, value, traceback);
 		return;

@@ -14,14 +14,14 @@
 
 #define CAPSULE_NAME "dlpack_exchange_api"
 
-/* manager_ctx is the tensor. */
+/* manager_ctx is the library's tensor. */
 static void delete_export(DLManagedTensorVersioned *managed)
 {
 	tshare_tensor_unref(managed->manager_ctx);
 	free(managed);
 }
 
-/* The shape and the strides are the tensor's own, not to be written to. */
+/* Shape and strides are the tensor's own arrays and must not be written to. */
 static DLTensor describe(const struct tshare_tensor *handle)
 {
 	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);

@@ -33,7 +33,7 @@ struct ts_tensor {
 	PyObject *weakrefs;
 };
 
-/* Those that wait on behalf of a region, each with an event descriptor of its own. */
+/* The waiters of a region, each with an event descriptor of its own. */
 enum { TS_WAIT, TS_WAIT_ASYNC, TS_WAITERS };
 
 struct ts_region {
@@ -98,7 +98,7 @@ PyObject *ts_tensor_shape(PyObject *self);
  * Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
-/* The same, where the text may be of one of @specs, whose name is put in its place. */
+/* The same; in a text about one of @specs the tensor's name replaces the index. */
 PyObject *ts_raise_of(int err, PyObject *filename, const struct tshare_spec *specs, size_t count);
 /* Puts a text, made with @what, in front of that of a plain exception that is set. */
 void ts_raise_within(const char *format, PyObject *what);
@@ -137,14 +137,14 @@ int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns);
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
 
-/* What create() and its like take by keyword, in this order. */
+/* The keyword arguments of create(), Region.create() and asarray(), in this order. */
 #define TS_OPTION_NAMES "mode", "lifetime", "draft", "exist_ok", "node", "dma32", "contiguous"
 #define TS_OPTION_COUNT 7
 int ts_options_arg(PyObject *const *args, struct tshare_options *options);
-/* What Python calls a TSHARE_LIFETIME_*: new reference. */
+/* Python's name of a TSHARE_LIFETIME_*: new reference. */
 PyObject *ts_lifetime_name(uint32_t lifetime);
 
-/* For struct tshare_spec.byte_offset: so many bytes from the region's start, 0 as well. */
+/* Value of struct tshare_spec.byte_offset for @offset bytes from the region's start, also 0. */
 static inline uint64_t ts_offset(uint64_t bytes)
 {
 	return bytes ? bytes : TSHARE_OFFSET_START;
@@ -158,11 +158,11 @@ struct ts_format {
 	const char *typestr; /* as in the array interface */
 };
 
-/* NULL for a type that neither knows. */
+/* NULL for a type that the struct module and NumPy lack. */
 const struct ts_format *ts_format(struct tshare_dtype dtype);
 /* The type of a native typestr: 0, or -1 without an error set. */
 int ts_typestr(const char *typestr, struct tshare_dtype *dtype);
-/* What both the struct module and NumPy begin a type with that isn't in native byte order. */
+/* First character of a byte-swapped type, in the struct module and in NumPy. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define TS_FOREIGN_ORDER '>'
 #else
@@ -206,7 +206,7 @@ enum ts_source_use {
 	TS_IN_PLACE,	  /* a copy won't do */
 };
 
-/* By DLPack alone, or by whatever @x offers. 0, or -1 with an error set and nothing held. */
+/* Open @x by DLPack, or by any protocol. 0, or -1 with an error set and nothing held. */
 int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source);
 int ts_source_open(PyObject *x, struct ts_source *source);
 /* Keeps an exception that is set. */

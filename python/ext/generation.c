@@ -26,7 +26,7 @@ PyObject *ts_region_generation(PyObject *self, void *Py_UNUSED(closure))
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromUnsignedLongLong(generation);
 }
 
-/* Takes a microsecond, which is less than to take the GIL again can cost. */
+/* Takes a microsecond, less than it can take to get the GIL back. */
 PyObject *ts_region_publish(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
@@ -47,7 +47,7 @@ static int64_t clock_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* How much of @duration is left, which began at @start. */
+/* The rest of @duration, which began at @start. */
 static int64_t left_of(int64_t duration, int64_t start)
 {
 	int64_t passed = clock_ns() - start;
@@ -75,7 +75,7 @@ static bool is_main_thread(void)
 	return syscall(SYS_gettid) == getpid();
 }
 
-/* After close(): what was published before counts, though. */
+/* After close(). A generation published before wins. */
 static PyObject *end_of_closed(struct tshare_region *handle, uint64_t seen)
 {
 	uint64_t generation;
@@ -165,13 +165,13 @@ PyObject *ts_region_event_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 	return event_fileno(self, TS_WAIT);
 }
 
-/* For tshare._waiting: another one, as who reads one takes the news from all others. */
+/* For tshare._waiting: a second descriptor, since reading one consumes the news for all. */
 PyObject *ts_region_async_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	return event_fileno(self, TS_WAIT_ASYNC);
 }
 
-/* Calls what tshare._waiting has. Takes over @args, which may be NULL with an error set. */
+/* Calls a function of tshare._waiting. Takes over @args, which may be NULL with an error set. */
 static PyObject *call_waiting(const char *name, PyObject *args)
 {
 	PyObject *module = args ? PyImport_ImportModule("tshare._waiting") : NULL;

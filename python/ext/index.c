@@ -79,7 +79,7 @@ static int unsupported(PyObject *item)
 	return -1;
 }
 
-/* How many of the tensor's dimensions the key names; -1 with an error set. */
+/* The number of the tensor's dimensions that the key indexes; -1 with an error set. */
 static int32_t count_named(PyObject *items, int32_t ndim)
 {
 	Py_ssize_t i, count = PyTuple_Size(items), named = 0;

@@ -134,7 +134,7 @@ PyObject *ts_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 	return ctx ? limits_of(ctx) : NULL;
 }
 
-/* The limits of a backend, or the text that says why it isn't usable. */
+/* The limits of a backend, or the reason why it isn't usable. */
 static PyObject *examine(const char *name)
 {
 	struct tshare_ctx_options options = { .size = sizeof(options), .backend = name };
@@ -151,7 +151,7 @@ static PyObject *examine(const char *name)
 	return ts_text(tshare_error_get());
 }
 
-/* [("kmod", its Limits, or a text that says why it isn't usable), ...] */
+/* [("kmod", its Limits or the reason why it isn't usable), ...] */
 PyObject *ts_backends(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
 	return Py_BuildValue("[(sN)(sN)]", "kmod", examine("kmod"), "shm", examine("shm"));

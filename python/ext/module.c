@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The module tshare._tshare: functions, and what there is at import. */
+/* The module tshare._tshare: its functions and its initialisation. */
 #include "docstrings.h"
 #include "ext.h"
 

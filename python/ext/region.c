@@ -48,7 +48,7 @@ static void region_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-/* Finding one */
+/* Opening a region */
 
 int ts_parse_from_fd(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **fd,
 		     bool *readonly)
@@ -93,7 +93,7 @@ static int64_t monotonic_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Waits on after a signal whose handler raises nothing; -1 with what it has raised. */
+/* Goes on waiting after a signal whose handler raises nothing; -1 with the error that it raised. */
 static int open_waiting(struct tshare_ctx *ctx, const char *name,
 			struct tshare_open_options *options, struct tshare_region **region)
 {

@@ -2,15 +2,15 @@
 /* Region.create(): tensors of zeros and copies of arrays, laid out in a new region. */
 #include "region.h"
 
-/* What a struct tshare_spec points to. */
+/* The memory that a struct tshare_spec points to. */
 struct entry {
 	PyObject *keep;
-	struct ts_source *source; /* what to fill the tensor with, or NULL */
+	struct ts_source *source; /* source that fills the tensor, or NULL */
 	bool tied;		  /* filled with the tensor whose memory it shares */
 	int64_t *dims;		  /* the shape, and the strides if any; NULL for none */
 };
 
-/* From bytes, as in NumPy, to elements, as in a struct tshare_spec. */
+/* Converts NumPy's strides in bytes to the elements of a struct tshare_spec. */
 static int parse_strides(PyObject *obj, const struct tshare_spec *spec, int64_t *strides)
 {
 	Py_ssize_t itemsize = ts_itemsize(spec->dtype);
@@ -60,7 +60,7 @@ static int keep_dims(const int64_t *shape, const int64_t *strides, struct entry 
 	return 0;
 }
 
-/* A tensor that is filled with another library's. */
+/* Describes a tensor that is filled from another library's. */
 static int entry_of_array(PyObject *name, PyObject *what, struct entry *entry,
 			  struct tshare_spec *spec)
 {
@@ -125,7 +125,7 @@ static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *s
 	return keep_dims(shape, strided ? strides : NULL, entry, spec);
 }
 
-/* Copies what the entries bring along. Called without the GIL. */
+/* Copies the entries' sources into the region. Called without the GIL. */
 static int fill(struct tshare_region *region, const struct entry *entries, Py_ssize_t count)
 {
 	struct tshare_tensor *tensor;
@@ -145,7 +145,7 @@ static int fill(struct tshare_region *region, const struct entry *entries, Py_ss
 	return err;
 }
 
-/* Gives all tensors their places, those that are tied in another's. */
+/* Lays all tensors out; tied ones share another's place. */
 static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t count,
 		 const Py_ssize_t *ties, struct tshare_spec *bases, uint64_t *offsets)
 {
@@ -171,7 +171,7 @@ static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t co
 		entries[i].tied = true;
 		specs[i].byte_offset = specs[ties[i]].byte_offset;
 		specs[i].byte_offset += (uintptr_t)entries[i].source->data - (uintptr_t)base->data;
-		/* The copy of one that isn't contiguous is; this is the same then. */
+		/* The copy of a source with gaps is contiguous, and so is its twin's. */
 		if (ts_source_is_contiguous(base))
 			specs[i].strides = entries[i].source->strides;
 	}
@@ -180,7 +180,7 @@ static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t co
 	return 0;
 }
 
-/* Finds those entries that share memory, and leaves all as they are if none do. */
+/* Marks entries that share memory; without any, changes nothing. */
 static int tie(struct entry *entries, struct tshare_spec *specs, Py_ssize_t count)
 {
 	struct ts_source **sources = PyMem_Calloc(count + 1, sizeof(*sources));
@@ -243,7 +243,7 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 	if (tie(entries, specs, count) < 0)
 		goto out;
 
-	/* Nobody opens it before it is filled. */
+	/* A draft, so that it can't be opened before it is filled. */
 	finish = name && !(options->flags & TSHARE_DRAFT);
 	if (finish)
 		draft.flags |= TSHARE_DRAFT;
@@ -275,7 +275,7 @@ out:
 	return self;
 }
 
-/* The items of a mapping and of those in it, whose keys are paths then. */
+/* The items of a mapping, and of nested ones with paths as keys. */
 static PyObject *flat_items(PyObject *mapping)
 {
 	PyObject *module, *items;

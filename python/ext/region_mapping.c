@@ -25,7 +25,7 @@ static int lookup(PyObject *self, PyObject *key, struct tshare_tensor **tensor)
 		return 0;
 	name = ts_name_arg(key, "key", &keep);
 	if (!name) {
-		/* No name at all is no tensor's name either. */
+		/* A key that isn't a valid name is no tensor's name either. */
 		if (!PyErr_ExceptionMatches(PyExc_ValueError))
 			return -1;
 		PyErr_Clear();
@@ -108,7 +108,7 @@ PyObject *ts_region_iter(PyObject *self)
 	return iterator;
 }
 
-/* One of the views of collections.abc, which need no more than the mapping. */
+/* Makes one of the views of collections.abc, which use only the mapping. */
 static PyObject *view(PyObject *self, const char *name)
 {
 	PyObject *module, *result;

@@ -19,7 +19,7 @@ static void after_fork(void)
 	inherited = true;
 }
 
-/* After the last Python object: what is still alive then holds it until exit. */
+/* After the last Python object; objects that are still alive hold it until exit. */
 static void end_session(void)
 {
 	session = tshare_ctx_unref(session);
@@ -38,12 +38,12 @@ struct tshare_ctx *ts_session(void)
 		ts_raise(err, NULL);
 		return NULL;
 	}
-	/* Regions that were inherited, too, keep the one they were made in. */
+	/* Inherited regions, too, keep the context that they were made in. */
 	tshare_ctx_unref(session);
 	session = ctx;
 	inherited = false;
 	if (!registered) {
-		/* If there is no room for one more, the kernel ends it a little later. */
+		/* If the handler can't be registered, the kernel ends the session a little later. */
 		Py_AtExit(end_session);
 		pthread_atfork(NULL, NULL, after_fork);
 	}

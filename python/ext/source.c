@@ -105,7 +105,7 @@ static int has_interface(PyObject *x)
 	return PyObject_HasAttrString(x, "__array_interface__");
 }
 
-/* The ways to what @x is, best first; one that @x doesn't offer is skipped. */
+/* Protocols in order of preference; those that @x doesn't offer are skipped. */
 static const struct {
 	int (*offered)(PyObject *x); /* NULL: always */
 	int (*open)(PyObject *x, struct ts_source *source);

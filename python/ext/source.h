@@ -14,14 +14,14 @@
 int ts_source_from_dlpack(PyObject *x, struct ts_source *source);
 int ts_source_from_buffer(PyObject *x, struct ts_source *source);
 int ts_source_from_interface(PyObject *x, struct ts_source *source);
-/* By way of np.asarray(x). */
+/* By np.asarray(x). */
 int ts_source_from_numpy(PyObject *x, struct ts_source *source);
 
 /* For the ways (source.c) */
 
 /* Clears @source, and points @source->spec at its arrays. */
 void ts_source_start(struct ts_source *source);
-/* Whether the error that is set allows for another way to try. */
+/* Whether another way may be tried after the error that is set. */
 bool ts_source_is_unsuited(void);
 /*
  * Elements must be in the @size bytes at @memory, or in the address space if that is
@@ -45,7 +45,7 @@ int ts_source_is_of_type(PyObject *x, PyObject **type, const char *module, const
 /* source_numpy.c: NumPy's masked arrays, and of its arrays and scalars those without a dtype of ours. */
 int ts_source_check_mask(PyObject *x);
 int ts_source_check_numpy(PyObject *x);
-/* source_dlpack.c: what says that it is on another device than the CPU. */
+/* source_dlpack.c: tensors on another device than the CPU. */
 int ts_source_check_device(PyObject *x);
 
 #endif /* TSHARE_EXT_SOURCE_H */

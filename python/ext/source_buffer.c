@@ -79,7 +79,7 @@ int ts_source_from_buffer(PyObject *x, struct ts_source *source)
 	source->spec.ndim = view->ndim;
 	for (i = 0; i < view->ndim; i++)
 		source->shape[i] = view->shape[i];
-	/* ctypes gives none, even where PyBUF_STRIDES asks for them. */
+	/* ctypes gives none, even if PyBUF_STRIDES requests them. */
 	if (!view->strides) {
 		ts_source_set_c_strides(source);
 	} else {

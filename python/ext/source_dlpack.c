@@ -9,7 +9,7 @@ static bool is_host(long type)
 	return type == kDLCPU || type == kDLCUDAHost || type == kDLCUDAManaged;
 }
 
-/* What the library calls "managed" is "x" here. Returns -1. */
+/* Raises the library's error, with its argument "managed" as "x". Returns -1. */
 static int fail_dlpack(void)
 {
 	static const char managed[] = "managed: ";
@@ -117,7 +117,7 @@ static int is_elsewhere(PyObject *x, PyObject **device)
 	return !is_host(type);
 }
 
-/* Asked first, since __dlpack__() of a tensor on a GPU may wait, or copy. */
+/* Called first, since __dlpack__() of a tensor on a GPU may wait, or copy. */
 int ts_source_check_device(PyObject *x)
 {
 	PyObject *device;

@@ -40,7 +40,7 @@ int ts_source_check_numpy(PyObject *x)
 	return found > 0 ? ask_numpy("check_dtype", x) : found;
 }
 
-/* NumPy's array of x, and where it isn't one of tensors, what to take it for. */
+/* NumPy's array of x, with the type and shape to use where the array's own don't fit. */
 int ts_source_from_numpy(PyObject *x, struct ts_source *source)
 {
 	PyObject *module, *result, *array, *dtype, *shape;

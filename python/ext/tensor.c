@@ -293,7 +293,7 @@ static PyObject *tensor_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 	return self;
 }
 
-/* An error here would hide the block's own. */
+/* An error here would replace the block's own exception. */
 static PyObject *tensor_exit(PyObject *self, PyObject *Py_UNUSED(args))
 {
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
@@ -303,7 +303,7 @@ static PyObject *tensor_exit(PyObject *self, PyObject *Py_UNUSED(args))
 	Py_RETURN_NONE;
 }
 
-/* What a module of the package that is about another library makes of the tensor. */
+/* Calls a module of the package to convert the tensor for another library. */
 static PyObject *convert(PyObject *self, const char *module_name)
 {
 	PyObject *module, *array;

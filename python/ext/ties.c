@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a source's elements lie. */
+/* The addresses of a source's elements. */
 struct stretch {
 	const struct ts_source *source;
 	Py_ssize_t index;
@@ -44,7 +44,7 @@ static bool measure(const struct ts_source *source, struct stretch *stretch)
 	return true;
 }
 
-/* Each behind the one that it may lie in. */
+/* Sorts each source behind the one that it may lie in. */
 static int compare(const void *a, const void *b)
 {
 	const struct stretch *left = a, *right = b;
@@ -85,7 +85,7 @@ int ts_find_ties(struct ts_source *const *sources, Py_ssize_t count, Py_ssize_t 
 	}
 	qsort(stretches, found, sizeof(*stretches), compare);
 	for (next = stretches; next < stretches + found; next++) {
-		/* What has gaps, or another order, lies elsewhere in its copy. */
+		/* The copy of a source with gaps, or in another order, has another layout. */
 		if (base && next->end <= base->end &&
 		    (base->contiguous || is_same(base->source, next->source)))
 			ties[next->index] = base->index;

@@ -18,7 +18,7 @@ PyObject *ts_imported_type(const char *module_name, const char *name)
 		return NULL;
 	type = PyObject_GetAttrString(module, name);
 	Py_DECREF(module);
-	/* Whatever stands in for a library that is absent may raise an ImportError. */
+	/* A stand-in for an absent library may raise an ImportError. */
 	if (!type && PyErr_ExceptionMatches(PyExc_Exception))
 		PyErr_Clear();
 	if (type && !PyType_Check(type))
@@ -48,7 +48,7 @@ PyObject *ts_region_reduce(PyObject *self, PyObject *Py_UNUSED(protocol))
 	return call_pickling("reduce_region", self);
 }
 
-/* The copy module would go by the pickle otherwise, and call another view a copy. */
+/* The module copy would otherwise use the pickle, and return another view as a copy. */
 PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyErr_Format(
@@ -103,7 +103,7 @@ PyObject *ts_reducer_override(PyObject *Py_UNUSED(module), PyObject *obj)
 		PyObject *found;
 	} kinds[] = {
 		{ "numpy", "ndarray", "reduce_array", true, NULL },
-		/* What all torch.Tensors, and views of them, have their memory in. */
+		/* torch.UntypedStorage, which holds the memory of torch.Tensors and their views. */
 		{ "torch", "UntypedStorage", "reduce_storage", false, NULL },
 	};
 	size_t i;

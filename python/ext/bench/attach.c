@@ -23,7 +23,7 @@ static int attach(const char *path, Py_ssize_t size)
 	fd = openat(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	/* The last bytes: what comes before them in a region's file is no data. */
+	/* The last bytes: a region's file begins with a header. */
 	data = fstat(fd, &st) ?
 		       MAP_FAILED :
 		       mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, st.st_size - size);

@@ -12,7 +12,7 @@
 
 #include "tshare-dlpack.h"
 
-/* DLPackExchangeAPI of dlpack.h, as far as it is used here. */
+/* The members of dlpack.h's DLPackExchangeAPI that are used here. */
 struct exchange_api {
 	DLPackVersion version;
 	void *prev_api;
