@@ -159,8 +159,8 @@ class Tensor(Buffer):
         The name leads to the region from one moment on. Processes that open it see all data
         written before. After an error the region is still a draft.
 
-        :param replace: Take the name over where a region of this user has it. That region
-            stays for its users, without a name.
+        :param replace: Replace a region of this user that has the name. That region stays for
+            its users, without a name.
         :raises ValueError: The region is not a draft.
         :raises FileExistsError: Another region has the name, and replace is not given.
         :raises FileNotFoundError: The name was removed.
@@ -288,10 +288,10 @@ class Region(Mapping[str, Tensor]):
         :param mode: Permission bits, 0 to 0o777. The umask does not apply.
         :param lifetime: How long the name stays: "maker": until this process ends. "persist":
             until it is unlinked.
-        :param draft: Take the name, and let nobody open the region before finish(). A draft
-            goes with this process, whatever its lifetime.
-        :param exist_ok: Take the name over, in one step, where a region of this user has it.
-            That region stays for its users, without a name. A draft does so in
+        :param draft: Create a draft, which has the name and can't be opened before finish(). It
+            is removed when this process ends, with any lifetime.
+        :param exist_ok: Replace, in one step, a region of this user that has the name. That
+            region stays for its users, without a name. A draft replaces it in
             finish(replace=True).
         :param node: NUMA node that the memory must be on; None for any.
         :param dma32: Demand physical addresses below 4 GiB.
@@ -317,13 +317,13 @@ class Region(Mapping[str, Tensor]):
 
         :param name: Name given to Region.create(), tshare.create() or asarray().
         :param readonly: Map the memory read-only. Writes then fail in any library.
-        :param wait: Seconds to wait until the name is there and its region is finished; math.inf
-            for ever. Other threads run meanwhile.
+        :param wait: Seconds to wait until a finished region has the name; math.inf for ever.
+            Other threads run meanwhile.
         :param other_than: Wait until the name leads to another region than this.
         :raises FileNotFoundError: No region has that name, or the process that was to finish a
             draft has ended.
         :raises BlockingIOError: Without wait: the region is a draft, or the one in other_than.
-        :raises TimeoutError: The time is up.
+        :raises TimeoutError: The seconds of wait have passed.
         :raises PermissionError: The region's mode denies the access.
         """
     @classmethod
@@ -425,8 +425,8 @@ class Region(Mapping[str, Tensor]):
         The name leads to the region from one moment on. Processes that open it see all data
         written before. After an error the region is still a draft.
 
-        :param replace: Take the name over where a region of this user has it. That region
-            stays for its users, without a name.
+        :param replace: Replace a region of this user that has the name. That region stays for
+            its users, without a name.
         :raises ValueError: The region is not a draft.
         :raises FileExistsError: Another region has the name, and replace is not given.
         :raises FileNotFoundError: The name was removed.
@@ -502,10 +502,10 @@ def create(
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
         it is unlinked.
-    :param draft: Take the name, and let nobody open the region before finish(). A draft goes
-        with this process, whatever its lifetime.
-    :param exist_ok: Take the name over, in one step, where a region of this user has it. That
-        region stays for its users, without a name. A draft does so in finish(replace=True).
+    :param draft: Create a draft, which has the name and can't be opened before finish(). It is
+        removed when this process ends, with any lifetime.
+    :param exist_ok: Replace, in one step, a region of this user that has the name. That region
+        stays for its users, without a name. A draft replaces it in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.
@@ -528,13 +528,13 @@ def open(
 
     :param name: Name given to create() or asarray().
     :param readonly: Map the memory read-only. Writes then fail in any library.
-    :param wait: Seconds to wait until the name is there and its region is finished; math.inf
-        for ever. Other threads run meanwhile.
+    :param wait: Seconds to wait until a finished region has the name; math.inf for ever. Other
+        threads run meanwhile.
     :param other_than: Wait until the name leads to another region than this.
     :raises FileNotFoundError: No region has that name, or the process that was to finish a
         draft has ended.
     :raises BlockingIOError: Without wait: the region is a draft, or the one in other_than.
-    :raises TimeoutError: The time is up.
+    :raises TimeoutError: The seconds of wait have passed.
     :raises PermissionError: The region's mode denies the access.
     :raises ValueError: The region holds several tensors, or none; use Region.open().
     """
@@ -596,10 +596,10 @@ def asarray(
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
         it is unlinked.
-    :param draft: Take the name, and let nobody open the region before finish(). A draft goes
-        with this process, whatever its lifetime.
-    :param exist_ok: Take the name over, in one step, where a region of this user has it. That
-        region stays for its users, without a name. A draft does so in finish(replace=True).
+    :param draft: Create a draft, which has the name and can't be opened before finish(). It is
+        removed when this process ends, with any lifetime.
+    :param exist_ok: Replace, in one step, a region of this user that has the name. That region
+        stays for its users, without a name. A draft replaces it in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.
