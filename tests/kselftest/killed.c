@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SIGKILL ends a CREATE that is still at work, wherever it is, and a LIST.
+ * SIGKILL ends a CREATE at any point of its work, and a LIST.
  *
- * Nothing here measures time. What tells is what the call would have done had
- * it gone on: a region that is complete takes the next id, whether or not its
- * maker lives to see it. Now and then a signal comes too late, or so early that
- * something else looks for it; so it is tried some times.
+ * Nothing here measures time. The next region's id shows whether the call went
+ * on to its end: a complete region takes an id, even if its maker is dead by
+ * then. A signal may come too late, or so early that other code checks for it,
+ * so each test tries several times.
  */
 #include <poll.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Regions that nobody opens before they are finished, and that take a name over."""
+"""Drafts, which can't be opened before they are finished, and regions that replace others."""
 
 import math
 import os

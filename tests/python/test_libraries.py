@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What other libraries make of a tensor, and tshare of theirs.
+"""Tensors of tshare in other libraries, and theirs in tshare.
 
-Each library is imported by a fixture of the module's: what it opens for good is
-no leak of a test. Those that are too large to install for this behave as the
-stand-ins in test_asarray.py do; Documentation/python.rst says what was seen.
+A fixture of the module imports each library, so that files which the import keeps
+open are no leak of a test. For libraries that are too large to install there are
+stand-ins in test_asarray.py; Documentation/python.rst has the results of trying them.
 """
 
 import enum

@@ -22,7 +22,7 @@ def module(*arguments, **options):
 
 def command(*arguments):
     if not COMMAND.exists():
-        pytest.fail(f"{COMMAND} is not there: run make lib")
+        pytest.fail(f"{COMMAND} does not exist: run make lib")
     return subprocess.run([COMMAND, *arguments], capture_output=True, timeout=60)
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What memory cgroups do to shared memory. Needs to be root where nobody else
+ * What memory cgroups do to shared memory. Needs to be root where no other program
  * uses the hierarchy, as in a virtual machine: it is set up and limited here.
  */
 #define _GNU_SOURCE 1

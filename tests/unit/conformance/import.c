@@ -125,7 +125,7 @@ TEST(a_region_of_the_other_backend_can_be_imported)
 	struct tshare_ctx *other;
 
 	if (ctx_new(other_backend, &other))
-		SKIP("the other backend is not there");
+		SKIP("the other backend is not available");
 	CHECK(!tshare_region_create(other, NULL, 1, NULL, 0, NULL, &region));
 	strcpy(tshare_region_get_data(region), "across");
 	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), 0, &imported));
