@@ -2,6 +2,8 @@
 /* Region.create(): tensors of zeros and copies of arrays, laid out in a new region. */
 #include "region.h"
 
+#include <string.h>
+
 /* The memory that a struct tshare_spec points to. */
 struct entry {
 	PyObject *keep;
