@@ -2,6 +2,7 @@
 /* Descriptors, locked memory, and the module's own limits. */
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/swap.h>
 #include <sys/sysinfo.h>
 
 #include "record.h"
@@ -397,6 +398,56 @@ TEST_F(limits, descriptors_beyond_the_memory_cgroup_are_enomem)
 	leave_memory_cgroup();
 	EXPECT_EQ(-ENOMEM, fd);
 	EXPECT_SAME_COUNTERS(before);
+	free(records.data);
+}
+
+/* A file of 32 MiB on the guest's own disk, as mkswap(8) would make it. */
+static bool make_swap(const char *path)
+{
+	const off_t size = 32 * MIB;
+	__u32 header[] = { 1, size / PAGE - 1, 0 };
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	bool done;
+
+	if (fd < 0)
+		return false;
+	done = !posix_fallocate(fd, 0, size) &&
+	       pwrite(fd, header, sizeof(header), 1024) == sizeof(header) &&
+	       pwrite(fd, "SWAPSPACE2", 10, PAGE - 10) == 10 && !fsync(fd);
+	close(fd);
+	return done;
+}
+
+TEST_F(limits, descriptors_that_were_swapped_out_are_given_back)
+{
+	struct records records = many_records(131072);
+	struct tshare_info info = { .descs_size = records.size };
+	const char *scratch = getenv("TSHARE_SCRATCH");
+	char path[256], *descs = malloc(records.size);
+	int err;
+
+	if (!scratch)
+		SKIP(return, "TSHARE_SCRATCH is not set");
+	err = join_memory_cgroup("64M");
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	snprintf(path, sizeof(path), "%s/tshare-limits.swap", scratch);
+	ASSERT_TRUE(make_swap(path));
+	ASSERT_EQ(0, swapon(path, 0));
+	info.fd = create_with_records(self->dev, &records);
+	info.descs = (uintptr_t)descs;
+	EXPECT_LE(0, info.fd);
+	/* Fails if it can't take all of that, which is more than there is. */
+	write_file(CGROUP "memory.reclaim", "60M");
+	EXPECT_LT((long)records.size / 2, read_number(CGROUP "memory.swap.current"));
+	EXPECT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_INFO, &info));
+	EXPECT_EQ(0, memcmp(descs, records.data, records.size));
+	close(info.fd);
+	leave_memory_cgroup();
+	EXPECT_EQ(0, swapoff(path));
+	unlink(path);
+	free(descs);
 	free(records.data);
 }
 
