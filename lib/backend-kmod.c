@@ -264,8 +264,8 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 
 	memcpy(request.name, name, sizeof(request.name));
 	/* A wait ends with a signal's handler. */
-	err = (how->timeout_ns ? once_ioctl : device_ioctl)(session_fd(session),
-							    TSHARE_IOCTL_OPEN, &request);
+	err = (how->timeout_ns ? once_ioctl : device_ioctl)(session_fd(session), TSHARE_IOCTL_OPEN,
+							    &request);
 	if (err)
 		return tshare_fail_name(err, name);
 	found.fd = request.fd;

@@ -57,8 +57,8 @@ static void *run_opener(void *data)
 {
 	struct opener *opener = data;
 
-	opener->err = open_within(opener->name, opener->timeout_ns, opener->other_than,
-				  &opener->found);
+	opener->err =
+		open_within(opener->name, opener->timeout_ns, opener->other_than, &opener->found);
 	atomic_store(&opener->done, true);
 	return NULL;
 }
