@@ -355,7 +355,7 @@ TEST(device_has_neither_read_nor_write_nor_mmap)
 	EXPECT_EQ(MAP_FAILED, map(dev, PAGE, PROT_READ));
 }
 
-TEST(query_reports_what_the_headers_say)
+TEST(query_reports_the_limits_of_the_headers)
 {
 	struct tshare_query query = { .reserved = ~0U, .version = ~0U };
 	int dev = open_device();

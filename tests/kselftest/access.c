@@ -202,7 +202,7 @@ TEST_F(access, list_all_needs_cap_sys_admin)
 	EXPECT_EQ(-EPERM, do_list(self->dev, TSHARE_LIST_ALL, &entry, 1));
 }
 
-TEST_F(access, info_is_for_whoever_has_the_descriptor)
+TEST_F(access, info_needs_only_the_descriptor)
 {
 	int fd = create_of_a(self->dev, "passed", 0);
 	struct tshare_info info;
@@ -254,7 +254,7 @@ FIXTURE_TEARDOWN(readonly)
 	close(self->dev);
 }
 
-TEST_F(readonly, info_says_so)
+TEST_F(readonly, info_reports_the_access)
 {
 	struct tshare_info info;
 

@@ -168,7 +168,7 @@ TEST_F(device, reads_what_was_written_before_cpu_access_ended)
 		EXPECT_TRUE(device_reads(self->importer, places[i], i));
 }
 
-TEST_F(device, is_synced_whoever_else_has_the_region_mapped)
+TEST_F(device, is_synced_with_other_mappings_of_the_region)
 {
 	/* It looks mappings up by address, and takes two of one device for an error. */
 	if (!access("/sys/kernel/debug/dma-api", F_OK))

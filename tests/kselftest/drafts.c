@@ -158,7 +158,7 @@ TEST_F(drafts, are_all_that_can_be_finished)
 	EXPECT_EQ(-EBADF, finish(self->dev, 1000000));
 }
 
-TEST_F(drafts, are_finished_through_their_open_file_alone)
+TEST_F(drafts, are_finished_only_through_their_open_file)
 {
 	int fd = create_draft(self->dev, "draft");
 

@@ -322,7 +322,7 @@ TEST_F(export, is_closed_by_exec_unless_asked)
 	EXPECT_EQ(0, fcntl(kept, F_GETFD));
 }
 
-TEST_F(export, info_tells_where_it_is)
+TEST_F(export, info_reports_the_range)
 {
 	int fd = export_range(self->dev, self->rw, 3 * PAGE, 5 * PAGE, TSHARE_EXPORT_WRITE);
 	struct tshare_info info;

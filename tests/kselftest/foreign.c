@@ -265,7 +265,7 @@ TEST_F(foreign, is_found_by_its_dma_buf_until_the_name_is_gone)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-TEST_F(foreign, info_tells_what_is_known)
+TEST_F(foreign, info_reports_flags_and_size)
 {
 	const __u32 flags = TSHARE_REGION_FOREIGN | TSHARE_REGION_WRITABLE;
 	struct tshare_list_entry entry;

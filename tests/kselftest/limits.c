@@ -238,7 +238,7 @@ TEST_F(limits, module_limit_is_half_of_the_memory_by_default)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-TEST_F(limits, absurd_module_limits_are_none)
+TEST_F(limits, module_limits_that_overflow_are_no_limits)
 {
 	ASSERT_TRUE(set_parameter(self->parameters[MAX_MIB], "18446744073709551615"));
 	ASSERT_TRUE(set_parameter(self->parameters[USER_MAX_MIB], "17592186044416"));

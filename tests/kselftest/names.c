@@ -239,7 +239,7 @@ TEST_F(names, unlinked_twice_are_enoent)
 	EXPECT_EQ(-ENOENT, unlink_name(self->dev, "never"));
 }
 
-TEST_F(names, are_told_apart_byte_by_byte)
+TEST_F(names, are_compared_byte_by_byte)
 {
 	static const char *const names[] = { "a", "A", "aa", "ab", "b", "a ", "\xff", "\x7f" };
 	__u64 ids[ARRAY_SIZE(names)];

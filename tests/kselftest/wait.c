@@ -285,7 +285,7 @@ TEST_F(wait, is_etimedout_when_the_time_is_up)
 	EXPECT_EQ(-ETIMEDOUT, open_waiting(self->other, "finished", SECOND / 100, id));
 }
 
-TEST_F(wait, of_no_time_tells_why)
+TEST_F(wait, without_a_timeout_returns_the_reason)
 {
 	__u64 id = id_of(self->dev, create(self->dev, PAGE, "finished"));
 
@@ -592,7 +592,7 @@ static int wait_with_read_only_args(void *arg)
 	return do_open(*(int *)arg, args) == -EFAULT ? 0 : 2;
 }
 
-TEST_F(wait, that_cannot_note_what_is_left_is_efault)
+TEST_F(wait, that_cannot_store_the_rest_is_efault)
 {
 	struct sigaction action = { .sa_handler = do_nothing };
 	int status;

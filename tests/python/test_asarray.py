@@ -532,7 +532,7 @@ def test_another_name_makes_a_copy(new_name):
     assert tshare.open(other).shape == (4,)
 
 
-def test_copy_true_copies_what_is_shared_already(name):
+def test_copy_true_copies_shared_memory(name):
     t = tshare.create(name, 4)
     assert address(tshare.asarray(t, copy=True)) != address(t)
     with pytest.raises(FileExistsError):

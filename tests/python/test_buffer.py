@@ -96,7 +96,7 @@ def test_readonly_tensor_refuses_writable_requests(readonly):
         assert view.readonly == 1
 
 
-def test_contiguous_requests_get_what_is_contiguous(tensor):
+def test_contiguous_requests_get_contiguous_memory(tensor):
     with Request(tensor, C), Request(tensor, ANY):
         pass
     assert refused(tensor, F)

@@ -246,7 +246,7 @@ def test_create_takes_the_dtype_names_of_other_libraries(alias, dtype):
     [("flaot32", "float32"), ("float23", "float32"), ("bfloat", "bfloat16"), ("F8_E4", "F8_E4M3"),
      ("dooble", "double"), ("unit8", "uint8"), ("float8_e4m3fnu", "float8_e4m3fnuz")],
 )  # fmt: skip
-def test_error_of_a_dtype_names_what_is_close(wrong, close):
+def test_error_of_a_dtype_names_similar_types(wrong, close):
     with pytest.raises(ValueError, match=f"dtype: '{wrong}' .* did you mean .*{close}"):
         tshare.create(None, 1, wrong)
 

@@ -307,7 +307,7 @@ def test_frames(producer, consumer, name):
     assert produce.end()[0] == ["produce: all 100 frames were taken"]
 
 
-def test_frames_alone(name):
+def test_frames_in_one_program(name):
     need("numpy")
     assert run(script("frames.py", name)) == [
         f"produce: '{name}' has 2 slots",

@@ -256,7 +256,7 @@ def test_pickle_needs_a_name(kind, name):
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("kind", list(THINGS))
-def test_pickle_of_what_is_named_holds_the_name(kind, protocol, name):
+def test_pickle_of_a_named_tensor_holds_the_name(kind, protocol, name):
     thing = THINGS[kind](name)
     sent, came = sole(thing), sole(pickle.loads(pickle.dumps(thing, protocol)))
     assert (came.shape, came.strides, came.readonly) == (sent.shape, sent.strides, False)
@@ -313,7 +313,7 @@ def test_pickle_reaches_unrelated_processes(name):
     assert bytes(t) == b"\0\0\3\0"
 
 
-def test_cloudpickle_takes_what_is_named(name):
+def test_cloudpickle_takes_named_tensors(name):
     cloudpickle = need("cloudpickle")
     t = tshare.create(name, 4)
 
@@ -324,7 +324,7 @@ def test_cloudpickle_takes_what_is_named(name):
     assert bytes(t) == b"\6\0\0\0"
 
 
-def test_joblib_s_workers_share_what_is_named(name):
+def test_joblib_s_workers_share_named_tensors(name):
     need("joblib")
     t = tshare.create(name, 4)
     code = """

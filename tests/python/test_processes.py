@@ -175,7 +175,7 @@ def test_name_that_a_forked_child_makes_goes_with_the_child(name):
     assert run(code, name) == "True True"
 
 
-def test_descriptor_travels_through_a_socket():
+def test_descriptor_is_sent_through_a_socket():
     t = tshare.create(None, (2, 3), "int32")
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -210,7 +210,7 @@ def test_descriptor_is_inherited_where_it_is_passed():
     assert bytes(t)[0] == 5
 
 
-def test_readonly_descriptor_stays_readonly_where_it_travels(name):
+def test_readonly_descriptor_stays_readonly_in_the_receiver(name):
     t = tshare.create(name, 4)
     sent = tshare.open(name, readonly=True)
     code = """

@@ -125,7 +125,7 @@ def test_data_loader_s_workers_share_one_data_set(start):
     resource_sharer.stop()
 
 
-def test_tensor_travels_through_torch_s_queue(context):
+def test_tensor_is_sent_through_torch_s_queue(context):
     t = tshare.create(None, 3, "float32")
     mine = torch.from_dlpack(t)
     mine += 1
@@ -251,7 +251,7 @@ def test_tensor_over_numpy_s_array_is_no_copy(travel):
     assert mine.data_ptr() == address(t) + 4
 
 
-def test_memory_travels_where_it_is(travel):
+def test_storage_is_sent_without_moving(travel):
     t = tshare.create(None, 4)
     mine = torch.from_dlpack(t)
     storage = mine.untyped_storage() if hasattr(mine, "untyped_storage") else mine.storage()

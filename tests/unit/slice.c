@@ -378,7 +378,7 @@ static bool is_even(const struct tshare_tensor *tensor, int64_t count)
 	return true;
 }
 
-TEST(reshape_of_any_view_to_one_dimension_works_where_strides_can_say_it)
+TEST(reshape_of_any_view_to_one_dimension_works_where_strides_can_express_it)
 {
 	struct tshare_tensor *tensor, *flat;
 	int64_t count, i;

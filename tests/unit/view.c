@@ -493,7 +493,7 @@ TEST(from_dlpack_copies_a_foreign_tensor)
 	tshare_tensor_unref(tensor);
 }
 
-TEST(from_dlpack_wraps_what_is_in_a_region)
+TEST(from_dlpack_wraps_memory_in_a_region)
 {
 	struct tshare_tensor *whole = counting(), *tensor;
 	DLManagedTensorVersioned *managed;

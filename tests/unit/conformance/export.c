@@ -70,7 +70,7 @@ TEST(a_readonly_export_of_the_whole_cannot_be_made_writable)
 	tshare_region_unref(region);
 }
 
-TEST(a_readonly_region_exports_readonly_alone)
+TEST(a_readonly_region_exports_only_readonly)
 {
 	struct tshare_region *region = new_ring(), *reader;
 	int fd;
@@ -153,7 +153,7 @@ TEST(a_part_of_a_part_counts_from_its_start)
 	tshare_region_unref(region);
 }
 
-TEST(export_rejects_what_is_not_whole_pages)
+TEST(export_rejects_partial_pages)
 {
 	struct tshare_region *region = new_ring();
 	int fd;
@@ -163,7 +163,7 @@ TEST(export_rejects_what_is_not_whole_pages)
 	tshare_region_unref(region);
 }
 
-TEST(export_rejects_what_is_not_inside)
+TEST(export_rejects_ranges_outside)
 {
 	struct tshare_region *region = new_ring();
 	int fd;

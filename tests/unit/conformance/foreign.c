@@ -61,7 +61,7 @@ TEST(a_dma_buf_is_opened_by_its_name)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
-TEST(info_tells_that_a_dma_buf_is_foreign)
+TEST(info_reports_that_a_dma_buf_is_foreign)
 {
 	struct tshare_region_info info = { .size = sizeof(info) };
 	const char *name = unique("camera");
@@ -123,7 +123,7 @@ TEST(a_dma_buf_of_another_driver_has_no_parts)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
-TEST(create_dmabuf_rejects_what_is_no_dma_buf)
+TEST(create_dmabuf_rejects_other_descriptors)
 {
 	int memfd = memfd_create("foreign", MFD_CLOEXEC), pipe_ends[2];
 	const char *name = unique("camera");
