@@ -504,7 +504,7 @@ static int read_open_options(const struct tshare_ctx *ctx,
 
 	if (options) {
 		err = sized_read(options, "options.",
-				 SIZED_UPTO(struct tshare_open_options, other_than), &known,
+				 SIZED_UPTO(struct tshare_open_options, flags), &known,
 				 sizeof(known));
 		if (err)
 			return err;

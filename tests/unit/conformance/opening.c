@@ -266,15 +266,6 @@ TEST(tensor_open_waits_too)
 	CHECK(tshare_tensor_open(ctx, unique("tensor"), &options, &tensor) == -ETIMEDOUT);
 }
 
-TEST(open_options_of_another_size)
-{
-	struct tshare_open_options options = { .size = 8 };
-	struct tshare_region *region;
-
-	CHECK(tshare_region_open(ctx, "x", &options, &region) == -EINVAL);
-	CHECK(error_says("options.size"));
-}
-
 TEST(waiting_leaves_no_descriptors)
 {
 	struct tshare_region *region;

@@ -99,6 +99,47 @@ TEST(ctx_options_of_a_newer_header_are_taken_if_zero)
 	CHECK(error_says("options.size: something is set"));
 }
 
+static int find_with(const struct tshare_open_options *options)
+{
+	struct tshare_region *region = new_region(unique("found")), *found;
+	int err = tshare_region_open(ctx, unique("found"), options, &found);
+
+	if (!err)
+		tshare_region_unref(found);
+	tshare_region_unref(region);
+	CHECK(!tshare_ctx_unlink(ctx, unique("found")));
+	return err;
+}
+
+TEST(open_options_without_a_size_are_rejected)
+{
+	struct tshare_open_options options = { .size = 0 };
+
+	CHECK(find_with(&options) == -EINVAL);
+	CHECK(error_says("options.size: 0 bytes"));
+	options.size = sizeof(void *);
+	CHECK(find_with(&options) == -EINVAL);
+}
+
+TEST(open_options_of_an_older_header_are_taken)
+{
+	struct tshare_open_options options;
+
+	memset(&options, 0xff, sizeof(options));
+	options.size = offsetof(struct tshare_open_options, timeout_ns);
+	options.flags = TSHARE_READONLY;
+	CHECK(!find_with(&options));
+}
+
+TEST(open_options_of_a_newer_header_are_taken_if_zero)
+{
+	LATER(struct tshare_open_options) options = { { .size = sizeof(options) }, 0 };
+
+	CHECK(!find_with(&options.known));
+	options.more = 1;
+	CHECK(find_with(&options.known) == -EINVAL);
+}
+
 /* Two of three bytes each; the second one's offset in *@offset. */
 static int layout_of(const struct tshare_spec *specs, uint64_t *offset)
 {
