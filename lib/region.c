@@ -503,9 +503,8 @@ static int read_open_options(const struct tshare_ctx *ctx,
 	int err;
 
 	if (options) {
-		err = sized_read(options, "options.",
-				 SIZED_UPTO(struct tshare_open_options, flags), &known,
-				 sizeof(known));
+		err = sized_read(options, "options.", SIZED_UPTO(struct tshare_open_options, flags),
+				 &known, sizeof(known));
 		if (err)
 			return err;
 	}
