@@ -369,6 +369,7 @@ const char *tshare_error_get(void);
 
 /* struct tshare_options.lifetime: how long a region's name stays, unless it is unlinked */
 #define TSHARE_LIFETIME_MAKER	0 /* until the context that it was made in is closed */
+#define TSHARE_LIFETIME_USERS	1 /* while anybody has the region open, whoever made it */
 #define TSHARE_LIFETIME_PERSIST 2 /* until it is unlinked */
 
 /* struct tshare_options.mode: no permission for anybody, not even for the owner. */

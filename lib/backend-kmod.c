@@ -178,6 +178,8 @@ static int kmod_create(void *session, const struct backend_request *request,
 
 	if (request->lifetime == TSHARE_LIFETIME_PERSIST)
 		create.flags |= TSHARE_CREATE_PERSIST;
+	if (request->lifetime == TSHARE_LIFETIME_USERS)
+		create.flags |= TSHARE_CREATE_USERS;
 	if (request->flags & TSHARE_DRAFT)
 		create.flags |= TSHARE_CREATE_DRAFT;
 	if (request->flags & TSHARE_REPLACE)
@@ -401,8 +403,9 @@ static uint32_t api_flags(uint32_t region_flags)
 
 static uint32_t api_lifetime(uint32_t region_flags)
 {
-	return region_flags & TSHARE_REGION_PERSIST ? TSHARE_LIFETIME_PERSIST :
-						      TSHARE_LIFETIME_MAKER;
+	if (region_flags & TSHARE_REGION_PERSIST)
+		return TSHARE_LIFETIME_PERSIST;
+	return region_flags & TSHARE_REGION_USERS ? TSHARE_LIFETIME_USERS : TSHARE_LIFETIME_MAKER;
 }
 
 static int report_entry(const struct tshare_list_entry *entry,

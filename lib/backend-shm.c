@@ -11,7 +11,8 @@
  * the file's first byte (SHM_LIFE) through an open file description of its own, which
  * nothing but fork() shares, and which the kernel closes with the last process
  * that has it, however that ends. A process that meets a name without
- * such a lock removes it.
+ * such a lock removes it. A name that is to live as long as its region's users has no
+ * such lock but one of each user, see users.c.
  *
  * Each region has a directory of its own, its home, so that nobody removes a new
  * region in place of the dead one that was looked at: between the look and the
@@ -64,6 +65,7 @@
  * - shm/file.c: the file, its header and descriptors
  * - shm/home.c: the directory of all names, and the homes in it
  * - shm/name.c: names' lives, those of the dead, those of a session
+ * - shm/users.c: users of regions whose names live as long
  * - shm/link.c: how a region gets its name, drafts
  * - shm/find.c: what a name leads to, and waiting for that
  * - shm/create.c, shm/limits.c, shm/import.c: the operations that are more than a few lines
@@ -93,6 +95,7 @@
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/session.h"
+#include "shm/users.h"
 
 /* All of the process, under its lock. */
 static LIST_HEAD(, shm_session) sessions = LIST_HEAD_INITIALIZER(sessions);
@@ -159,6 +162,7 @@ __attribute__((destructor)) static void end_all_names(void)
 	tshare_lock();
 	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
 		shm_names_end(session);
+	shm_users_end();
 	tshare_unlock();
 }
 
@@ -402,6 +406,7 @@ const struct backend_ops tshare_backend_shm = {
 	.lookup = shm_lookup,
 	.import = shm_import,
 	.read_descs = shm_read_descs,
+	.release = shm_release,
 	.finish = shm_finish,
 	.unlink = shm_unlink_name,
 	.unlink_region = shm_unlink_region,

@@ -64,6 +64,7 @@ struct backend_region {
 	size_t descs_size;	 /* bytes of them, which read_descs() reads */
 	size_t desc_count;
 	char name[TSHARE_NAME_LEN];
+	void *user; /* of the backend, until release(); NULL at first */
 };
 
 /*
@@ -88,7 +89,7 @@ struct backend_ops {
 	int (*open)(void **session, uint32_t *page_size, uint32_t *huge_page_size);
 
 	/*
-	 * Ends it. Names that were made in it and don't persist are gone on
+	 * Ends it. Names that were made in it, with TSHARE_LIFETIME_MAKER, are gone on
 	 * return, unless another process holds the session too, by fork().
 	 */
 	void (*close)(void *session);
@@ -121,6 +122,12 @@ struct backend_ops {
 	 * which the caller checks. @session may be NULL, as for import().
 	 */
 	int (*read_descs)(void *session, const struct backend_region *region, void *descs);
+
+	/*
+	 * Ends the use of a region, whose descriptor and mapping are closed. May be
+	 * NULL. @session may be NULL, as for import().
+	 */
+	void (*release)(void *session, struct backend_region *region);
 
 	/*
 	 * Lets the name of the draft behind @fd, made in this session, lead to it.

@@ -173,6 +173,9 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 	unmap_region(region);
 	if (region->handle.fd >= 0)
 		close(region->handle.fd);
+	if (region->backend->release)
+		region->backend->release(ctx_session(region->ctx, region->backend),
+					 &region->handle);
 	desc_list_free(region->handle.descs);
 	desc_list_free(atomic_load_explicit(&region->descs, memory_order_relaxed));
 	tshare_ctx_unref(region->ctx);
@@ -216,7 +219,7 @@ static int check_options(const struct tshare_options *options, bool named,
 				   known.node);
 	if (known.node < 0)
 		return tshare_fail(-EINVAL, "options.node: %" PRId32 " is negative", known.node);
-	if (known.lifetime != TSHARE_LIFETIME_MAKER && known.lifetime != TSHARE_LIFETIME_PERSIST)
+	if (known.lifetime > TSHARE_LIFETIME_PERSIST)
 		return tshare_fail(-EINVAL, "options.lifetime: %" PRIu32 " is unknown",
 				   known.lifetime);
 	if (known.lifetime != TSHARE_LIFETIME_MAKER && !named)

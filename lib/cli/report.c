@@ -17,6 +17,7 @@ static const struct {
 
 static const char *const lifetime_names[] = {
 	[TSHARE_LIFETIME_MAKER] = "maker",
+	[TSHARE_LIFETIME_USERS] = "users",
 	[TSHARE_LIFETIME_PERSIST] = "persist",
 };
 

@@ -22,6 +22,7 @@
 #include "shm/link.h"
 #include "shm/name.h"
 #include "shm/session.h"
+#include "shm/users.h"
 
 /* The least time between two sweeps of a session. */
 #define SWEEP_PAUSE_NS INT64_C(1000000000)
@@ -146,7 +147,7 @@ static int check_free(int dir, const char *name)
 }
 
 static int create_named(struct shm_session *session, const struct backend_request *request,
-			const struct shm_header *header)
+			const struct shm_header *header, void **user)
 {
 	_cleanup_close_ int fd = -1;
 	int ret;
@@ -164,24 +165,30 @@ static int create_named(struct shm_session *session, const struct backend_reques
 	ret = fill_file(session, fd, header, request);
 	if (!ret)
 		ret = set_mode(fd, request->mode);
+	if (!ret && request->lifetime == TSHARE_LIFETIME_USERS)
+		ret = shm_user_new(fd, request->name, user);
 	if (!ret)
 		ret = shm_link(session, fd, request);
 	if (ret >= 0)
 		(void)no_cleanup(fd); /* now the caller's or the session's */
+	if (ret < 0) {
+		shm_user_free(*user, -1);
+		*user = NULL;
+	}
 	return ret;
 }
 
 /* Either */
 
 static int create_file(struct shm_session *session, const struct backend_request *request,
-		       const struct shm_header *header)
+		       const struct shm_header *header, void **user)
 {
 	int err;
 
 	err = shm_check_room(request, header);
 	if (err)
 		return err;
-	return *request->name ? create_named(session, request, header) :
+	return *request->name ? create_named(session, request, header, user) :
 				create_unnamed(session, request, header);
 }
 
@@ -212,6 +219,7 @@ static void sweep_now_and_then(struct shm_session *session)
 int shm_create(void *opened, const struct backend_request *request, struct backend_region *region)
 {
 	struct shm_session *session = opened;
+	void *user = NULL;
 	struct shm_header header;
 	int fd, err;
 
@@ -222,12 +230,13 @@ int shm_create(void *opened, const struct backend_request *request, struct backe
 	err = shm_header_make(session, request, &header);
 	if (err)
 		return err;
-	fd = create_file(session, request, &header);
+	fd = create_file(session, request, &header, &user);
 	if (fd == -ENOMEM && shm_names_sweep(session->dir))
-		fd = create_file(session, request, &header);
+		fd = create_file(session, request, &header, &user);
 	if (fd < 0)
 		return fd;
 	region->fd = fd;
+	region->user = user;
 	region->id = header.id;
 	region->size = header.size;
 	region->map_offset = header.data_offset;

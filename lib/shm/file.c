@@ -60,7 +60,7 @@ int shm_header_check(const struct shm_header *header, int fd)
 
 	if (header->version != SHM_VERSION)
 		return shm_damaged("unknown version");
-	if (header->flags & ~(SHM_PERSIST | SHM_DRAFT | SHM_HELD) || header->reserved)
+	if (header->flags & ~(SHM_PERSIST | SHM_DRAFT | SHM_HELD | SHM_USERS) || header->reserved)
 		return shm_damaged("unknown flags");
 	if (header->mode & ~0777U)
 		return shm_damaged("mode");
@@ -118,6 +118,15 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 	return 0;
 }
 
+/* Whether somebody has a lock as a user; true if in doubt. */
+static bool is_used(int fd)
+{
+	bool used;
+
+	ofd_lock_test(fd, F_WRLCK, SHM_USED, &used);
+	return used;
+}
+
 /* The lock is tested before the header is read: the maker changes them in the other order. */
 int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive)
 {
@@ -128,7 +137,8 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 	/* What another version means by its flags isn't known: its regions are left alone. */
 	if (!err)
 		*alive = locked || head->header.version != SHM_VERSION ||
-			 (head->header.flags & (SHM_PERSIST | SHM_HELD)) == SHM_PERSIST;
+			 (head->header.flags & (SHM_PERSIST | SHM_HELD)) == SHM_PERSIST ||
+			 (head->header.flags & SHM_USERS && is_used(fd));
 	return err;
 }
 
@@ -152,6 +162,13 @@ static uint32_t shown_mode(const struct shm_header *header, mode_t file_mode)
 	if (((header->mode & 0666) | SHM_OWNER_ACCESS) == (file_mode & 0666))
 		return header->mode;
 	return file_mode & 0777;
+}
+
+static uint32_t lifetime_of(const struct shm_header *header)
+{
+	if (header->flags & SHM_PERSIST)
+		return TSHARE_LIFETIME_PERSIST;
+	return header->flags & SHM_USERS ? TSHARE_LIFETIME_USERS : TSHARE_LIFETIME_MAKER;
 }
 
 int shm_file_describe(int fd, struct tshare_region_info *info)
@@ -178,8 +195,7 @@ int shm_file_describe(int fd, struct tshare_region_info *info)
 		.gid = st.st_gid,
 		.mode = shown_mode(&head.header, st.st_mode),
 		.node = TSHARE_ANY_NODE,
-		.lifetime = head.header.flags & SHM_PERSIST ? TSHARE_LIFETIME_PERSIST :
-							      TSHARE_LIFETIME_MAKER,
+		.lifetime = lifetime_of(&head.header),
 		.flags = head.header.flags & SHM_DRAFT ? TSHARE_DRAFT : 0,
 		.tensor_count = head.header.desc_count,
 	};
@@ -196,6 +212,8 @@ uint32_t shm_header_flags(uint32_t lifetime, bool draft)
 
 	if (lifetime == TSHARE_LIFETIME_PERSIST)
 		flags |= SHM_PERSIST | SHM_HELD;
+	if (lifetime == TSHARE_LIFETIME_USERS)
+		flags |= SHM_USERS;
 	return flags;
 }
 

@@ -18,6 +18,7 @@ struct shm_session;
 #define SHM_PERSIST (1U << 0)
 #define SHM_DRAFT   (1U << 1) /* not finished; only for those that have it open to read */
 #define SHM_HELD    (1U << 2) /* the name goes with its maker for now, also with SHM_PERSIST */
+#define SHM_USERS   (1U << 3) /* the name stays while somebody has the region open */
 
 /*
  * The file's mode lets its owner read and write in any case, so that the owner
@@ -27,8 +28,8 @@ struct shm_session;
  */
 #define SHM_OWNER_ACCESS 0600
 
-/* Bytes of the file that are locked: by the maker of its name, and by publishers. */
-enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1 };
+/* Bytes of the file that are locked: by the maker of its name, publishers, and users. */
+enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1, SHM_USED = 2 };
 
 /* What a file begins with. */
 struct shm_header {
@@ -84,7 +85,7 @@ bool shm_file_is_locked(int fd, enum shm_lock lock);
  */
 int shm_file_read_head(int fd, struct shm_head *head, size_t *length);
 
-/* The same, and stores whether the name still has its maker or persists. */
+/* The same, and stores whether the name still has its maker or users, or persists. */
 int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive);
 
 /*

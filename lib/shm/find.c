@@ -20,6 +20,7 @@
 #include "shm/home.h"
 #include "shm/name.h"
 #include "shm/session.h"
+#include "shm/users.h"
 
 /*
  * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no
@@ -65,10 +66,28 @@ static int open_named(int dir, const char *file, const char *name, int access)
 	return fd == -ENOENT ? err : fd;
 }
 
-/* -ESTALE if nobody has a claim to the region any more. */
-static int adopt_named(int fd, const char *name, const struct backend_find *how,
-		       struct backend_region *region)
+/* The last user may have removed the name before this one has its lock: -ESTALE. */
+static int begin_use(int dir, const char *file, int fd, const char *name, void **user)
 {
+	_cleanup_close_ int home = -1;
+	int err;
+
+	err = shm_user_new(fd, name, user);
+	if (err)
+		return err;
+	home = shm_home_open(dir, file);
+	if (home >= 0 && shm_home_has(home, fd))
+		return 0;
+	shm_user_free(*user, -1);
+	*user = NULL;
+	return -ESTALE;
+}
+
+/* -ESTALE if nobody has a claim to the region any more. */
+static int adopt_named(int dir, const char *file, int fd, const char *name,
+		       const struct backend_find *how, struct backend_region *region)
+{
+	void *user = NULL;
 	struct shm_head head;
 	size_t length;
 	bool alive;
@@ -87,7 +106,15 @@ static int adopt_named(int fd, const char *name, const struct backend_find *how,
 		return tshare_fail_name(-EAGAIN, name);
 	if (!shm_file_owner_may(fd, &head.header, how->readonly ? 0400 : 0600))
 		return tshare_fail_name(-EACCES, name);
-	return shm_file_adopt(fd, &head, length, region);
+	if (head.header.flags & SHM_USERS)
+		err = begin_use(dir, file, fd, name, &user);
+	if (!err)
+		err = shm_file_adopt(fd, &head, length, region);
+	if (err)
+		shm_user_free(user, -1);
+	else
+		region->user = user;
+	return err;
 }
 
 static int look_up(int dir, const char *file, const char *name, const struct backend_find *how,
@@ -100,7 +127,7 @@ static int look_up(int dir, const char *file, const char *name, const struct bac
 		return shm_damaged("its name is that of no regular file");
 	if (fd < 0)
 		return tshare_fail_name(fd, name);
-	err = adopt_named(fd, name, how, region);
+	err = adopt_named(dir, file, fd, name, how, region);
 	if (!err)
 		(void)no_cleanup(fd); /* now the region's */
 	return err;

@@ -17,6 +17,7 @@
 #include "shm/file.h"
 #include "shm/home.h"
 #include "shm/session.h"
+#include "shm/users.h"
 
 /*
  * Whether it is a regular file in memory. Only those have seals: not the devices and
@@ -111,6 +112,9 @@ static int adopt_foreign(int dir, int fd, bool readonly, struct backend_region *
 		err = shm_file_adopt(fd, &head, length, region);
 	if (err)
 		return err;
+	/* A process that may not open the file itself is none that keeps the name. */
+	if (head.header.flags & SHM_USERS && shm_user_new(fd, head.header.name, &region->user))
+		tshare_error_clear();
 	if (readonly && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
 		region->fd = make_readonly(fd);
 	region->readonly = (fcntl(region->fd, F_GETFL) & O_ACCMODE) == O_RDONLY;

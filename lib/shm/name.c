@@ -26,14 +26,17 @@
 
 /* Names of the dead */
 
-/* Whether the maker has exited and the region doesn't persist; false if that can't be read. */
-static bool name_is_dead(int fd)
+/* Whether nothing keeps the name; false if that can't be read. Stores the header's flags. */
+static bool name_is_dead(int fd, uint32_t *flags)
 {
 	struct shm_head head;
 	size_t length;
 	bool alive;
 
-	return !shm_file_read_life(fd, &head, &length, &alive) && !alive;
+	if (shm_file_read_life(fd, &head, &length, &alive))
+		return false;
+	*flags = head.header.flags;
+	return !alive;
 }
 
 /* The same for a region that is not finished, and so goes with its maker in any case. */
@@ -66,9 +69,24 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 	return shm_home_is_at(dir, file, home) ? shm_home_clear(dir, file, home) : SHM_NAME_GONE;
 }
 
+/* Removes the home of a region that nobody uses, unless somebody has begun to: see users.c. */
+static enum shm_name_state clear_unused(int dir, const char *file, int home)
+{
+	_cleanup_close_ int fd = shm_home_open_file(home, O_RDWR);
+	int err;
+
+	if (fd == -ENOENT)
+		return shm_home_remove_if_empty(dir, file, home);
+	if (fd == -EACCES)
+		return SHM_NAME_STUCK;
+	err = fd < 0 ? fd : ofd_lock_set(fd, F_WRLCK, SHM_USED);
+	return err ? SHM_NAME_TAKEN : shm_home_clear(dir, file, home);
+}
+
 enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 {
 	_cleanup_close_ int fd = -1;
+	uint32_t flags;
 
 	if (shm_home_is_hidden(file))
 		return unlink_hidden_if_dead(dir, file, home);
@@ -78,7 +96,9 @@ enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 		return shm_home_remove_if_empty(dir, file, home);
 	if (fd < 0)
 		return SHM_NAME_TAKEN;
-	return name_is_dead(fd) ? shm_home_clear(dir, file, home) : SHM_NAME_TAKEN;
+	if (!name_is_dead(fd, &flags))
+		return SHM_NAME_TAKEN;
+	return flags & SHM_USERS ? clear_unused(dir, file, home) : shm_home_clear(dir, file, home);
 }
 
 enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file)

@@ -164,6 +164,7 @@ int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndi
 
 static const char *const lifetime_names[] = {
 	[TSHARE_LIFETIME_MAKER] = "maker",
+	[TSHARE_LIFETIME_USERS] = "users",
 	[TSHARE_LIFETIME_PERSIST] = "persist",
 };
 
@@ -181,12 +182,12 @@ static int lifetime_arg(PyObject *obj, uint32_t *lifetime)
 		return -1;
 	}
 	for (i = 0; i < sizeof(lifetime_names) / sizeof(lifetime_names[0]); i++) {
-		if (!lifetime_names[i] || PyUnicode_CompareWithASCIIString(obj, lifetime_names[i]))
+		if (PyUnicode_CompareWithASCIIString(obj, lifetime_names[i]))
 			continue;
 		*lifetime = i;
 		return 0;
 	}
-	PyErr_Format(PyExc_ValueError, "lifetime: %R is neither 'maker' nor 'persist'", obj);
+	PyErr_Format(PyExc_ValueError, "lifetime: %R is none of 'maker', 'users', 'persist'", obj);
 	return -1;
 }
 

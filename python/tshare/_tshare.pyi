@@ -41,7 +41,7 @@ class RegionInfo(NamedTuple):
     id: int
     """Number of the region, unique among the backend's existing regions."""
     lifetime: str
-    """How long the name stays: "maker" or "persist", as given to create()."""
+    """How long the name stays: "maker", "users" or "persist", as given to create()."""
     draft: bool
     """Whether the region is a draft, which can't be opened before finish()."""
     tensor_count: int
@@ -286,8 +286,8 @@ class Region(Mapping[str, Tensor]):
             the region.
         :param size: Bytes; None for as many as the tensors need.
         :param mode: Permission bits, 0 to 0o777. The umask does not apply.
-        :param lifetime: How long the name stays: "maker": until this process ends. "persist":
-            until it is unlinked.
+        :param lifetime: How long the name stays: "maker": until this process ends. "users":
+            while any process has the region open. "persist": until it is unlinked.
         :param draft: Create a draft, which has the name and can't be opened before finish(). It
             is removed when this process ends, with any lifetime.
         :param exist_ok: Replace, in one step, a region of this user that has the name. That
@@ -500,8 +500,8 @@ def create(
     :param dtype: Name of a type, such as "float32", or a type of NumPy, PyTorch, JAX or
         ml_dtypes, or float, int, bool or complex.
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
-    :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
-        it is unlinked.
+    :param lifetime: How long the name stays: "maker": until this process ends. "users": while
+        any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
         removed when this process ends, with any lifetime.
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region
@@ -594,8 +594,8 @@ def asarray(
         as it is.
     :param copy: True: always copy. False: never copy. None: copy where needed.
     :param mode: Permission bits, 0 to 0o777. The umask does not apply.
-    :param lifetime: How long the name stays: "maker": until this process ends. "persist": until
-        it is unlinked.
+    :param lifetime: How long the name stays: "maker": until this process ends. "users": while
+        any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
         removed when this process ends, with any lifetime.
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region

@@ -237,3 +237,31 @@ def test_death_of_a_draft_s_maker_ends_open(name):
             time.sleep(0.5)
             maker.kill()
             assert waiter.stdout.read() == "its maker has ended\n"
+
+
+USER = """
+import sys, tshare
+t = tshare.open(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_name_stays_while_anybody_has_the_region_open(name):
+    t = tshare.create(name, 4, lifetime="users")
+    assert t.region.info().lifetime == "users"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", USER, name], **pipes) as user:
+        assert user.stdout.readline() == "open\n"
+        t.close()
+        tshare.open(name).close()
+        user.kill()
+    with pytest.raises(FileNotFoundError):
+        tshare.open(name)
+
+
+def test_error_of_an_unknown_lifetime_lists_those_there_are(name):
+    with pytest.raises(ValueError, match="^lifetime: 'user' is none of 'maker', 'users', 'pers"):
+        tshare.create(name, 4, lifetime="user")
+    with pytest.raises(TypeError, match="^lifetime: must be a str"):
+        tshare.create(name, 4, lifetime=True)

@@ -47,7 +47,7 @@ static int make_one(struct tshare_ctx *own, const char *name, unsigned int *seed
 	int err;
 
 	options.flags = TSHARE_DRAFT | (rand_r(seed) % 2 ? TSHARE_REPLACE : 0);
-	options.lifetime = rand_r(seed) % 2 ? TSHARE_LIFETIME_MAKER : TSHARE_LIFETIME_PERSIST;
+	options.lifetime = rand_r(seed) % (TSHARE_LIFETIME_PERSIST + 1);
 	err = tshare_region_create(own, name, BYTES, NULL, 0, &options, &region);
 	if (err)
 		return err == -EEXIST ? 0 : err;
@@ -211,6 +211,63 @@ TEST(a_finished_draft_leaves_no_pipe)
 	CHECK(has_file("piped"));
 	tshare_region_unref(region);
 	CHECK(!tshare_ctx_unlink(ctx, "piped"));
+}
+
+static int use_and_be_killed(void *name)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_USERS,
+	};
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!tshare_ctx_new(NULL, &own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+TEST(a_killed_users_name_is_removed)
+{
+	char name[] = "used";
+
+	CHECK(in_child(use_and_be_killed, name) == -1);
+	CHECK(has_file(name));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!has_home(name));
+}
+
+static int use_and_exit(void *name)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_USERS,
+	};
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+		return 1;
+	exit(0);
+}
+
+TEST(the_last_user_removes_the_files)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_USERS,
+	};
+	struct tshare_region *region;
+	char name[] = "last";
+
+	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
+	CHECK(has_file(name));
+	tshare_region_unref(region);
+	CHECK(!has_home(name));
+	CHECK(!in_child(use_and_exit, name));
+	CHECK(!has_home(name));
 }
 
 /* Other users */

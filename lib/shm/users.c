@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Users: each object that has a region open whose name is to live as long as its users
+ * holds a reader's lock (SHM_USED) through an open file description of its own. To remove
+ * the name, a process must have that lock as its writer: nobody can begin to use the
+ * region then, and whoever has opened the file before finds the name gone after it has
+ * got its own lock.
+ */
+#define _GNU_SOURCE 1
+#include "shm/users.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "cleanup.h"
+#include "error.h"
+#include "lock.h"
+#include "ofd-lock.h"
+#include "shm/file.h"
+#include "shm/name.h"
+#include "shm/session.h"
+
+struct shm_user {
+	LIST_ENTRY(shm_user) entry;
+	int fd; /* has the lock */
+	char name[TSHARE_NAME_LEN];
+};
+
+/* All of the process, under its lock. */
+static LIST_HEAD(, shm_user) users = LIST_HEAD_INITIALIZER(users);
+
+int shm_user_new(int fd, const char *name, void **user)
+{
+	_cleanup_free_ struct shm_user *new = malloc(sizeof(*new));
+	_cleanup_close_ int own = shm_file_reopen(fd, O_RDONLY);
+	int err;
+
+	if (!new)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	if (own < 0)
+		return own;
+	err = ofd_lock_set(own, F_RDLCK, SHM_USED);
+	if (err == -EAGAIN || err == -EACCES)
+		return -ESTALE;
+	if (err)
+		return tshare_fail(err, "region: lock: %s", strerror(-err));
+	new->fd = no_cleanup(own);
+	stpcpy(new->name, name);
+	tshare_lock();
+	LIST_INSERT_HEAD(&users, new, entry);
+	tshare_unlock();
+	*user = no_cleanup(new);
+	return 0;
+}
+
+/* Closes the file, which releases the lock, unless a process of a fork() has it too. */
+static void end_user(struct shm_user *user)
+{
+	LIST_REMOVE(user, entry);
+	close(user->fd);
+}
+
+static void unlink_if_unused(int dir, const char *name)
+{
+	char file[SHM_HOME_NAME_LEN];
+
+	shm_home_name(file, name);
+	shm_name_unlink_if_dead(dir, file);
+}
+
+void shm_user_free(void *ending, int dir)
+{
+	struct shm_user *user = ending;
+
+	if (!user)
+		return;
+	tshare_lock();
+	end_user(user);
+	tshare_unlock();
+	if (dir >= 0)
+		unlink_if_unused(dir, user->name);
+	free(user);
+}
+
+void shm_users_end(void)
+{
+	_cleanup_close_ int dir = LIST_EMPTY(&users) ? -1 : shm_directory_open();
+	struct shm_user *user;
+
+	while ((user = LIST_FIRST(&users))) {
+		end_user(user);
+		if (dir >= 0)
+			unlink_if_unused(dir, user->name);
+		free(user);
+	}
+}
+
+void shm_release(void *opened, struct backend_region *region)
+{
+	const struct shm_session *session = opened;
+	_cleanup_close_ int own = region->user && !session ? shm_directory_open() : -1;
+
+	shm_user_free(region->user, session ? session->dir : own);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The users of regions whose names live as long as they have users. */
+#ifndef TSHARE_SHM_USERS_H
+#define TSHARE_SHM_USERS_H
+
+struct backend_region;
+
+/*
+ * Makes the process a user of the region behind @fd: -ESTALE if another process is just
+ * about to remove its name.
+ */
+int shm_user_new(int fd, const char *name, void **user);
+
+/* Ends that, and removes the name in @dir if there is no user left. Takes NULL. */
+void shm_user_free(void *user, int dir);
+
+/* Ends all of the process, under its lock. */
+void shm_users_end(void);
+
+void shm_release(void *opened, struct backend_region *region);
+
+#endif /* TSHARE_SHM_USERS_H */
