@@ -76,7 +76,7 @@
  *                there is no /proc, which named regions need on shm
  * -ENOENT        no region of that name, or no tensor of that name in it; or
  *                the region has lost its name
- * -ENOMEM        the memory is not to be had: contiguous, in the system, or in
+ * -ENOMEM        the memory is unavailable: contiguous, in the system, or in
  *                the caller's memory cgroup (version 2)
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
  *                addresses below 4 GiB, a part's descriptor or a dma-buf's name on
@@ -86,7 +86,7 @@
  *                made in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
  *                another major version
- * -EOWNERDEAD    who published before is gone, and nobody else publishes
+ * -EOWNERDEAD    all other publishers have ended
  * -ERANGE        a tensor is not wholly inside its region or its memory, or a part
  *                not inside its region
  * -ETIMEDOUT     nothing was published, or the name could not be opened, in time
@@ -186,7 +186,7 @@ struct tshare_dtype {
 #define TSHARE_DTYPE_NAME_LEN 32
 
 /**
- * tshare_dtype_parse() - the type of that name
+ * tshare_dtype_parse() - find the type of a name
  * @name: "bool", "int8" to "int64", "uint8" to "uint64", "float16" to
  *        "float64", "complex64", "complex128", "bfloat16", "float8_e4m3fn" and
  *        the other DLPack names, with "x2" and so on behind it for lanes
@@ -197,7 +197,7 @@ struct tshare_dtype {
 int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype);
 
 /**
- * tshare_dtype_get_name() - the name of a type, which tshare_dtype_parse() takes
+ * tshare_dtype_get_name() - store the name of a type, which tshare_dtype_parse() takes
  * @dtype: the type
  * @name: where to store it, TSHARE_DTYPE_NAME_LEN bytes
  *
@@ -290,7 +290,7 @@ struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx);
 struct tshare_ctx *tshare_ctx_unref(struct tshare_ctx *ctx);
 
 /**
- * tshare_ctx_get_backend() - which backend is it?
+ * tshare_ctx_get_backend() - return the name of a context's backend
  * @ctx: the context
  *
  * Return: "kmod" or "shm".
@@ -349,7 +349,7 @@ int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
 int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority);
 
 /**
- * tshare_error_get() - what went wrong in this thread's last failed call
+ * tshare_error_get() - return what went wrong in this thread's last failed call
  *
  * Return: one line that names the argument and the reason, without newline;
  * valid until the thread's next call into the library; "" if none failed.
@@ -411,7 +411,7 @@ struct tshare_options {
 #define TSHARE_OFFSET_START UINT64_MAX
 
 /**
- * struct tshare_spec - a tensor that a new region shall hold
+ * struct tshare_spec - a tensor of a new region, or a view
  * @size: sizeof(struct tshare_spec); the same in all elements of an array
  * @name: its name in the region, unique there, of up to TSHARE_TENSOR_NAME_MAX
  *        bytes of any value but NUL, '/' among them; NULL or "" for none, which
@@ -435,7 +435,7 @@ struct tshare_spec {
 };
 
 /**
- * tshare_spec_check() - can a tensor's elements be where they are said to be?
+ * tshare_spec_check() - check that a tensor's elements lie in memory
  * @spec: type, shape and strides; the name and byte_offset are ignored
  * @data: address of element [0, 0, ...]; may be NULL if there are no elements
  * @memory: first byte of the memory that all elements must be in, or NULL if
@@ -453,7 +453,7 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
 		      size_t size);
 
 /**
- * tshare_region_compute_layout() - say where a new region's tensors would lie
+ * tshare_region_compute_layout() - compute where a new region's tensors would lie
  * @specs: the tensors
  * @count: number of tensors, 0 to TSHARE_TENSOR_LIMIT
  * @offsets: where to store for each the bytes from the region's start to its
@@ -707,7 +707,7 @@ bool tshare_region_is_readonly(const struct tshare_region *region);
 const char *tshare_region_get_backend(const struct tshare_region *region);
 
 /**
- * struct tshare_region_info - what the backend knows of a region
+ * struct tshare_region_info - what the backend reports of a region
  * @size: sizeof(struct tshare_region_info), set by the caller, or by
  *        tshare_ctx_list()
  * @id: its id
@@ -763,7 +763,7 @@ int tshare_region_get_info(struct tshare_region *region, struct tshare_region_in
 size_t tshare_region_get_tensor_count(const struct tshare_region *region);
 
 /**
- * tshare_region_get_tensor() - a tensor of the region by its place
+ * tshare_region_get_tensor() - create the object of a tensor by its place
  * @region: the region
  * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
  * @tensor: where to store it
@@ -779,7 +779,7 @@ int tshare_region_get_tensor(struct tshare_region *region, size_t index,
 			     struct tshare_tensor **tensor);
 
 /**
- * tshare_region_find_tensor() - a tensor of the region by its name
+ * tshare_region_find_tensor() - create the object of a tensor by its name
  * @region: the region
  * @name: its name in the region
  * @tensor: where to store it
@@ -791,7 +791,7 @@ int tshare_region_find_tensor(struct tshare_region *region, const char *name,
 			      struct tshare_tensor **tensor);
 
 /**
- * tshare_region_get_tensor_name() - the name of a tensor of the region by its place
+ * tshare_region_get_tensor_name() - look up the name of a tensor by its place
  * @region: the region
  * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
  * @name: where to store a pointer to it, which is good for as long as the region
@@ -834,7 +834,7 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  */
 
 /**
- * tshare_region_get_generation() - the number of publishes so far
+ * tshare_region_get_generation() - read the number of publishes so far
  * @region: the region
  * @generation: where to store it
  *
@@ -890,7 +890,7 @@ int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t time
 void tshare_region_cancel(struct tshare_region *region);
 
 /**
- * tshare_region_get_event_fd() - a descriptor that is readable when there is news
+ * tshare_region_get_event_fd() - get a descriptor that is readable when there is news
  * @region: the region, which may be read-only
  * @fd: where to store an eventfd(2), for poll(), select() and epoll. It belongs to
  *      the object, until whose last unref it stays open; it is the same each time
@@ -978,7 +978,7 @@ int tshare_waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
 void tshare_waiter_cancel(struct tshare_waiter *waiter);
 
 /**
- * tshare_waiter_get_event_fd() - a descriptor that is readable when there is news
+ * tshare_waiter_get_event_fd() - get a descriptor that is readable when there is news
  * @waiter: the waiter
  * @fd: where to store it: the waiter's own, as tshare_region_get_event_fd() has it
  *
@@ -987,7 +987,7 @@ void tshare_waiter_cancel(struct tshare_waiter *waiter);
 int tshare_waiter_get_event_fd(struct tshare_waiter *waiter, int *fd);
 
 /**
- * tshare_region_view() - a tensor of one's own making over a region's memory
+ * tshare_region_view() - create a tensor over a region's memory
  * @region: the region
  * @spec: what it looks like. @spec->byte_offset is from the region's start;
  *        TSHARE_OFFSET_AUTO is as near to that as the strides allow
@@ -1014,7 +1014,7 @@ int tshare_region_view(struct tshare_region *region, const struct tshare_spec *s
 int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name);
 
 /**
- * tshare_ctx_list() - the named regions that the caller may read
+ * tshare_ctx_list() - walk through the named regions that the caller may read
  * @ctx: the context
  * @fn: called for each; what it returns other than 0 ends the walk
  * @data: passed to @fn
@@ -1060,7 +1060,7 @@ int tshare_tensor_open(struct tshare_ctx *ctx, const char *name,
  * @ctx: the context
  * @name: the region's name, or NULL for none
  * @data: address of the tensor's element [0, 0, ...]; not read if it is empty
- * @spec: its type, shape and strides; the name and byte_offset have no say
+ * @spec: its type, shape and strides; its name and byte_offset are ignored
  * @options: or NULL
  * @tensor: where to store the copy: C-contiguous, writable
  *
@@ -1072,11 +1072,11 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 		       struct tshare_tensor **tensor);
 
 /**
- * tshare_tensor_wrap() - the tensor that memory of this process is already
+ * tshare_tensor_wrap() - create a tensor over memory that this process has mapped
  * @data: address of element [0, 0, ...], as another library has it
- * @spec: its type, shape, strides and name; byte_offset has no say
+ * @spec: its type, shape, strides and name; byte_offset is ignored
  * @flags: TSHARE_READONLY or 0; see tshare_region_view()
- * @tensor: where to store it; it keeps the region, however @data was come by
+ * @tensor: where to store it; it keeps the region, whichever library @data is from
  *
  * Return: 0; -ENOENT if @data is in no region that this process has mapped;
  * -ERANGE if the tensor is not wholly inside; -EINVAL, -ENOMEM.
@@ -1330,7 +1330,7 @@ int tshare_spec_from_dlpack(const struct DLManagedTensorVersioned *managed,
 			    struct tshare_spec *spec, const void **data, uint32_t *flags);
 
 /**
- * tshare_spec_from_dlpack_legacy() - the same for the form before 1.0
+ * tshare_spec_from_dlpack_legacy() - check a tensor in DLPack's form before 1.0, and describe it
  * @managed: the tensor; stays the caller's, on failure too
  * @spec: as for tshare_spec_from_dlpack()
  * @data: as for tshare_spec_from_dlpack()
@@ -1356,7 +1356,7 @@ int tshare_tensor_from_dlpack(struct tshare_ctx *ctx, const char *name,
 			      const struct tshare_options *options, struct tshare_tensor **tensor);
 
 /**
- * tshare_tensor_from_dlpack_legacy() - the same for the form before 1.0
+ * tshare_tensor_from_dlpack_legacy() - take a tensor in DLPack's form before 1.0 into a region
  * @ctx: the context
  * @name: the new region's name, or NULL for none
  * @managed: the tensor; stays the caller's
