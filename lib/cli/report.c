@@ -13,6 +13,7 @@ static const struct {
 	{ TSHARE_DMA32, "dma32" },
 	{ TSHARE_CONTIGUOUS, "contiguous" },
 	{ TSHARE_READONLY, "readonly" },
+	{ TSHARE_FOREIGN, "foreign" },
 };
 
 static const char *const lifetime_names[] = {
