@@ -25,6 +25,7 @@ static PyStructSequence_Field info_fields[] = {
 	{ "contiguous", DOC_RegionInfo_contiguous },
 	{ "segments", DOC_RegionInfo_segments },
 	{ "phys_addr", DOC_RegionInfo_phys_addr },
+	{ "foreign", DOC_RegionInfo_foreign },
 	{ NULL, NULL },
 };
 
@@ -99,6 +100,7 @@ PyObject *ts_info_new(const struct tshare_region_info *info)
 		PyBool_FromLong(info->flags & TSHARE_CONTIGUOUS),
 		PyLong_FromUnsignedLong(info->segments),
 		PyLong_FromUnsignedLongLong(info->phys_addr),
+		PyBool_FromLong(info->flags & TSHARE_FOREIGN),
 	};
 
 	return record(info_type, values, sizeof(values) / sizeof(values[0]));

@@ -256,6 +256,25 @@ static PyObject *region_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 	return handle ? PyLong_FromLong(tshare_region_get_fd(handle)) : NULL;
 }
 
+static PyObject *region_export(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames)
+{
+	static const char *const names[] = { "offset", "size", "readonly" };
+	struct tshare_region *handle = ts_region_handle(self);
+	int64_t offset = 0, size = 0;
+	PyObject *given[3];
+	bool readonly;
+	int fd, err;
+
+	if (!handle || ts_parse("export", args, nargs, kwnames, names, 2, 3, given) < 0 ||
+	    (given[0] && ts_int_arg(given[0], "offset", 0, INT64_MAX, &offset) < 0) ||
+	    (!ts_none(given[1]) && ts_int_arg(given[1], "size", 1, INT64_MAX, &size) < 0) ||
+	    ts_bool_arg(given[2], &readonly) < 0)
+		return NULL;
+	err = tshare_region_export(handle, offset, size, readonly ? TSHARE_READONLY : 0, &fd);
+	return err < 0 ? ts_raise(err, NULL) : PyLong_FromLong(fd);
+}
+
 static PyObject *region_info(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
@@ -416,6 +435,7 @@ static PyMethodDef region_methods[] = {
 	{ "items", ts_region_items, METH_NOARGS, DOC_Region_items },
 	{ "get", TS_FASTCALL(ts_region_get), METH_FASTCALL | METH_KEYWORDS, DOC_Region_get },
 	{ "fileno", region_fileno, METH_NOARGS, DOC_Region_fileno },
+	{ "export", TS_FASTCALL(region_export), METH_FASTCALL | METH_KEYWORDS, DOC_Region_export },
 	{ "info", region_info, METH_NOARGS, DOC_Region_info },
 	{ "publish", ts_region_publish, METH_NOARGS, DOC_Region_publish },
 	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS, DOC_Region_wait },

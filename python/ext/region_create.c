@@ -212,7 +212,8 @@ out:
 	return err;
 }
 
-static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
+/* A region of @dmabuf, or of new memory if that is -1. */
+static PyObject *create(PyObject *arg, uint64_t size, int dmabuf, PyObject *items,
 			const struct tshare_options *options)
 {
 	PyThreadState *state;
@@ -250,7 +251,10 @@ static PyObject *create(PyObject *arg, uint64_t size, PyObject *items,
 	if (finish)
 		draft.flags |= TSHARE_DRAFT;
 	state = PyEval_SaveThread();
-	err = tshare_region_create(ctx, name, size, specs, count, &draft, &region);
+	if (dmabuf < 0)
+		err = tshare_region_create(ctx, name, size, specs, count, &draft, &region);
+	else
+		err = tshare_region_create_dmabuf(ctx, name, dmabuf, specs, count, &draft, &region);
 	if (!err) {
 		err = fill(region, entries, count);
 		if (!err && finish)
@@ -293,16 +297,26 @@ static PyObject *flat_items(PyObject *mapping)
 PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
 			   PyObject *kwnames)
 {
-	static const char *const names[] = { "name", "tensors", "size", TS_OPTION_NAMES };
+	static const char *const names[] = { "name", "tensors", "size", "dmabuf", TS_OPTION_NAMES };
 	struct tshare_options options = { .size = sizeof(options) };
-	PyObject *given[3 + TS_OPTION_COUNT], *items = NULL, *self;
+	PyObject *given[4 + TS_OPTION_COUNT], *items = NULL, *self;
 	int64_t size = 0;
+	int dmabuf = -1;
 
-	if (ts_parse("create", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0)
+	if (ts_parse("create", args, nargs, kwnames, names, 2, 4 + TS_OPTION_COUNT, given) < 0)
 		return NULL;
+	if (!ts_none(given[3])) {
+		dmabuf = PyObject_AsFileDescriptor(given[3]);
+		if (dmabuf < 0)
+			return NULL;
+		if (!ts_none(given[2])) {
+			PyErr_SetString(PyExc_ValueError, "size: is the dma-buf's (pass None)");
+			return NULL;
+		}
+	}
 	if (!ts_none(given[2]) && ts_int_arg(given[2], "size", 1, INT64_MAX, &size) < 0)
 		return NULL;
-	if (ts_options_arg(given + 3, &options) < 0)
+	if (ts_options_arg(given + 4, &options) < 0)
 		return NULL;
 	if (!ts_none(given[1])) {
 		if (!PyDict_Check(given[1]) && !PyObject_HasAttrString(given[1], "items")) {
@@ -314,7 +328,7 @@ PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 		if (!items)
 			return NULL;
 	}
-	self = create(given[0], size, items, &options);
+	self = create(given[0], size, dmabuf, items, &options);
 	Py_XDECREF(items);
 	return self;
 }

@@ -58,6 +58,8 @@ class RegionInfo(NamedTuple):
     """Physically contiguous segments, or 0 if the backend doesn't report them."""
     phys_addr: int
     """Physical address on kmod for CAP_SYS_RAWIO, else 0."""
+    foreign: bool
+    """Whether the region consists of another driver's dma-buf."""
 
 class Limits(NamedTuple):
     """Properties and limits of the backend; from tshare.limits()."""
@@ -268,6 +270,7 @@ class Region(Mapping[str, Tensor]):
         tensors: Mapping[str, Any] | None = None,
         *,
         size: SupportsIndex | None = None,
+        dmabuf: int | _SupportsFileno | None = None,
         mode: SupportsIndex = 0o600,
         lifetime: str = "maker",
         draft: bool = False,
@@ -285,6 +288,10 @@ class Region(Mapping[str, Tensor]):
             such, whose keys become "name/key". Arrays that share writable memory share it in
             the region.
         :param size: Bytes; None for as many as the tensors need.
+        :param dmabuf: Descriptor of another driver's dma-buf that the region is to consist of,
+            instead of new memory. It stays the caller's, needs a name, and keeps what is in it.
+            All who open the name get this dma-buf, for which they must be allowed to write if
+            it is writable. The region goes with its name.
         :param mode: Permission bits, 0 to 0o777. The umask does not apply.
         :param lifetime: How long the name stays: "maker": until this process ends. "users":
             while any process has the region open. "persist": until it is unlinked.
@@ -302,7 +309,8 @@ class Region(Mapping[str, Tensor]):
         :raises TypeError: A value is neither a tuple as above nor an array.
         :raises BufferError: An array can't be copied, as when it is on a GPU.
         :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
-            EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
+            EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous, or is shm and has no
+            names for a dmabuf. EBUSY: the dma-buf has a name already.
         """
     @classmethod
     def open(
@@ -416,6 +424,29 @@ class Region(Mapping[str, Tensor]):
         """Return the file descriptor that from_fd() takes in any process.
 
         The region owns the descriptor and closes it.
+        """
+    def export(
+        self,
+        offset: SupportsIndex = 0,
+        size: SupportsIndex | None = None,
+        *,
+        readonly: bool = False,
+    ) -> int:
+        """Make a file descriptor of the region or of a part of it.
+
+        It can be passed to another process, or to a driver that imports dma-bufs and takes no
+        offset, such as a camera's: one frame of a ring. Neither reaches other bytes, nor writes
+        through a read-only one. Region.from_fd() of a part is a region of its size, without
+        tensors.
+
+        :param offset: Bytes before the part, whole pages.
+        :param size: Bytes of the part, whole pages; None for all from offset on.
+        :param readonly: Make it read-only.
+        :returns: The descriptor, which the caller closes.
+        :raises ValueError: The part is not made of whole pages, or not inside the region.
+        :raises PermissionError: The region is read-only, and readonly is false.
+        :raises OSError: EOPNOTSUPP: the backend is shm, which has no parts, or the region is
+            foreign.
         """
     def info(self) -> RegionInfo:
         """Return the present properties of the region."""
