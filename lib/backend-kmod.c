@@ -133,6 +133,9 @@ static int fail_create_dmabuf(int err, const struct backend_request *request)
 		return tshare_fail(err, "fd: the dma-buf has a name already");
 	case -EINVAL:
 		return tshare_fail(err, "fd: is no dma-buf of another driver");
+	case -EOPNOTSUPP:
+		return tshare_fail(err, "options.lifetime: nobody reports the last user of another "
+					"driver's dma-buf; use TSHARE_LIFETIME_PERSIST");
 	default:
 		return tshare_fail_name(err, request->name);
 	}

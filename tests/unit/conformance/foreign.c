@@ -98,6 +98,21 @@ TEST(a_dma_buf_has_one_name)
 	CHECK(!tshare_ctx_unlink(ctx, again));
 }
 
+TEST(a_dma_bufs_name_does_not_end_with_its_users)
+{
+	struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_USERS,
+	};
+	struct tshare_region *region;
+	int fd = new_dmabuf();
+
+	CHECK(tshare_region_create_dmabuf(ctx, unique("camera"), fd, NULL, 0, &options, &region) ==
+	      -EOPNOTSUPP);
+	CHECK(error_says("options.lifetime"));
+	close(fd);
+}
+
 TEST(tensors_beyond_a_dma_buf_are_erange)
 {
 	struct tshare_spec spec = SPEC("frame", TSHARE_UINT8, 1, &(int64_t){ SIZE + 1 });
