@@ -102,6 +102,7 @@ class SharedMemory(_std.SharedMemory):
     _prepend_leading_slash: bool
 
     _track = True
+    _draft = False
     _tensor: _tshare.Tensor | None = None
 
     def __init__(
@@ -135,7 +136,9 @@ class SharedMemory(_std.SharedMemory):
         region = _region_name(name)
         try:
             lifetime = "maker" if self._track else "persist"
-            return _tshare.create(region, size, mode=self._mode, lifetime=lifetime)
+            return _tshare.create(
+                region, size, mode=self._mode, lifetime=lifetime, draft=self._draft
+            )
         except OSError as error:
             raise _error(error.errno or 0, name) from error
 
@@ -209,6 +212,14 @@ def _list_init(memory: Callable[..., _std.SharedMemory]) -> Callable[..., None]:
     return function
 
 
+def _unfinished(name: str | None, create: bool = False, size: int = 0) -> SharedMemory:
+    """Return SharedMemory that, if new, is a draft."""
+    memory = SharedMemory.__new__(SharedMemory)
+    memory._draft = create
+    memory.__init__(name, create, size)  # type: ignore[misc]
+    return memory
+
+
 class ShareableList(_std.ShareableList[_SLT]):
     """A list of fixed length in a SharedMemory of tshare's.
 
@@ -216,4 +227,18 @@ class ShareableList(_std.ShareableList[_SLT]):
     """
 
     if not TYPE_CHECKING:
-        __init__ = _list_init(SharedMemory)
+        _fill = _list_init(_unfinished)
+
+        def __init__(self, sequence=None, *, name=None):
+            """Open the list of that name or, with a sequence, make it of that.
+
+            Nobody can open it before it is complete.
+            """
+            try:
+                self._fill(sequence, name=name)
+                if self.shm._draft:
+                    self.shm._tensor.finish()
+            except BaseException:
+                if hasattr(self, "shm") and self.shm._draft:
+                    self.shm._tensor.unlink()
+                raise

@@ -4,6 +4,7 @@
 import math
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import tshare
+from tshare.shared_memory import ShareableList
 
 
 def test_draft_is_opened_once_it_is_finished(name):
@@ -265,3 +267,27 @@ def test_error_of_an_unknown_lifetime_lists_those_there_are(name):
         tshare.create(name, 4, lifetime="user")
     with pytest.raises(TypeError, match="^lifetime: must be a str"):
         tshare.create(name, 4, lifetime=True)
+
+
+def test_shareable_list_can_not_be_opened_before_it_is_complete(name, monkeypatch):
+    seen = []
+    pack_into = struct.pack_into
+
+    def look_and_pack(*arguments):
+        with pytest.raises(BlockingIOError) as caught:
+            tshare.Region.open(name)
+        seen.append(caught.type)
+        pack_into(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(struct, "pack_into", look_and_pack)
+        made = ShareableList(["one", 2], name=name)
+    assert seen
+    assert list(ShareableList(name=name)) == ["one", 2]
+    made.shm.unlink()
+
+
+def test_shareable_list_that_can_not_be_filled_leaves_no_name(name):
+    with pytest.raises(struct.error):
+        ShareableList([2**64], name=name)
+    ShareableList([1], name=name).shm.unlink()
