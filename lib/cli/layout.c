@@ -144,6 +144,9 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 	case 'c':
 		layout->options.flags |= TSHARE_CONTIGUOUS;
 		break;
+	case 'r':
+		layout->options.flags |= TSHARE_REPLACE;
+		break;
 	default: /* getopt has printed the error */
 		return EXIT_USAGE;
 	}

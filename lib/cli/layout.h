@@ -31,7 +31,8 @@ struct layout {
 	"  --mode MODE            permission bits, octal (default: 0600)\n"                   \
 	"  --node N               NUMA node that the memory must be on (default: any)\n"      \
 	"  --dma32                memory with physical addresses below 4 GiB, or an error\n"  \
-	"  --contiguous           physically contiguous memory, or an error\n"
+	"  --contiguous           physically contiguous memory, or an error\n"                \
+	"  --replace              take the name of another region, which loses it\n"
 
 /* clang-format off */
 #define LAYOUT_OPTIONS                                  \
@@ -40,7 +41,8 @@ struct layout {
 	{ "mode", required_argument, NULL, 'm' },       \
 	{ "node", required_argument, NULL, 'n' },       \
 	{ "dma32", no_argument, NULL, 'd' },            \
-	{ "contiguous", no_argument, NULL, 'c' }
+	{ "contiguous", no_argument, NULL, 'c' },       \
+	{ "replace", no_argument, NULL, 'r' }
 /* clang-format on */
 
 void layout_init(struct layout *layout);
