@@ -9,10 +9,8 @@ static const struct {
 	uint32_t flag;
 	const char *name;
 } flag_names[] = {
-	{ TSHARE_DRAFT, "draft" },
-	{ TSHARE_DMA32, "dma32" },
-	{ TSHARE_CONTIGUOUS, "contiguous" },
-	{ TSHARE_READONLY, "readonly" },
+	{ TSHARE_DRAFT, "draft" },	     { TSHARE_DMA32, "dma32" },
+	{ TSHARE_CONTIGUOUS, "contiguous" }, { TSHARE_READONLY, "readonly" },
 	{ TSHARE_FOREIGN, "foreign" },
 };
 
