@@ -26,6 +26,20 @@
 
 /* Names of the dead */
 
+/*
+ * Removes a home that has no region's file. A pipe in it is what a process left that was
+ * killed while it removed a draft: no home has a pipe before it has a file, so one that
+ * has a pipe, and then no file, never has one again.
+ */
+static enum shm_name_state remove_without_file(int dir, const char *file, int home)
+{
+	struct statx st;
+
+	if (shm_stat(home, SHM_MAKER_FILE, &st) && !shm_home_stat_file(home, &st))
+		unlinkat(home, SHM_MAKER_FILE, 0);
+	return shm_home_remove_if_empty(dir, file, home);
+}
+
 /* Whether nothing keeps the name; false if that can't be read. Stores the header's flags. */
 static bool name_is_dead(int fd, uint32_t *flags)
 {
@@ -63,7 +77,7 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 
 	/* One that is just being filled is not empty any more. */
 	if (fd == -ENOENT && !shm_stat(home, SHM_REGION_FILE, &st))
-		return shm_home_remove_if_empty(dir, file, home);
+		return remove_without_file(dir, file, home);
 	if (fd != -ENOENT && (fd < 0 || !draft_is_dead(fd)))
 		return SHM_NAME_TAKEN;
 	return shm_home_is_at(dir, file, home) ? shm_home_clear(dir, file, home) : SHM_NAME_GONE;
@@ -76,7 +90,7 @@ static enum shm_name_state clear_unused(int dir, const char *file, int home)
 	int err;
 
 	if (fd == -ENOENT)
-		return shm_home_remove_if_empty(dir, file, home);
+		return remove_without_file(dir, file, home);
 	if (fd == -EACCES)
 		return SHM_NAME_STUCK;
 	err = fd < 0 ? fd : ofd_lock_set(fd, F_WRLCK, SHM_USED);
@@ -93,7 +107,7 @@ enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 	fd = shm_home_open_file(home, O_RDONLY);
 	/* Its maker may be about to fill it; it then finds the home removed and makes another. */
 	if (fd == -ENOENT)
-		return shm_home_remove_if_empty(dir, file, home);
+		return remove_without_file(dir, file, home);
 	if (fd < 0)
 		return SHM_NAME_TAKEN;
 	if (!name_is_dead(fd, &flags))

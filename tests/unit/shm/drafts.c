@@ -196,6 +196,32 @@ TEST(a_region_leads_to_its_name_before_its_file_is_renamed)
 	tshare_region_unref(region);
 }
 
+/* As a process leaves it that is killed while it unlinks a draft, or what was one. */
+static void leave_pipe(const char *home)
+{
+	char path[600];
+
+	CHECK(!mkdir(home, 0755));
+	snprintf(path, sizeof(path), "%s/maker", home);
+	CHECK(!mkfifo(path, 0622));
+}
+
+TEST(a_pipe_that_is_left_blocks_no_name)
+{
+	char name[] = "pipe";
+	struct tshare_region *region;
+
+	leave_pipe(next_of(name));
+	leave_pipe(home_of(name));
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &draft_options, &region));
+	CHECK(!tshare_region_finish(region, 0));
+	CHECK(!open_error(name));
+	CHECK(!tshare_region_unlink(region));
+	CHECK(!has_home(name) && !exists_at(next_of(name)));
+	tshare_region_unref(region);
+}
+
 TEST(a_finished_draft_leaves_no_pipe)
 {
 	struct tshare_region *region;
