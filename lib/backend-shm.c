@@ -49,9 +49,10 @@
  *   and finished before it sees "region". So it looks once more whether the home is where
  *   it was; the home of a finished region comes back there only by an exchange, and for
  *   good;
- * - a maker may be killed between any two steps. Until the name leads to the region, the
- *   lock is all that keeps it, also if it is to persist: the header says so at last, and
- *   then the lock is released.
+ * - a maker may be killed between any two steps. Where the name doesn't lead, a home has
+ *   nothing but its maker's lock, whatever the lifetime in its header; where it leads,
+ *   that lifetime holds at once. So a region that is to persist does so from the step in
+ *   which it takes its name, and the one that it has replaced is never lost in vain.
  *
  * The home of a draft also has a pipe, "maker", whose read end the maker has open. To
  * open it for writing tells any process, also one that may not read the region, whether
@@ -332,7 +333,7 @@ static bool describe_entry(int dir, const char *file, int home, int fd,
 
 	if (shm_file_describe(fd, info))
 		return false;
-	if (!info->name[0]) {
+	if (!info->name[0] || (shm_home_is_hidden(file) && !(info->flags & TSHARE_DRAFT))) {
 		shm_home_unlink_if_dead(dir, file, home);
 		return false;
 	}

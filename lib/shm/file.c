@@ -60,7 +60,7 @@ int shm_header_check(const struct shm_header *header, int fd)
 
 	if (header->version != SHM_VERSION)
 		return shm_damaged("unknown version");
-	if (header->flags & ~(SHM_PERSIST | SHM_DRAFT | SHM_HELD | SHM_USERS) || header->reserved)
+	if (header->flags & ~(SHM_PERSIST | SHM_DRAFT | SHM_USERS) || header->reserved)
 		return shm_damaged("unknown flags");
 	if (header->mode & ~0777U)
 		return shm_damaged("mode");
@@ -127,6 +127,12 @@ static bool is_used(int fd)
 	return used;
 }
 
+/* Whether a finished region has its name without a maker. */
+static bool is_kept(int fd, uint32_t flags)
+{
+	return flags & SHM_PERSIST || (flags & SHM_USERS && is_used(fd));
+}
+
 /* The lock is tested before the header is read: the maker changes them in the other order. */
 int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive)
 {
@@ -137,8 +143,7 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 	/* What another version means by its flags isn't known: its regions are left alone. */
 	if (!err)
 		*alive = locked || head->header.version != SHM_VERSION ||
-			 (head->header.flags & (SHM_PERSIST | SHM_HELD)) == SHM_PERSIST ||
-			 (head->header.flags & SHM_USERS && is_used(fd));
+			 (!(head->header.flags & SHM_DRAFT) && is_kept(fd, head->header.flags));
 	return err;
 }
 
@@ -211,7 +216,7 @@ uint32_t shm_header_flags(uint32_t lifetime, bool draft)
 	uint32_t flags = draft ? SHM_DRAFT : 0;
 
 	if (lifetime == TSHARE_LIFETIME_PERSIST)
-		flags |= SHM_PERSIST | SHM_HELD;
+		flags |= SHM_PERSIST;
 	if (lifetime == TSHARE_LIFETIME_USERS)
 		flags |= SHM_USERS;
 	return flags;

@@ -17,8 +17,7 @@ struct shm_session;
 /* struct shm_header.flags */
 #define SHM_PERSIST (1U << 0)
 #define SHM_DRAFT   (1U << 1) /* not finished; only for those that have it open to read */
-#define SHM_HELD    (1U << 2) /* the name goes with its maker for now, also with SHM_PERSIST */
-#define SHM_USERS   (1U << 3) /* the name stays while somebody has the region open */
+#define SHM_USERS   (1U << 2) /* the name stays while somebody has the region open */
 
 /*
  * The file's mode lets its owner read and write in any case, so that the owner

@@ -146,15 +146,10 @@ static int give_name(int dir, int home, int fd, const char *name, uint32_t lifet
 	renameat(home, SHM_NEW_FILE, home, SHM_REGION_FILE);
 	if (old >= 0)
 		shm_home_clear(dir, next, old);
-	if (lifetime == TSHARE_LIFETIME_MAKER)
-		return 0;
-	if (lifetime == TSHARE_LIFETIME_PERSIST)
-		err = shm_file_write_flags(fd, SHM_PERSIST);
-	if (err)
-		fail_directory(err);
-	/* The header or the users keep the name from here on; without them it is a dead maker's. */
-	ofd_lock_set(fd, F_UNLCK, SHM_LIFE);
-	return err;
+	/* The header or the users have kept the name since it leads to the region. */
+	if (lifetime != TSHARE_LIFETIME_MAKER)
+		ofd_lock_set(fd, F_UNLCK, SHM_LIFE);
+	return 0;
 }
 
 /* New regions */

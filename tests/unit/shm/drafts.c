@@ -196,6 +196,37 @@ TEST(a_region_leads_to_its_name_before_its_file_is_renamed)
 	tshare_region_unref(region);
 }
 
+static int persist_and_be_killed(void *name)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_PERSIST,
+	};
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!tshare_ctx_new(NULL, &own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, &options, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+TEST(a_region_persists_where_its_name_leads_and_nowhere_else)
+{
+	char name[] = "placed", path[600], home[256];
+
+	CHECK(in_child(persist_and_be_killed, name) == -1);
+	snprintf(path, sizeof(path), "%s/new", home_of(name));
+	CHECK(!rename(path_of(name), path));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!open_error(name));
+	snprintf(home, sizeof(home), "%s", home_of(name));
+	CHECK(!rename(home, next_of(name)));
+	CHECK(open_error(name) == -ENOENT);
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!exists_at(next_of(name)));
+}
+
 /* As a process leaves it that is killed while it unlinks a draft, or what was one. */
 static void leave_pipe(const char *home)
 {

@@ -199,7 +199,7 @@ TEST(a_publisher_that_exits_wakes_sleepers_on_the_counter)
 
 TEST(flags_and_reserved_members_are_checked)
 {
-	CHECK(damage32(HEADER(flags), 16) == -EPROTO);
+	CHECK(damage32(HEADER(flags), 8) == -EPROTO);
 	CHECK(damage32(HEADER(reserved), 1) == -EPROTO);
 }
 
