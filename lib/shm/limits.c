@@ -100,8 +100,17 @@ static bool directory_room(uint64_t *unused, uint64_t *total)
 	return true;
 }
 
+/* Bytes that the region takes, but for a page or two. */
+static uint64_t needed_bytes(const struct backend_request *request)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(request->size, request->descs_size, &sum) ? UINT64_MAX : sum;
+}
+
 int shm_fail_no_room(const struct backend_request *request)
 {
+	uint64_t needed = needed_bytes(request);
 	const char *whose;
 	uint64_t available = tshare_memory_available(&whose), unused, total;
 
@@ -109,18 +118,18 @@ int shm_fail_no_room(const struct backend_request *request)
 		return tshare_fail(-ENOMEM,
 				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
 				   " MiB free of %" PRIu64 "; enlarge it, or unlink what is in it",
-				   request->size, shm_directory(), unused >> 20, total >> 20);
-	if (request->size > available)
+				   needed, shm_directory(), unused >> 20, total >> 20);
+	if (needed > available)
 		return tshare_fail(-ENOMEM,
 				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
 				   " MiB of memory and swap available",
-				   request->size, whose, available >> 20);
-	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", request->size);
+				   needed, whose, available >> 20);
+	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", needed);
 }
 
 int shm_check_room(const struct backend_request *request, const struct shm_header *header)
 {
-	uint64_t unused, total;
+	uint64_t needed = needed_bytes(request), unused, total;
 	struct rlimit limit;
 	const char *whose;
 
@@ -130,8 +139,8 @@ int shm_check_room(const struct backend_request *request, const struct shm_heade
 		return tshare_fail(-EFBIG,
 				   "size: %" PRIu64 " bytes exceed RLIMIT_FSIZE (ulimit -f)",
 				   request->size);
-	if (request->size > tshare_memory_available(&whose) ||
-	    (*request->name && directory_room(&unused, &total) && request->size > unused))
+	if (needed > tshare_memory_available(&whose) ||
+	    (*request->name && directory_room(&unused, &total) && needed > unused))
 		return shm_fail_no_room(request);
 	return 0;
 }

@@ -102,6 +102,49 @@ TEST(a_region_within_its_cgroup_is_created)
 	CHECK(!status_within("67108864", "67108864", 48 * MIB, 0));
 }
 
+/* Of which the descriptors take 60 MiB, and a region of 4 MiB. */
+#define MANY	 65000
+#define NAME_LEN 900
+
+static struct tshare_spec specs[MANY];
+
+/* The library's own copy of the descriptors has room, the file's has none. */
+static int create_described(void *unused)
+{
+	struct tshare_region *region;
+
+	(void)unused;
+	if (!write_file(ROOT "/outer/memory.max", "100663296") ||
+	    !write_file(ROOT "/outer/cgroup.procs", "0"))
+		return 1;
+	if (tshare_region_create(ctx, NULL, 0, specs, MANY, NULL, &region) != -ENOMEM)
+		return 2;
+	return error_says("cgroup") ? 0 : 3;
+}
+
+TEST(descriptors_beyond_the_cgroup_are_an_error_and_no_signal)
+{
+	char(*names)[NAME_LEN + 1] = malloc(MANY * sizeof(*names));
+	int status;
+	size_t i;
+
+	CHECK(names);
+	for (i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "%0*zu", NAME_LEN, i);
+		specs[i] = (struct tshare_spec){
+			.size = sizeof(specs[i]),
+			.name = names[i],
+			.dtype = TSHARE_UINT8,
+		};
+	}
+	mkdir(ROOT "/outer", 0755);
+	CHECK(write_file(ROOT "/cgroup.subtree_control", "+memory"));
+	status = in_child(create_described, NULL);
+	tear_down();
+	free(names);
+	CHECK(!status);
+}
+
 /* No size between the largest offered region and the limit ends the process. */
 static int create_the_largest(void *data)
 {
