@@ -11,8 +11,8 @@ struct backend_region;
  */
 int shm_user_new(int fd, const char *name, void **user);
 
-/* Ends that, and removes the name in @dir if there is no user left. Takes NULL. */
-void shm_user_free(void *user, int dir);
+/* Ends that of @ending, which may be NULL, and removes the name in @dir if no user is left. */
+void shm_user_free(void *ending, int dir);
 
 /* Ends all of the process, under its lock. */
 void shm_users_end(void);
