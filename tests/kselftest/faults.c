@@ -321,6 +321,46 @@ TEST_F(faults, create_of_a_foreign_region_copes)
 	EXPECT_LT(0, fail_each(&self->self, &call));
 }
 
+/* Replaces a region, and removes both. */
+static int call_replace(const struct call *call)
+{
+	__u32 flags = TSHARE_CREATE_REPLACE | TSHARE_CREATE_DRAFT | TSHARE_CREATE_USERS;
+	int old = create(call->dev, PAGE, "faulty"), new, err;
+
+	if (old < 0)
+		return old;
+	new = create_flags(call->dev, PAGE, "faulty", flags);
+	err = new < 0 ? new : finish_replacing(call->dev, new);
+	close(new);
+	close(old);
+	/* What has replaced it went with its users. */
+	if (unlink_name(call->dev, "faulty") != (err ? 0 : -ENOENT))
+		return -EBADE;
+	return err;
+}
+
+TEST_F(faults, replacing_copes)
+{
+	struct call call = { .fn = call_replace, .dev = self->dev };
+
+	EXPECT_LT(8, fail_each(&self->self, &call));
+}
+
+static int call_wait(const struct call *call)
+{
+	struct tshare_open args = { .timeout_ns = 1000, .name = "absent" };
+	int err = xioctl(call->dev, TSHARE_IOCTL_OPEN, &args);
+
+	return err == -ETIMEDOUT ? 0 : err;
+}
+
+TEST_F(faults, wait_for_a_name_needs_no_memory)
+{
+	struct call call = { .fn = call_wait, .dev = self->dev };
+
+	EXPECT_EQ(0, fail_each(&self->self, &call));
+}
+
 static int call_open_device(const struct call *call)
 {
 	(void)call;

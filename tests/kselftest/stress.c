@@ -19,6 +19,10 @@ struct seen {
 	int wrong;
 	int made;
 	int taken;
+	int finished;
+	int ended;
+	int waited;
+	int late;
 	int opened;
 	int missing;
 	int mapped;
@@ -36,6 +40,8 @@ static void count(int *what)
 struct worker {
 	unsigned int seed;
 	int dev;
+	/* The region that it has waited for last. */
+	__u64 last_id;
 };
 
 /* The first word of each region is zero or its id, in every process. */
@@ -71,32 +77,97 @@ static void count_result(int ret, int *success, int expected, int *failure)
 	}
 }
 
-static void act(struct worker *worker)
+/* The lifetimes that a name can have, and whether it takes the name of another. */
+static __u32 random_flags(struct worker *worker)
+{
+	static const __u32 lifetimes[] = {
+		0, 0, TSHARE_CREATE_USERS, TSHARE_CREATE_PERSIST,
+	};
+	__u32 flags = lifetimes[rand_r(&worker->seed) % ARRAY_SIZE(lifetimes)];
+
+	return flags | (rand_r(&worker->seed) % 2 ? TSHARE_CREATE_REPLACE : 0);
+}
+
+static void create_and_use(struct worker *worker, const char *name)
 {
 	static const __u64 sizes[] = { 1, 3 * PAGE, 2 * MIB, 2 * MIB + PAGE, 4 * MIB };
+	__u64 size = sizes[rand_r(&worker->seed) % ARRAY_SIZE(sizes)];
+	int fd = create_flags(worker->dev, size, name, random_flags(worker));
+
+	count_result(fd, &seen->made, EEXIST, &seen->taken);
+	if (fd >= 0) {
+		use(worker->dev, fd, true);
+		close(fd);
+	}
+}
+
+/* A draft that is closed, unlinked by others, or finished. */
+static void create_draft_and_finish(struct worker *worker, const char *name)
+{
+	int fd = create_flags(worker->dev, PAGE, name, random_flags(worker) | TSHARE_CREATE_DRAFT);
+
+	count_result(fd, &seen->made, EEXIST, &seen->taken);
+	if (fd < 0)
+		return;
+	use(worker->dev, fd, true);
+	if (rand_r(&worker->seed) % 4)
+		count_result(finish_replacing(worker->dev, fd), &seen->finished, ENOENT,
+			     &seen->ended);
+	close(fd);
+}
+
+/* Waits a few milliseconds for what the others do. */
+static void wait_and_use(struct worker *worker, const char *name)
+{
+	struct tshare_open args = {
+		.flags = TSHARE_OPEN_WRITE,
+		.timeout_ns = rand_r(&worker->seed) % 4000000 + 1,
+		.other_than = worker->last_id,
+	};
+	int err;
+
+	strcpy(args.name, name);
+	err = xioctl(worker->dev, TSHARE_IOCTL_OPEN, &args);
+	if (err == -ENOENT) {
+		count(&seen->missing);
+		return;
+	}
+	count_result(err, &seen->waited, ETIMEDOUT, &seen->late);
+	if (err)
+		return;
+	if (args.id == worker->last_id)
+		count(&seen->wrong);
+	worker->last_id = args.id;
+	use(worker->dev, args.fd, true);
+	close(args.fd);
+}
+
+static void act(struct worker *worker)
+{
 	struct tshare_list_entry entries[4];
-	struct tshare_create args;
 	char name[8];
 	int ret;
 
 	sprintf(name, "s%d", rand_r(&worker->seed) % NAMES);
-	switch (rand_r(&worker->seed) % 8) {
+	switch (rand_r(&worker->seed) % 12) {
 	case 0:
 	case 1:
-		args = create_args(sizes[rand_r(&worker->seed) % ARRAY_SIZE(sizes)], name);
-		if (!(rand_r(&worker->seed) % 4))
-			args.flags = TSHARE_CREATE_PERSIST;
-		ret = do_create(worker->dev, &args);
-		count_result(ret, &seen->made, EEXIST, &seen->taken);
-		if (ret >= 0) {
-			use(worker->dev, ret, true);
-			close(ret);
-		}
+		create_and_use(worker, name);
+		break;
+	case 7:
+	case 8:
+		create_draft_and_finish(worker, name);
+		break;
+	case 9:
+	case 10:
+		wait_and_use(worker, name);
 		break;
 	case 2:
 	case 3:
 	case 4:
 		ret = open_name(worker->dev, name, TSHARE_OPEN_WRITE);
+		if (ret == -EINPROGRESS)
+			break;
 		count_result(ret, &seen->opened, ENOENT, &seen->missing);
 		if (ret >= 0) {
 			use(worker->dev, ret, rand_r(&worker->seed) % 2);
@@ -178,6 +249,10 @@ TEST(killed_processes_leave_nothing_behind)
 	EXPECT_EQ(0, seen->wrong);
 	EXPECT_LT(0, seen->made);
 	EXPECT_LT(0, seen->taken);
+	EXPECT_LT(0, seen->finished);
+	EXPECT_LT(0, seen->ended);
+	EXPECT_LT(0, seen->waited);
+	EXPECT_LT(0, seen->late);
 	EXPECT_LT(0, seen->opened);
 	EXPECT_LT(0, seen->missing);
 	EXPECT_LT(0, seen->mapped);
