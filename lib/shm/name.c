@@ -192,8 +192,11 @@ static void end_name(struct shm_session *session, struct shm_name *name)
 	_cleanup_close_ int home = shm_name_open_home(session, name, file);
 	_cleanup_close_ int fd = home < 0 ? -1 : shm_home_open_file(home, O_RDONLY);
 
+	/* A draft that another process has finished since a fork() has no maker any more. */
+	bool ended = name->lifetime == TSHARE_LIFETIME_MAKER || shm_home_is_hidden(file);
+
 	shm_name_drop(session, name);
-	if (fd >= 0 && !shm_file_is_locked(fd, SHM_LIFE))
+	if (fd >= 0 && ended && !shm_file_is_locked(fd, SHM_LIFE))
 		shm_home_clear(session->dir, file, home);
 }
 

@@ -227,6 +227,38 @@ TEST(a_region_persists_where_its_name_leads_and_nowhere_else)
 	CHECK(!exists_at(next_of(name)));
 }
 
+static int finish_and_exit(void *draft)
+{
+	_exit(tshare_region_finish(draft, 0) ? 1 : 0);
+}
+
+TEST(what_a_child_has_finished_outlives_the_context)
+{
+	struct tshare_options options = {
+		.size = sizeof(options),
+		.flags = TSHARE_DRAFT,
+		.lifetime = TSHARE_LIFETIME_PERSIST,
+	};
+	struct tshare_region *persistent, *used, *user;
+	struct tshare_ctx *own;
+
+	CHECK(!tshare_ctx_new(NULL, &own));
+	CHECK(!tshare_region_create(own, "kept", 1, NULL, 0, &options, &persistent));
+	options.lifetime = TSHARE_LIFETIME_USERS;
+	CHECK(!tshare_region_create(own, "in-use", 1, NULL, 0, &options, &used));
+	CHECK(!in_child(finish_and_exit, persistent));
+	CHECK(!in_child(finish_and_exit, used));
+	CHECK(!tshare_region_open(ctx, "in-use", NULL, &user));
+	tshare_region_unref(persistent);
+	tshare_region_unref(used);
+	tshare_ctx_unref(own);
+	CHECK(!open_error("kept"));
+	CHECK(!open_error("in-use"));
+	tshare_region_unref(user);
+	CHECK(open_error("in-use") == -ENOENT);
+	CHECK(!tshare_ctx_unlink(ctx, "kept"));
+}
+
 /* As a process leaves it that is killed while it unlinks a draft, or what was one. */
 static void leave_pipe(const char *home)
 {
