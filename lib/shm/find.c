@@ -22,6 +22,12 @@
 #include "shm/session.h"
 #include "shm/users.h"
 
+/* Whether it was the process or the system that had nothing left to open a file with. */
+static bool is_shortage(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
 /*
  * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no
  * such draft. The maker is there as long as the pipe has a reader.
@@ -35,19 +41,19 @@ static int open_maker(int dir, const char *name)
 	shm_next_name(next, name);
 	home = shm_home_open(dir, next);
 	if (home < 0)
-		return -ENOENT;
+		return is_shortage(home) ? home : -ENOENT;
 	maker = shm_home_open_maker(home);
 	if (maker == -ENXIO)
 		shm_home_unlink_if_dead(dir, next, home);
 	return maker == -ENXIO || maker == -EPROTO ? -ENOENT : maker;
 }
 
-/* Whether the region of that name is a draft: -EINPROGRESS, or -ENOENT. */
+/* Whether the region of that name is a draft: -EINPROGRESS, or -ENOENT; or a shortage. */
 static int find_draft(int dir, const char *name)
 {
 	_cleanup_close_ int maker = open_maker(dir, name);
 
-	return maker == -ENOENT ? -ENOENT : -EINPROGRESS;
+	return maker == -ENOENT || is_shortage(maker) ? maker : -EINPROGRESS;
 }
 
 /*
@@ -250,6 +256,9 @@ static int wait_and_find(int dir, const char *name, const struct backend_find *h
 			maker = open_maker(dir, name);
 			if (maker == -ENOENT)
 				continue;
+			/* Without the pipe it would not learn of the maker's end. */
+			if (is_shortage(maker))
+				return tshare_fail_name(maker, name);
 		}
 		err = sleep_until_changed(watch, maker, name, deadline);
 		if (maker >= 0)

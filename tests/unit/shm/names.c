@@ -33,13 +33,17 @@ TEST(links_are_not_followed)
 	tshare_region_unref(region);
 }
 
-static bool spend_descriptors(void)
+/* Lets the process have that many files open besides those that it has. */
+static bool leave_descriptors(unsigned int count)
 {
 	struct rlimit limit = {};
 	int next = dup(0);
+	bool left;
 
 	limit.rlim_cur = limit.rlim_max = next;
-	return next >= 0 && !close(next) && !setrlimit(RLIMIT_NOFILE, &limit);
+	left = next >= 0 &&
+	       (count ? leave_descriptors(count - 1) : !setrlimit(RLIMIT_NOFILE, &limit));
+	return !close(next) && left;
 }
 
 TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
@@ -51,10 +55,40 @@ TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid)
-		_exit(!spend_descriptors() ||
+		_exit(!leave_descriptors(0) ||
 		      tshare_region_create(ctx, "free", 1, NULL, 0, NULL, &region) != -EMFILE);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(!status);
+}
+
+static int wait_for_a_draft(void *name)
+{
+	const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = 1000000000,
+	};
+	struct tshare_region *region;
+
+	/* One for inotify, and one for the draft's directory, but none for the pipe in it. */
+	if (!leave_descriptors(2))
+		return 1;
+	return tshare_region_open(ctx, name, &options, &region) == -EMFILE ? 0 : 2;
+}
+
+/* It would wait for ever if the maker were killed. */
+TEST(open_without_a_descriptor_for_a_drafts_maker_does_not_wait)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.flags = TSHARE_DRAFT,
+	};
+	struct tshare_region *region;
+	char name[] = "unwatched";
+
+	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
+	CHECK(!in_child(wait_for_a_draft, name));
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
 }
 
 /* Older sandboxes return EPERM for system calls that they don't have in their lists. */
