@@ -131,6 +131,8 @@ static int look_up(int dir, const char *file, const char *name, const struct bac
 
 	if (fd == -EPROTO)
 		return shm_damaged("its name is that of no regular file");
+	if (fd == -EAGAIN)
+		return shm_damaged("its owner has a lease on its file");
 	if (fd < 0)
 		return tshare_fail_name(fd, name);
 	err = adopt_named(dir, file, fd, name, how, region);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* Other things in place of a region: links, foreign files, mounts, nothing at all. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -89,6 +91,25 @@ TEST(open_without_a_descriptor_for_a_drafts_maker_does_not_wait)
 	CHECK(!in_child(wait_for_a_draft, name));
 	CHECK(!tshare_region_unlink(region));
 	tshare_region_unref(region);
+}
+
+TEST(open_does_not_wait_for_a_lease)
+{
+	const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = 1000000000,
+	};
+	struct tshare_region *region;
+	int fd;
+
+	CHECK(!mkdir(home_of("lease"), 0755));
+	fd = open(path_of("lease"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && signal(SIGIO, SIG_IGN) != SIG_ERR);
+	CHECK(!fcntl(fd, F_SETLEASE, F_WRLCK));
+	CHECK(tshare_region_open(ctx, "lease", &options, &region) == -EPROTO);
+	CHECK(error_says("lease"));
+	CHECK(!close(fd));
+	CHECK(!unlink(path_of("lease")) && !rmdir(home_of("lease")));
 }
 
 /* Older sandboxes return EPERM for system calls that they don't have in their lists. */
