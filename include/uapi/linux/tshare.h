@@ -13,59 +13,64 @@
 /**
  * DOC: overview
  *
- * /dev/tshare gives out *regions*: physically contiguous, zeroed memory of any
- * size from one byte up, each seen through dma-bufs. TSHARE_IOCTL_CREATE makes
- * a region, TSHARE_IOCTL_OPEN finds one by name or id; both return the file
- * descriptor of a dma-buf of its own, which carries the access that its opener
- * has. Everything that is done with the memory is done with that descriptor:
- * mmap() (MAP_SHARED only, never PROT_EXEC), DMA_BUF_IOCTL_SYNC around CPU
- * access where devices are at work, DMA_BUF_IOCTL_EXPORT_SYNC_FILE and
- * _IMPORT_SYNC_FILE for fences, SCM_RIGHTS to pass it on, close() to let go.
+ * /dev/tshare creates *regions*: physically contiguous, zeroed memory of any
+ * size from one byte up. TSHARE_IOCTL_CREATE creates a region, TSHARE_IOCTL_OPEN
+ * opens one by name or id. Each exports a dma-buf of its own over the region and
+ * returns its file descriptor, which carries the access that the opener has. All
+ * use of the memory goes through that descriptor:
+ *
+ * - mmap() maps the memory, with MAP_SHARED only and never PROT_EXEC;
+ * - DMA_BUF_IOCTL_SYNC brackets CPU access where devices are at work;
+ * - DMA_BUF_IOCTL_EXPORT_SYNC_FILE and _IMPORT_SYNC_FILE exchange fences;
+ * - SCM_RIGHTS passes it to another process;
+ * - close() drops its reference.
+ *
  * The memory lives until its last user is gone: a descriptor, a mapping, a
  * device's attachment, a pinned page or a name.
  *
  * TSHARE_IOCTL_EXPORT makes a dma-buf over a *range* of a region's pages, for a
- * device that takes no offset, or for a process that is to have no more; it also
- * makes a read-only dma-buf of a writable one.
+ * device that takes no offset, or for a process that may reach no other pages. It
+ * also makes a read-only dma-buf from a writable one.
  *
- * A region may also consist of another driver's dma-buf: of a camera, a GPU, a
- * heap. TSHARE_CREATE_DMABUF gives such a *foreign* dma-buf a name, a mode and
+ * A region may also consist of another driver's dma-buf, such as a camera's, a
+ * GPU's or a heap's. TSHARE_CREATE_DMABUF gives such a *foreign* dma-buf a name, a mode and
  * descriptors; see struct tshare_create.
  *
  * A region may have a *name*. Names belong to the IPC namespace in which
- * /dev/tshare was opened, and to the open file through which they were made:
- * when the last descriptor of that open file is closed, by close(), exit() or
- * SIGKILL, its names vanish. TSHARE_CREATE_PERSIST keeps a name until
- * TSHARE_IOCTL_UNLINK, and TSHARE_CREATE_USERS for as long as anybody has a
- * dma-buf of the region, by a descriptor, a mapping or a device's attachment. A
- * vanished name never takes the memory from those who use it.
+ * /dev/tshare was opened, and to the open file through which they were created.
+ * When the last descriptor of that open file is closed, by close(), exit() or
+ * SIGKILL, its names are removed. TSHARE_CREATE_PERSIST keeps a name until
+ * TSHARE_IOCTL_UNLINK. TSHARE_CREATE_USERS keeps it for as long as a dma-buf of
+ * the region is in use, by a descriptor, a mapping or a device's attachment.
+ * Removing a name never takes the memory from its users.
  *
- * A region made with TSHARE_CREATE_DRAFT is a *draft*: its name is taken, but
- * nobody can open the region before its maker has filled it and called
- * TSHARE_IOCTL_FINISH. Until then the name is one of the open file's, and
- * vanishes with it, also with TSHARE_CREATE_PERSIST or _USERS, or before it with
- * the draft's last dma-buf. The maker may pass the draft's descriptor on.
+ * A region created with TSHARE_CREATE_DRAFT is a *draft*: its name is taken, but
+ * no process can open the region before its maker has filled it and called
+ * TSHARE_IOCTL_FINISH. Until then the name goes with the maker's open file,
+ * whatever its lifetime, or earlier, with the draft's last dma-buf. The maker may
+ * pass the draft's descriptor to another process.
  *
  * With TSHARE_CREATE_REPLACE the name may be that of another region, which the
  * caller must be allowed to unlink. In one step the name then leads to the new
- * region. The old one stays for those who use it, without a name. A draft takes
- * the name over when it is finished, with TSHARE_FINISH_REPLACE: until then the
- * name leads to the old region.
+ * region. The old one stays with its users, without a name. A draft takes the name
+ * over when it is finished with TSHARE_FINISH_REPLACE. Until then the name leads
+ * to the old region.
  *
- * Open files of the device keep their IPC namespace, and so do names of finished
- * regions that don't go with them; a region, its dma-bufs and its mappings don't.
- * When a namespace other than the initial one has neither any more, the regions
- * left of it can be used as before, but no longer be found: not by opening the
- * device there again, nor in a namespace that is given the same inode number.
+ * An open file of the device keeps its IPC namespace, and so does the name of a
+ * finished region with TSHARE_CREATE_PERSIST or _USERS. A region, its dma-bufs and
+ * its mappings don't. Once a namespace other than the initial one has neither open
+ * files nor such names, its regions stay with their users, but nothing finds them
+ * any more: neither another open of the device there, nor a later namespace with
+ * the same inode number.
  *
  * Beside its memory a region has a *counter*, a page of shared memory on which
  * processes can sleep with futex(); see TSHARE_IOCTL_COUNTER.
  *
- * Who may open a region is decided by the region's owner, group and mode, as
- * for a file; CAP_IPC_OWNER in the user namespace of the IPC namespace passes.
+ * A region's owner, group and mode decide which processes may open it, as for a
+ * file. CAP_IPC_OWNER in the user namespace of the IPC namespace overrides them.
  *
  * A region carries an immutable list of *tensor descriptors*. The kernel
- * checks that each lies inside its region, keeps them, and hands them to every
+ * checks that each lies inside its region, keeps them, and copies them to every
  * opener, so that no reader has to trust a writer's memory for shapes.
  */
 
@@ -73,13 +78,15 @@
  * DOC: extension rules
  *
  * Every command takes one structure. The size of it is part of the command's
- * number, and a kernel takes any size from that of the structure's first
- * version on: members that an older program lacks are zero, members that an
- * older kernel lacks must be zero (-E2BIG otherwise). Zero means what the
- * kernel did before the member existed. Unknown flags and reserved members
- * other than zero are -EINVAL. Unknown commands are -ENOTTY.
- * What a member that is only "out" holds on input does not matter. A command
- * that fails may have stored something in members that are "out".
+ * number. A kernel accepts any size from that of the structure's first version on:
+ *
+ * - members that an older program lacks are taken as zero;
+ * - members that an older kernel lacks must be zero, else -E2BIG.
+ *
+ * Zero means what the kernel did before the member existed. Unknown flags and
+ * reserved members other than zero are -EINVAL. Unknown commands are -ENOTTY.
+ * The kernel ignores what an "out" member holds on input. A command that fails may
+ * have stored something in it.
  *
  * Arrays of structures are passed as a pointer, a count and the size of one
  * element, so that elements can grow in the same way. Tensor descriptors are
@@ -96,8 +103,8 @@
  *               kernel knows and its unknown part is not zero; or more
  *               descriptors than TSHARE_DESC_MAX, or more bytes of them than
  *               TSHARE_DESCS_SIZE_MAX
- * EACCES        the region's mode denies the access; or a device was to write
- *               through a read-only dma-buf, or a writable one to be made of it
+ * EACCES        the region's mode denies the access; or a read-only dma-buf was
+ *               to be mapped writable, written by a device, or exported writable
  * EAGAIN        the name leads to the region @other_than
  * EBADF         @fd is not an open file
  * EBUSY         the foreign dma-buf has a region already
@@ -108,43 +115,43 @@
  *               reached, to which regions of up to 2 MiB are charged
  * EEXIST        the name is taken: by a draft, or by another region that the
  *               caller did not ask to replace
- * EFAULT        a pointer leads nowhere
- * EINTR         a fatal signal arrived while memory was searched for, regions
- *               were listed, or descriptors were copied; or any signal that the
- *               program handles, while a name was waited for
+ * EFAULT        a pointer is not to readable or writable memory of the caller
+ * EINTR         a fatal signal arrived while the kernel searched for memory,
+ *               listed regions or copied descriptors; or a signal that the
+ *               program handles arrived while it waited for a name
  * EINVAL        an unknown flag, a reserved member that is not zero, a
  *               structure smaller than its first version, a size of zero, a
  *               malformed name, a malformed descriptor, mode bits outside
  *               0777, a node that is not online or without
- *               TSHARE_CREATE_NODE, a @fd that is no tshare dma-buf, or to
- *               be finished and no draft, a foreign dma-buf that is none, one of
- *               this device's, or empty, a range that is not made of whole
- *               pages, a mapping that is not MAP_SHARED or, by way of a device's
- *               own file, one of device memory
+ *               TSHARE_CREATE_NODE, a @fd that is not a tshare dma-buf, a @fd to
+ *               finish that is not a draft's, a @fd of TSHARE_CREATE_DMABUF that
+ *               is not a dma-buf, is one of this device's or is empty, a range
+ *               that is not whole pages, a mapping that is not MAP_SHARED, or a
+ *               mapping of device memory through another driver's file
  * EINPROGRESS   the name or id is a draft's
  * EIO           the descriptors of a region could not be read back from swap
  * EMFILE        the process has no descriptor left
  * ENAMETOOLONG  a region's name without a terminating NUL in TSHARE_NAME_LEN
  *               bytes, or a tensor's of more than TSHARE_TENSOR_NAME_MAX bytes
  * ENFILE        the system has no open file left
- * ENOENT        no such name or id in this namespace; the draft that was waited
- *               for has ended; or the draft to be finished has lost its name
- * ENOMEM        no contiguous run of that size, on that node, below that limit;
+ * ENOENT        no such name or id in this namespace; the draft that the caller
+ *               waited for has ended; or the draft to be finished has lost its name
+ * ENOMEM        no contiguous run of that size, on that node, below 4 GiB;
  *               or no memory, in the system or the memory cgroup, for
  *               descriptors or a counter
  * ENOTTY        unknown command
- * EOPNOTSUPP    a range of a foreign dma-buf, or a name for one that is to stay
- *               while it has users
- * EPERM         neither owner of the name (to unlink or to replace) nor
- *               privileged; a draft that was made through another open file; or
- *               an executable mapping
+ * EOPNOTSUPP    a range of a foreign dma-buf, or TSHARE_CREATE_USERS for one
+ * EPERM         the caller is neither owner of the region whose name it unlinks
+ *               or replaces, nor privileged; TSHARE_LIST_ALL without
+ *               CAP_SYS_ADMIN; a draft that was created through another open
+ *               file; or an executable mapping
  * ERANGE        a descriptor's tensor is not wholly inside the region, or a
  *               range not wholly inside the dma-buf; or the foreign dma-buf has
- *               less bytes than asked for
- * ETIMEDOUT     the name was waited for, and the time is up
+ *               fewer bytes than asked for
+ * ETIMEDOUT     the name could not be opened within @timeout_ns
  */
 
-/* Any number that is not taken in Documentation/userspace-api/ioctl/ioctl-number.rst. */
+/* A number that is free in Documentation/userspace-api/ioctl/ioctl-number.rst. */
 #define TSHARE_IOCTL_MAGIC 0xC8
 
 /* The version of this ABI that TSHARE_IOCTL_QUERY reports; extensions don't change it. */
@@ -183,19 +190,18 @@
  * then a NUL, then as many zeros as make the record's size a multiple of 8.
  * Names need not be unique for the kernel.
  *
- * The descriptors of a region are one buffer of such records, one behind the
- * other from its first byte to its last, so that each begins at a multiple of
- * 8. Each takes the room that its own dimensions and name need: with two
- * dimensions and a name of 60 bytes, 120 bytes.
+ * The descriptors of a region are one buffer of such records without gaps, so that
+ * each begins at a multiple of 8. A record takes the room that its own dimensions
+ * and name need: with two dimensions and a name of 60 bytes, 120 bytes.
  *
- * Every element must lie wholly inside the region, and all of them together,
- * dimensions of zero left out, have less than 2^63 bits, also where strides of
- * zero put them in one place. A tensor with a dimension of zero has no element;
+ * Every element must lie wholly inside the region. All of them together must have
+ * less than 2^63 bits, not counting dimensions of zero, even where strides of zero
+ * put them in one place. A tensor with a dimension of zero has no element;
  * its @byte_offset may equal the region's size.
  *
  * A later version may put more behind the name, at a multiple of 8. @size then
- * counts it, and a bit of @flags says that it is there; a kernel or library that
- * doesn't know the bit refuses the record. So @size always follows from @ndim,
+ * counts it, and a bit of @flags marks it. A kernel or library without that bit
+ * refuses the record. So @size always follows from @ndim,
  * @name_len and @flags, and any other @size is -EINVAL.
  */
 struct tshare_desc {
@@ -230,15 +236,14 @@ struct tshare_desc {
  * @descs_size_max: out: TSHARE_DESCS_SIZE_MAX of the module
  * @reserved: out: zero
  * @bytes_limit: out: bytes that all regions together may have
- * @bytes_used: out: bytes that all regions together have, and what is still
- *              pinned of regions that are gone; all of that counts against all
- *              limits
+ * @bytes_used: out: bytes that all regions together have, and bytes still pinned of
+ *              regions that are gone; both count against every limit
  * @region_bytes_max: out: bytes that one region of this caller may have now,
  *                    by all limits that apply to it; whether there is a
- *                    contiguous run of that size only CREATE can tell
+ *                    contiguous run of that size, CREATE alone finds out
  *
- * Says what the module is and what it allows. Needs no permission beyond that
- * to open the device.
+ * Report the version, features and limits of the module. Needs no permission
+ * beyond that to open the device.
  */
 struct tshare_query {
 	__u32 flags;
@@ -256,6 +261,7 @@ struct tshare_query {
 	__u64 bytes_used;
 	__u64 region_bytes_max;
 };
+#define TSHARE_IOCTL_QUERY _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
 
 /* struct tshare_create.flags */
 #define TSHARE_CREATE_PERSIST	 (1U << 0) /* the name stays until it is unlinked */
@@ -264,8 +270,8 @@ struct tshare_query {
 #define TSHARE_CREATE_USERS	 (1U << 3) /* the name stays while the region has users */
 #define TSHARE_CREATE_DRAFT	 (1U << 4) /* the name can't be opened before FINISH */
 #define TSHARE_CREATE_REPLACE	 (1U << 5) /* the name may be another region's */
-#define TSHARE_CREATE_NODE	 (1U << 6) /* @node says where the memory must be */
-#define TSHARE_CREATE_DMABUF	 (1U << 7) /* @fd says what the memory is */
+#define TSHARE_CREATE_NODE	 (1U << 6) /* on the NUMA node @node */
+#define TSHARE_CREATE_DMABUF	 (1U << 7) /* the memory is the dma-buf @fd */
 
 /**
  * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
@@ -286,29 +292,32 @@ struct tshare_query {
  * @reserved: in: must be zero
  * @name: in: NUL-terminated name without '/', not "." or ".."; empty for none
  *
- * Makes a region of zeroed, physically contiguous memory. Its owner and group
+ * Create a region of zeroed, physically contiguous memory. Its owner and group
  * are the caller's. On failure nothing is left behind.
  *
- * The kernel keeps a copy of the descriptors: of more than a page in shared
- * memory of its own, which can be swapped. They are charged to the caller's
+ * The kernel keeps a copy of the descriptors. A copy of more than a page is in
+ * shared memory, which can be swapped. Descriptors are charged to the caller's
  * memory cgroup and don't count against the module's limits.
  *
  * With TSHARE_CREATE_DMABUF the region is *foreign*: it consists of the dma-buf
- * @fd, which another driver has exported, as that driver made it. @size is then 0
- * or the least that the dma-buf must have, and comes back as the bytes that it
- * has, which tensors must lie in. TSHARE_CREATE_DMA32 and _NODE, which ask for
- * memory, are -EINVAL with it. @fd comes back as another descriptor of the same
- * dma-buf.
+ * @fd, which another driver has exported, as that driver made it. @size is then
+ * the least that the dma-buf must have, or 0; out: the bytes that it has, inside
+ * which tensors must lie. @fd, out: another descriptor of the same dma-buf.
+ * TSHARE_CREATE_DMA32 and _NODE ask for memory, so they are -EINVAL with it.
  *
- * A foreign region is its name's: it keeps the dma-buf, and INFO, COUNTER and
- * FINISH find it by the dma-buf, until the name goes. It counts against no limit
- * of the module. A dma-buf belongs to one region at a time, in whichever namespace.
+ * A foreign region exists as long as its name. Until the name goes, the region
+ * keeps a reference to the dma-buf, and INFO, COUNTER and FINISH find the region
+ * by it. It counts against no limit of the module. A dma-buf belongs to one region
+ * at a time, in all namespaces together.
  *
- * OPEN returns a descriptor of that very dma-buf. It has one file, and so one
- * mode: where that is writable, who opens the region must be allowed to write it
- * and gets it writable, also without TSHARE_OPEN_WRITE; where it is read-only,
- * TSHARE_OPEN_WRITE is -EACCES. What can be done with the memory, mmap() among
- * it, is up to the driver that exported it.
+ * OPEN returns a descriptor of that same dma-buf. It has one file, and so one mode:
+ *
+ * - where that is writable, the opener must be allowed to write the region and
+ *   gets a writable descriptor, also without TSHARE_OPEN_WRITE;
+ * - where it is read-only, TSHARE_OPEN_WRITE is -EACCES.
+ *
+ * The driver that exported the dma-buf decides what can be done with the memory,
+ * for example whether mmap() works.
  */
 struct tshare_create {
 	__u64 size;
@@ -323,6 +332,7 @@ struct tshare_create {
 	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
 };
+#define TSHARE_IOCTL_CREATE _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
 
 /* struct tshare_open.flags */
 #define TSHARE_OPEN_WRITE      (1U << 0) /* for writing too; else read-only */
@@ -342,25 +352,27 @@ struct tshare_create {
  * @timeout_ns: in: nanoseconds to wait at most until @name can be opened, 0 not
  *              to wait, negative for ever; needs a name. If a signal interrupts
  *              the call, out: what is left
- * @other_than: in: id of a region, or 0: as long as @name leads to it, that is
- *              not the region to open; needs a name
+ * @other_than: in: id of a region that is not to be opened, though @name may lead
+ *              to it, or 0; needs a name
  * @draft: in: must be zero. If a signal interrupts the call, out: the draft that
- *         it waited for, or 0: the call goes on if the structure is passed again
+ *         it waited for, or 0. To continue the call, pass the structure again
  * @name: in: name of the region, or empty to go by @id
  *
- * Gives a dma-buf of a region that exists, with the access asked for. A
- * read-only one can't be mapped writable, nor made so with mprotect(), nor
- * imported by a device for writing. An id finds regions of the caller's
- * namespace; with CAP_SYS_ADMIN in the initial user namespace, of any. A draft
- * can't be opened, by its maker either; one that has lost its name, never. A
- * foreign region's dma-buf has the mode that it has, see struct tshare_create.
+ * Open a region: export a dma-buf over it, with the access asked for. A read-only
+ * dma-buf can't be mapped writable, nor made so with mprotect(), nor imported by a
+ * device for writing. The mode of a foreign region's dma-buf is its exporter's, see
+ * struct tshare_create.
  *
- * A call that may not wait returns ENOENT if there is no such name, EINPROGRESS if
- * a draft has it, and EAGAIN if it leads to @other_than. One that may wait sleeps
- * instead, until the name leads to another region. It returns ENOENT if a draft
- * has the name for which it sleeps and ends without being finished, and EACCES
- * if the name leads to a region that the caller may not open. A stopped process
- * goes on with what is left of the time.
+ * An id finds regions of the caller's namespace; with CAP_SYS_ADMIN in the initial
+ * user namespace, of any. A draft can't be opened, not even by its maker. A draft
+ * that has lost its name can never be opened.
+ *
+ * Without @timeout_ns the call returns ENOENT if there is no such name, EINPROGRESS
+ * if a draft has it, and EAGAIN if it leads to @other_than. With it the call sleeps
+ * instead, until the name leads to a finished region other than that. It returns
+ * ENOENT if a draft has the name and ends without being finished, and EACCES if the
+ * name leads to a region that the caller may not open. After SIGSTOP and SIGCONT
+ * the call continues with the remaining time.
  */
 struct tshare_open {
 	__u32 flags;
@@ -375,17 +387,18 @@ struct tshare_open {
 	__u64 draft;
 	char name[TSHARE_NAME_LEN];
 };
+#define TSHARE_IOCTL_OPEN _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
 
 /**
  * struct tshare_unlink - ioctl(TSHARE_IOCTL_UNLINK)
  * @flags: in: must be zero
  * @reserved: in: must be zero
- * @id: in: id of the region whose name is to go if @name is empty, else must
+ * @id: in: id of the region whose name to remove if @name is empty, else must
  *      be zero; reaches other namespaces as in TSHARE_IOCTL_OPEN
  * @name: in: the name
  *
- * Removes a name, a draft's too, which then can't be finished any more. The
- * memory stays for those who use it. Needs to be the region's owner, or
+ * Remove a name. The memory stays with its users. A draft that loses its name can't
+ * be finished any more. The caller must be the region's owner, or have
  * CAP_IPC_OWNER in the user namespace of its IPC namespace.
  */
 struct tshare_unlink {
@@ -394,12 +407,13 @@ struct tshare_unlink {
 	__u64 id;
 	char name[TSHARE_NAME_LEN];
 };
+#define TSHARE_IOCTL_UNLINK _IOWR(TSHARE_IOCTL_MAGIC, 0x03, struct tshare_unlink)
 
 /* struct tshare_info.region_flags and struct tshare_list_entry.region_flags */
 #define TSHARE_REGION_PERSIST  (1U << 0) /* its name stays until unlinked */
 #define TSHARE_REGION_DMA32    (1U << 1) /* was asked to be below 4 GiB */
 #define TSHARE_REGION_WRITABLE (1U << 2) /* this dma-buf (INFO) or caller (LIST) may write */
-#define TSHARE_REGION_PHYS     (1U << 3) /* INFO: @phys_addr is given */
+#define TSHARE_REGION_PHYS     (1U << 3) /* INFO: @phys_addr is valid */
 #define TSHARE_REGION_USERS    (1U << 4) /* its name stays while it has users */
 #define TSHARE_REGION_DRAFT    (1U << 5) /* it has not been finished */
 #define TSHARE_REGION_FOREIGN  (1U << 6) /* it consists of another driver's dma-buf */
@@ -411,13 +425,13 @@ struct tshare_unlink {
  * @flags: in: must be zero
  * @id: out: the region's id
  * @size: out: bytes of the region
- * @uid: out: owner, as the caller's user namespace knows it
+ * @uid: out: owner, in the caller's user namespace
  * @gid: out: group, likewise
  * @mode: out: permission bits
- * @node: out: NUMA node that the memory is on, -1 where that is not known
+ * @node: out: NUMA node that the memory is on, -1 where that is unknown
  * @region_flags: out: TSHARE_REGION_*
  * @segments: out: physically contiguous segments that the memory consists of, 0
- *            where that is not known, as of foreign regions
+ *            where that is unknown, as for foreign regions
  * @phys_addr: out: physical address of the region's first byte for callers
  *             with CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags;
  *             else 0
@@ -429,10 +443,10 @@ struct tshare_unlink {
  * @offset: out: bytes of the region before the first of this dma-buf
  * @length: out: bytes of this dma-buf
  * @reserved: in: must be zero
- * @name: out: the region's name, empty if it has none or it is gone
+ * @name: out: the region's name, empty if it has none or has lost it
  *
- * Tells about a region. Whoever has the descriptor may ask; the device may be
- * opened in another namespace than the region was made in.
+ * Report the properties of a region. Needs only the descriptor. The device may have
+ * been opened in another namespace than that in which the region was created.
  *
  * A dma-buf of a range (see TSHARE_IOCTL_EXPORT) has no descriptors, since they
  * count bytes from the region's start: @desc_count is 0.
@@ -457,15 +471,16 @@ struct tshare_info {
 	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
 };
+#define TSHARE_IOCTL_INFO _IOWR(TSHARE_IOCTL_MAGIC, 0x04, struct tshare_info)
 
 /**
  * struct tshare_list_entry - one region in a TSHARE_IOCTL_LIST
  * @id: the region's id
  * @size: bytes of the region
- * @uid: owner, as the caller's user namespace knows it
+ * @uid: owner, in the caller's user namespace
  * @gid: group, likewise
  * @mode: permission bits
- * @node: NUMA node that the memory is on, -1 where that is not known
+ * @node: NUMA node that the memory is on, -1 where that is unknown
  * @region_flags: TSHARE_REGION_*
  * @desc_count: number of tensors described
  * @name: name, empty if it has none
@@ -483,12 +498,12 @@ struct tshare_list_entry {
 };
 
 /* struct tshare_list.flags */
-#define TSHARE_LIST_ALL (1U << 0) /* every namespace's; needs CAP_SYS_ADMIN in the first one */
+#define TSHARE_LIST_ALL (1U << 0) /* every namespace's; needs CAP_SYS_ADMIN in the initial one */
 
 /**
  * struct tshare_list - ioctl(TSHARE_IOCTL_LIST)
- * @cursor: in: 0 to begin, else what the call before stored here; out: where
- *          to go on
+ * @cursor: in: 0 to begin, else what the previous call stored here; out: where
+ *          the next call continues
  * @entries: in: pointer to an array of struct tshare_list_entry
  * @count: in: elements in @entries, from 1; out: elements stored, less than
  *         asked for at the end of the list
@@ -496,9 +511,9 @@ struct tshare_list_entry {
  * @flags: in: TSHARE_LIST_*
  * @reserved: in: must be zero
  *
- * Lists the regions of the caller's namespace that it may read, by rising id,
- * named or not. What is created or goes between two calls may be missing or
- * listed; nothing is listed twice.
+ * List the regions of the caller's namespace that it may read, named or not, in the
+ * order of their ids. A region that is created or freed between two calls may be
+ * listed or not. None is listed twice.
  */
 struct tshare_list {
 	__u64 cursor;
@@ -508,6 +523,7 @@ struct tshare_list {
 	__u32 flags;
 	__u32 reserved;
 };
+#define TSHARE_IOCTL_LIST _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
 
 /* struct tshare_counter.flags */
 #define TSHARE_COUNTER_NO_CLOEXEC (1U << 0) /* the descriptor survives execve() */
@@ -519,16 +535,15 @@ struct tshare_list {
  * @counter_fd: out: descriptor of a file that is the region's counter
  * @reserved: in: must be zero
  *
- * Opens a region's counter: one page of shared memory, zero at first, the same
- * for all who have the region. futex() doesn't work on the region's own memory,
- * but does on a shared mapping of this file, where FUTEX_WAIT needs read access
- * alone. What the page means is its users' business.
+ * Open a region's counter: one page of shared memory, initially zero, the same for
+ * all users of the region. futex() works on a shared mapping of this file, where
+ * FUTEX_WAIT needs read access alone; it doesn't work on the region's own memory.
+ * The kernel doesn't interpret the page.
  *
- * Each call gives an open file description of its own, so that what belongs to
- * one, as F_OFD_SETLK locks do, belongs to one caller. It is writable if @fd
- * is, else read-only. The file can't be opened in another way, truncated,
- * extended or sealed. It doesn't keep the region, nor goes with it while it is
- * open or mapped.
+ * Each call returns an open file description of its own, so that an F_OFD_SETLK
+ * lock belongs to one caller. It is writable if @fd is, else read-only. The file
+ * can't be opened in another way, truncated, extended or sealed. It holds no
+ * reference to the region, and outlives the region while it is open or mapped.
  */
 struct tshare_counter {
 	__s32 fd;
@@ -536,6 +551,7 @@ struct tshare_counter {
 	__s32 counter_fd;
 	__u32 reserved;
 };
+#define TSHARE_IOCTL_COUNTER _IOWR(TSHARE_IOCTL_MAGIC, 0x06, struct tshare_counter)
 
 /* struct tshare_finish.flags */
 #define TSHARE_FINISH_REPLACE (1U << 0) /* the name may be another region's */
@@ -546,18 +562,19 @@ struct tshare_counter {
  * @flags: in: TSHARE_FINISH_*
  * @reserved: in: must be zero
  *
- * Finishes a draft: in one step its name leads to it, for all who may open it,
- * and stays for as long as CREATE said. Writes to the memory that the caller
- * made before are seen by those who open it. The device must be the open file
- * that the draft was made through, in whichever process that is open. If another
- * region has the name and TSHARE_FINISH_REPLACE is missing (EEXIST), or the
- * caller may not unlink that region (EPERM), the draft stays one.
+ * Finish a draft: in one step its name leads to it, and stays for the lifetime that
+ * CREATE asked for. Openers see what the caller wrote to the memory before. The
+ * device must be the open file through which the draft was created; any process
+ * that has it open may call. The draft stays a draft if another region has the name
+ * and TSHARE_FINISH_REPLACE is missing (EEXIST), or if the caller may not unlink
+ * that region (EPERM).
  */
 struct tshare_finish {
 	__s32 fd;
 	__u32 flags;
 	__u64 reserved;
 };
+#define TSHARE_IOCTL_FINISH _IOWR(TSHARE_IOCTL_MAGIC, 0x07, struct tshare_finish)
 
 /* struct tshare_export.flags */
 #define TSHARE_EXPORT_WRITE	 (1U << 0) /* for writing too; else read-only */
@@ -573,16 +590,15 @@ struct tshare_finish {
  * @export_fd: out: descriptor of the new dma-buf
  * @reserved: in: must be zero
  *
- * Makes a dma-buf over a range of another one's pages. It keeps the region as
- * any of its dma-bufs does, @fd or not. Whoever holds it can reach these pages
- * and no others: to mmap(), to devices and to TSHARE_IOCTL_EXPORT they are all
- * that there is, and offsets count from their start. Needs no permission but
- * what @fd has.
+ * Export a dma-buf over a range of another one's pages. It holds a reference to the
+ * region, as every dma-buf of it does, independent of @fd. Through it mmap(),
+ * devices and TSHARE_IOCTL_EXPORT reach these pages and no others, and offsets
+ * count from their start. Needs no permission beyond what @fd carries.
  *
  * All dma-bufs over the same pages of a region share their fences, whichever
- * call made them; those over other pages don't, even where they overlap, nor
- * does the region as a whole. DMA_BUF_IOCTL_SYNC through any of them reaches
- * whatever devices have mapped of its pages, and nothing else.
+ * call exported them. Dma-bufs over other pages don't, even where they overlap, nor
+ * does the region as a whole. DMA_BUF_IOCTL_SYNC through a dma-buf reaches what
+ * devices have mapped of its pages, and nothing else.
  *
  * The kernel can use entries of 2 MiB for a mapping where its address is
  * congruent with its place in the region (struct tshare_info.offset and the
@@ -596,15 +612,6 @@ struct tshare_export {
 	__s32 export_fd;
 	__u32 reserved;
 };
-
-#define TSHARE_IOCTL_QUERY   _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
-#define TSHARE_IOCTL_CREATE  _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
-#define TSHARE_IOCTL_OPEN    _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
-#define TSHARE_IOCTL_UNLINK  _IOWR(TSHARE_IOCTL_MAGIC, 0x03, struct tshare_unlink)
-#define TSHARE_IOCTL_INFO    _IOWR(TSHARE_IOCTL_MAGIC, 0x04, struct tshare_info)
-#define TSHARE_IOCTL_LIST    _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
-#define TSHARE_IOCTL_COUNTER _IOWR(TSHARE_IOCTL_MAGIC, 0x06, struct tshare_counter)
-#define TSHARE_IOCTL_FINISH  _IOWR(TSHARE_IOCTL_MAGIC, 0x07, struct tshare_finish)
-#define TSHARE_IOCTL_EXPORT  _IOWR(TSHARE_IOCTL_MAGIC, 0x08, struct tshare_export)
+#define TSHARE_IOCTL_EXPORT _IOWR(TSHARE_IOCTL_MAGIC, 0x08, struct tshare_export)
 
 #endif /* _UAPI_LINUX_TSHARE_H */
