@@ -4,11 +4,11 @@
  *
  * Shared memory for tensors.
  *
- * A program opens a context (struct tshare_ctx), its session with a backend:
- * the kernel module behind /dev/tshare, or POSIX shared memory where the
- * module isn't loaded. In it, it creates regions and opens those of others;
- * a region (struct tshare_region) is memory that is mapped into the process,
- * and holds one tensor or many (struct tshare_tensor).
+ * A program opens a context (struct tshare_ctx), its session with a backend: the
+ * kernel module behind /dev/tshare or, as the fallback, POSIX shared memory. In a
+ * context it creates regions and opens those of others. A region (struct
+ * tshare_region) is memory that is mapped into the process, and holds one tensor
+ * or many (struct tshare_tensor).
  *
  *	struct tshare_ctx *ctx;
  *	struct tshare_tensor *t;
@@ -19,46 +19,45 @@
  *		errx(1, "%s", tshare_error_get());
  *	memset(tshare_tensor_get_data(t), 0x7f, tshare_tensor_get_nbytes(t));
  *
- * Objects are opaque and reference counted: a function that hands one out
- * hands out a reference, _ref() returns its argument, _unref() returns NULL
- * and takes NULL. A tensor keeps its region, a region its context.
+ * Objects are opaque and reference counted. A function that stores a new object
+ * stores a reference. _ref() returns its argument; _unref() returns NULL and accepts
+ * NULL. A tensor holds a reference to its region, a region to its context.
  *
  * Ownership. Strings, arrays and addresses that an object's functions return belong
- * to the object: they stay as they are until its last unref, and are not to be freed.
- * What a caller passes in is copied and stays the caller's, descriptors too; but for
- * the data of a log function.
+ * to the object: they stay valid and unchanged until its last unref, and must not be
+ * freed. Arguments are copied and stay the caller's, file descriptors too. The only
+ * exception is the data of a log function, which isn't copied.
  *
  * Threads. Any function may be called from any thread, and objects may be shared
- * between threads, as long as each one that uses an object holds a reference or is
- * lent one. The text of tshare_error_get() is each thread's own. What the threads
- * read and write in a region's memory is theirs to put in order.
+ * between threads, as long as each thread that uses an object holds a reference or is
+ * lent one. The text of tshare_error_get() is each thread's own. The library doesn't
+ * order the threads' reads and writes of a region's memory.
  *
  * fork(). The child has the objects of its parent, with references of its own to
  * drop, and the same memory: regions are shared mappings, not copies. It may use
- * them at once, whatever the parent's other threads were at. A name goes with its
- * context when the last process that has the context ends or drops it. After
- * execve() nothing is left of them: all descriptors are close-on-exec.
+ * them at once, whatever the parent's other threads were doing. A name goes with its
+ * context when the last process that has the context exits or drops it. execve()
+ * ends them all: all descriptors are close-on-exec.
  *
  * Signals. No function may be called in a signal handler; a handler may read and
  * write a region's memory. Calls that wait say so, and may end with -EINTR. All
  * others go on after a handler has run.
  *
- * pthread_cancel(). Functions that wait or publish are no cancellation points. In
- * others a thread could be cancelled where they open or close a file, and what they
- * hold would be lost: threads that may be cancelled call them with
- * PTHREAD_CANCEL_DISABLE. Asynchronous cancellation is not for any of them.
+ * pthread_cancel(). Functions that wait or publish are no cancellation points. A
+ * thread that may be cancelled must call all others with PTHREAD_CANCEL_DISABLE: they
+ * open and close files, and would leak what they hold. Asynchronous cancellation is
+ * unsupported.
  *
  * errno. No function reports an error in errno, and a call may leave any value
- * there. Those that drop a reference, the _unref() functions, keep it, for they are
- * what an error path calls.
+ * there. Only the _unref() functions preserve it, since error paths call them.
  *
  * Functions that can fail return 0 or a negative errno, and store their result
  * through their last argument only when they succeed. What each errno means is
  * the same on both backends:
  *
  * -EACCES        the region's mode denies the access, or it was opened read-only
- * -EAGAIN        the thread behind an event descriptor can't be started
- * -EAGAIN        the name leads to the region still that is not meant
+ * -EAGAIN        the thread behind an event descriptor can't be started; or the
+ *                name still leads to the region in other_than
  * -EBADF         fd is not open
  * -EBUSY         the dma-buf has a name already
  * -ECANCELED     waiting was cancelled
@@ -72,8 +71,8 @@
  * -EINTR         a signal handler ran while the call waited
  * -ENAMETOOLONG  a region's name of more than TSHARE_NAME_MAX bytes, or a tensor's
  *                of more than TSHARE_TENSOR_NAME_MAX
- * -ENODEV        the backend asked for is not there (no module, no /dev/shm), or
- *                there is no /proc, which named regions need on shm
+ * -ENODEV        the backend is unavailable (no module, no /dev/shm), or /proc is not
+ *                mounted, which named regions need on shm
  * -ENOENT        no region of that name, or no tensor of that name in it; or
  *                the region has lost its name
  * -ENOMEM        the memory is unavailable: contiguous, in the system, or in
@@ -81,12 +80,12 @@
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
  *                addresses below 4 GiB, a part's descriptor or a dma-buf's name on
  *                shm, a part of a foreign dma-buf, generations on a module that
- *                is too old; or a tensor of DLPack can't be taken
- * -EPERM         neither owner of the name nor privileged; or a draft that was
- *                made in another context
+ *                is too old; or a DLPack tensor is of an unsupported kind
+ * -EPERM         the caller is neither owner of the name nor privileged; or a draft
+ *                was created in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
  *                another major version
- * -EOWNERDEAD    all other publishers have ended
+ * -EOWNERDEAD    all other publishers have exited
  * -ERANGE        a tensor is not wholly inside its region or its memory, or a part
  *                not inside its region
  * -ETIMEDOUT     nothing was published, or the name could not be opened, in time
@@ -95,14 +94,14 @@
  *
  * Structs that a caller allocates begin with their size, which the caller sets to
  * the struct's sizeof, so that they can grow: a program works with a library that
- * is older or newer than the header it was compiled with. What is zero has its
- * default. The library refuses with -EINVAL what it doesn't know and isn't zero.
- * Of a struct that it fills it leaves the size as it is, and sets to zero what it
- * doesn't know.
+ * is older or newer than the header it was compiled with. A member that is zero has
+ * its default. Bytes beyond the struct that the library has must be zero, else
+ * -EINVAL. In a struct that the library fills, it sets such bytes to zero and leaves
+ * the size as it is.
  *
  *	struct tshare_options options = { .size = sizeof(options) };
  *
- * Sizes are in bytes, shapes and strides in elements. All functions are there since
+ * Sizes are in bytes, shapes and strides in elements. All functions exist since
  * version 0.1.
  */
 #ifndef TSHARE_H
@@ -127,7 +126,7 @@ extern "C" {
 /**
  * tshare_version() - return the version of the library that the program runs with
  *
- * It may be newer than TSHARE_VERSION, with which the program was compiled.
+ * It may differ from TSHARE_VERSION, with which the program was compiled.
  *
  * Return: "MAJOR.MINOR.PATCH", a constant.
  */
@@ -192,7 +191,7 @@ struct tshare_dtype {
  *        the other DLPack names, with "x2" and so on behind it for lanes
  * @dtype: where to store it
  *
- * Return: 0, or -EINVAL for a name that is not a type's.
+ * Return: 0, or -EINVAL if no type has that name.
  */
 int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype);
 
@@ -222,8 +221,8 @@ uint32_t tshare_dtype_get_itemsize(struct tshare_dtype dtype);
  * @priority: as for syslog(3), LOG_ERR to LOG_DEBUG
  * @text: one line without newline, valid during the call
  *
- * Called in whichever thread has the message, with no lock of the library held. It
- * may call the library, but for functions that wait for another thread that logs.
+ * Called in the thread that logs the message, with no lock of the library held. It
+ * may call the library, except for functions that wait for another thread that logs.
  */
 typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
 
@@ -235,8 +234,8 @@ typedef void (*tshare_log_fn)(void *data, int priority, const char *text);
  *          standard error
  * @log_data: passed to @log_fn
  * @log_priority: the least urgent messages that are passed on, LOG_ERR to
- *                LOG_DEBUG; 0 for what TSHARE_LOG in the environment says, or
- *                LOG_WARNING
+ *                LOG_DEBUG; 0 for the value of TSHARE_LOG in the environment, or
+ *                LOG_WARNING without it
  * @flags: 0
  */
 struct tshare_ctx_options {
@@ -250,21 +249,21 @@ struct tshare_ctx_options {
 
 /**
  * tshare_ctx_new() - open a session with a backend
- * @options: or NULL for the best backend there is, and messages on standard error
+ * @options: or NULL for the best backend that is available, and messages on standard error
  * @ctx: where to store it
  *
- * Without a backend in @options TSHARE_BACKEND=kmod or shm in the environment forces
- * one. Without that either, /dev/tshare is tried, then POSIX shared memory. Why a
- * better one is not used is a message: LOG_INFO where /dev/tshare is missing;
- * LOG_WARNING, once in a process, where it may not be opened. TSHARE_SHM_DIR, an
- * absolute path, is where shm keeps named regions instead of /dev/shm.
+ * If @options name no backend, TSHARE_BACKEND=kmod or shm in the environment selects
+ * one. Without that, /dev/tshare is tried, then POSIX shared memory. A message reports
+ * why the fallback is used: LOG_INFO if /dev/tshare is missing; LOG_WARNING, once in a
+ * process, if it can't be opened. If TSHARE_SHM_DIR, an absolute path, is in the
+ * environment, shm keeps named regions there instead of in /dev/shm.
  *
  * The names of regions created in a context go when the context does: at the
  * last unref (of the context and of all that was made in it), at exit, and
- * when the process is killed; unless their lifetime is TSHARE_LIFETIME_PERSIST.
- * After fork() the child holds the context too.
+ * when the process is killed. A region with another lifetime keeps its name. After
+ * fork() the child holds the context too.
  *
- * Return: 0; -ENODEV if the backend is not there; -EACCES if it may not be
+ * Return: 0; -ENODEV if the backend is unavailable; -EACCES if it may not be
  * used; -EINVAL for another backend, or options that are malformed; what open(2)
  * returns.
  */
@@ -282,8 +281,8 @@ struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx);
  * tshare_ctx_unref() - drop a reference to a context
  * @ctx: the context, or NULL
  *
- * With the last one, those of its regions included, the session ends, and with it
- * the names that were made in it and have no other lifetime.
+ * The last one, those of its regions included, ends the session, and with it the
+ * names of TSHARE_LIFETIME_MAKER that were made in it.
  *
  * Return: NULL.
  */
@@ -324,7 +323,7 @@ struct tshare_limits {
 };
 
 /**
- * tshare_ctx_get_limits() - ask what a context's backend is and allows
+ * tshare_ctx_get_limits() - return what a context's backend is and allows
  * @ctx: the context
  * @limits: what to fill, with its size set
  *
@@ -339,10 +338,9 @@ int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
  * @data: passed to @fn
  * @priority: as in struct tshare_ctx_options
  *
- * On return no thread is in the function that was there before, nor will be: what
- * it uses may be freed. So the call waits for threads that are in it, and the
- * caller must not hold a lock that the function takes. In a log function itself
- * the call doesn't wait.
+ * On return no thread is in the previous function, nor will be, so what it uses may
+ * be freed. The call waits for threads that are in it: the caller must not hold a
+ * lock that the function takes. Called from a log function, it doesn't wait.
  *
  * Return: 0; -EINVAL if @priority is not 0 to LOG_DEBUG.
  */
@@ -358,21 +356,21 @@ const char *tshare_error_get(void);
 
 /* Regions */
 
-/* struct tshare_options.flags, and flags of the calls that say so */
+/* struct tshare_options.flags, and flags of the calls that name them */
 #define TSHARE_DMA32	  (1U << 1) /* create: physical addresses below 4 GiB */
 #define TSHARE_CONTIGUOUS (1U << 2) /* create: physically contiguous or -EOPNOTSUPP */
 #define TSHARE_READONLY	  (1U << 3) /* open: read-only, kept by the MMU */
-#define TSHARE_NODE	  (1U << 4) /* create: on the NUMA node that the options name */
-#define TSHARE_DRAFT	  (1U << 5) /* create: nobody opens it before it is finished */
+#define TSHARE_NODE	  (1U << 4) /* create: on the NUMA node in the options */
+#define TSHARE_DRAFT	  (1U << 5) /* create: can't be opened before it is finished */
 #define TSHARE_REPLACE	  (1U << 6) /* create, finish: the name may be another region's */
 #define TSHARE_FOREIGN	  (1U << 7) /* info: it consists of another driver's dma-buf */
 
 /* struct tshare_options.lifetime: how long a region's name stays, unless it is unlinked */
 #define TSHARE_LIFETIME_MAKER	0 /* until the context that it was made in is closed */
-#define TSHARE_LIFETIME_USERS	1 /* while anybody has the region open, whoever made it */
+#define TSHARE_LIFETIME_USERS	1 /* while any process has the region open */
 #define TSHARE_LIFETIME_PERSIST 2 /* until it is unlinked */
 
-/* struct tshare_options.mode: no permission for anybody, not even for the owner. */
+/* struct tshare_options.mode: no permissions, not even for the owner. */
 #define TSHARE_MODE_NONE UINT32_MAX
 
 /* struct tshare_region_info.node: the backend doesn't report the NUMA node. */
@@ -442,8 +440,8 @@ struct tshare_spec {
  *          only the address space bounds them
  * @size: bytes of @memory
  *
- * For tensors of unknown origin, before an address is computed from their
- * strides. The memory isn't read.
+ * To be called for tensors of unknown origin, before an address is computed from
+ * their strides. The memory isn't read.
  *
  * Return: 0; -EINVAL if @spec is malformed, its elements are too many to be
  * counted, or there are elements and @data is NULL; -ERANGE if an element is
@@ -466,7 +464,7 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
 				 uint64_t *size);
 
 /**
- * tshare_region_create() - make a region
+ * tshare_region_create() - create a region
  * @ctx: the context
  * @name: its name: 1 to TSHARE_NAME_MAX bytes without '/', not "." or "..";
  *        NULL for none
@@ -477,14 +475,14 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
  * @options: or NULL
  * @region: where to store it: mapped, writable, zeroed
  *
- * With TSHARE_DRAFT the region is a draft: its name is taken, but nobody can open
- * it before tshare_region_finish(), so that nobody ever sees it half filled. Until
- * then the name goes with the context, whatever its lifetime. The maker may pass
- * the descriptor on.
+ * With TSHARE_DRAFT the region is a draft: its name is taken, but no process can open
+ * it before tshare_region_finish(), so that none sees it half filled. Until then the
+ * name goes with the context, whatever its lifetime. The maker may pass the
+ * descriptor to another process.
  *
  * With TSHARE_REPLACE the name may be that of a finished region, which the caller
- * must be allowed to unlink. The new region takes the name over in one step; the
- * old one stays for those who use it. A draft takes it over when it is finished.
+ * must be allowed to unlink. The new region takes the name over in one step, a draft
+ * when it is finished. The old region stays with its users.
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -ERANGE, -EEXIST, -ENOMEM, -EDQUOT,
  * -EFBIG, -EOPNOTSUPP; -EPERM if the region that has the name is another user's.
@@ -494,7 +492,7 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
 			 const struct tshare_options *options, struct tshare_region **region);
 
 /**
- * tshare_region_create_dmabuf() - make a region of another driver's dma-buf
+ * tshare_region_create_dmabuf() - create a region of another driver's dma-buf
  * @ctx: the context
  * @name: its name, which it must have
  * @fd: descriptor of the dma-buf: a camera's, a GPU's, a heap's; the caller keeps it
@@ -503,16 +501,16 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
  * @options: likewise; without TSHARE_DMA32, TSHARE_NODE and TSHARE_CONTIGUOUS
  * @region: where to store it: mapped, writable if the dma-buf is
  *
- * Gives the dma-buf a name, a mode, tensors and a generation. The memory is what it
- * was. All who open the name get the dma-buf itself, whose one file is either writable
- * or not: to open a writable one takes permission to write, also with TSHARE_READONLY,
+ * Gives the dma-buf a name, a mode, tensors and a generation. The memory is unchanged.
+ * Every opener of the name gets the dma-buf itself, whose one file is either writable
+ * or not. To open a writable one needs permission to write, also with TSHARE_READONLY,
  * which then makes the mapping read-only.
  *
- * The region goes with its name: after that nobody can import the dma-buf as a region,
- * nor begin to publish or wait. What is mapped stays. A dma-buf has one name at a time.
+ * The region ends with its name: after that no process can import the dma-buf as a
+ * region, nor begin to publish or wait. Mappings stay. A dma-buf has one name at a time.
  *
- * Return: 0; -EBADF, -EBUSY if it has a name already, -EINVAL if @fd is none or one of
- * tshare's own, -EOPNOTSUPP on shm, what mmap() of the dma-buf returns, and what
+ * Return: 0; -EBADF, -EBUSY if it has a name already, -EINVAL if @fd is not a dma-buf or
+ * is one of tshare's own, -EOPNOTSUPP on shm, what mmap() of the dma-buf returns, and what
  * tshare_region_create() does.
  */
 int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd,
@@ -525,10 +523,9 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
  * @region: what tshare_region_create() made with TSHARE_DRAFT, in the same context
  * @flags: TSHARE_REPLACE or 0
  *
- * In one step the name leads to the region, for all who may open it, who then
- * see what was written before. TSHARE_REPLACE takes the name over if it leads to
- * another region, which the caller must be allowed to unlink. After an error the
- * region is still a draft.
+ * In one step the name leads to the region. Openers then see what was written before.
+ * TSHARE_REPLACE takes the name over if it leads to another region, which the caller
+ * must be allowed to unlink. After an error the region is still a draft.
  *
  * Return: 0; -EINVAL if it is no draft; -ENOENT if its name was removed; -EEXIST if
  * another region has the name and TSHARE_REPLACE is missing; -EPERM if that region is
@@ -540,10 +537,10 @@ int tshare_region_finish(struct tshare_region *region, uint32_t flags);
  * tshare_region_unlink() - remove a region's own name
  * @region: the region
  *
- * Unlike tshare_ctx_unlink(), this never removes a name that leads to another
- * region by now. The memory stays for those who use it.
+ * Unlike tshare_ctx_unlink(), this never removes a name that meanwhile leads to
+ * another region. The memory stays with its users.
  *
- * Return: 0; -ENOENT if the region has no name, or no longer; -EPERM.
+ * Return: 0; -ENOENT if the region has no name, or has lost it; -EPERM.
  */
 int tshare_region_unlink(struct tshare_region *region);
 
@@ -553,8 +550,8 @@ int tshare_region_unlink(struct tshare_region *region);
  * @flags: TSHARE_READONLY or 0
  * @timeout_ns: how long to wait for the name, in nanoseconds: 0 not at all, negative
  *              for ever
- * @other_than: a region that is not meant: waits until the name leads to another one;
- *              may be NULL
+ * @other_than: a region that is not to be opened, though the name may lead to it; may
+ *              be NULL
  */
 struct tshare_open_options {
 	size_t size;
@@ -564,44 +561,44 @@ struct tshare_open_options {
 };
 
 /**
- * tshare_region_open() - find a region by its name
+ * tshare_region_open() - open a region by its name
  * @ctx: the context
  * @name: its name
  * @options: or NULL: writable, without waiting
  * @region: where to store it, mapped
  *
- * With a timeout it sleeps until the name is there, leads to a region that is
- * finished, and to another one than @options->other_than. Nothing is polled.
+ * With a timeout it sleeps until the name leads to a finished region other than
+ * @options->other_than. It doesn't poll.
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -EACCES, -EPROTO; without waiting -ENOENT,
  * -EINPROGRESS if the region is a draft, -EAGAIN if it is @options->other_than; having
- * waited -ETIMEDOUT, -EINTR if a signal handler ran, -ENOENT if a draft's maker ended
+ * waited -ETIMEDOUT, -EINTR if a signal handler ran, -ENOENT if a draft's maker exited
  * before it was finished; -EMFILE if a limit of inotify(7) is reached (shm).
  */
 int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 		       const struct tshare_open_options *options, struct tshare_region **region);
 
 /**
- * tshare_region_import() - take a region by its descriptor
+ * tshare_region_import() - open a region by its descriptor
  * @ctx: the context
  * @fd: from tshare_region_get_fd() of any process, by SCM_RIGHTS or inheritance;
  *      duplicated, the caller keeps its own
  * @flags: TSHARE_READONLY or 0
  * @region: where to store it, mapped
  *
- * A descriptor that was opened read-only gives a read-only region, whatever
- * @flags say. Descriptors of either backend are taken in either context.
+ * A read-only descriptor makes a read-only region, whatever @flags are. Descriptors of
+ * either backend are accepted in either context.
  *
- * On shm the file may be one that its sender could truncate, which would end
- * this process with SIGBUS. So it must be sealed, as the files of unnamed regions
- * are; or be in the directory of named regions, and there have its region's name
- * or belong to the caller. The user whose region has a name can still truncate its
- * file later: from users that are not trusted, take unnamed regions alone.
+ * On shm a sender that truncates the file would end this process with SIGBUS. So the
+ * file must be sealed, as those of unnamed regions are; or be in the directory of
+ * named regions, and there have its region's name or belong to the caller. The owner
+ * of a named region can still truncate its file later: from untrusted users, import
+ * unnamed regions only.
  *
- * A descriptor of a part (tshare_region_export()) gives a region of the part's size,
- * without tensors: theirs are places in the whole.
+ * A descriptor of a part (tshare_region_export()) makes a region of the part's size. It
+ * has no tensors, since descriptors count bytes from the start of the whole region.
  *
- * Return: 0; -EBADF, -EINVAL if @fd is no region's, -EPROTO.
+ * Return: 0; -EBADF, -EINVAL if @fd is not a region's, -EPROTO.
  */
 int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 			 struct tshare_region **region);
@@ -615,12 +612,13 @@ int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
  * @fd: where to store it: O_CLOEXEC, and the caller's to close
  *
  * On kmod this is a dma-buf of its own over these pages, through which neither a
- * process nor a device reaches others: one frame of a ring for a driver that takes no
- * offset, such as V4L2's, or what a process is to see of a region. A read-only one
- * can't be made writable. Dma-bufs over the same pages share their implicit fences;
- * those over other pages have others, even where they overlap.
+ * process nor a device reaches other pages. It serves a driver that takes no offset,
+ * such as V4L2's, which needs one descriptor a frame, and a process that may see only
+ * part of a region. A read-only one can't be made writable. Dma-bufs over the same
+ * pages share their implicit fences. Those over other pages don't, even where they
+ * overlap.
  *
- * On shm there are descriptors of a whole region alone: -EOPNOTSUPP for a part.
+ * On shm only a whole region has a descriptor: -EOPNOTSUPP for a part.
  *
  * Return: 0; -EACCES without TSHARE_READONLY of a read-only region, -EINVAL, -ERANGE,
  * -EOPNOTSUPP, -EMFILE, -ENFILE, -ENOMEM.
@@ -640,9 +638,9 @@ struct tshare_region *tshare_region_ref(struct tshare_region *region);
  * tshare_region_unref() - drop a reference to a region
  * @region: the region, or NULL
  *
- * With the last one, those of its tensors and waiters included, the memory is unmapped,
- * the descriptors are closed, and the object is no publisher any more. A name that the
- * region has isn't removed.
+ * The last one, those of its tensors and waiters included, unmaps the memory and closes
+ * the descriptors, and the object stops being a publisher. The region's name stays,
+ * unless its lifetime is TSHARE_LIFETIME_USERS and this was the last user.
  *
  * Return: NULL.
  */
@@ -677,8 +675,8 @@ uint64_t tshare_region_get_size(const struct tshare_region *region);
  * tshare_region_get_name() - return the name by which a region was made or opened
  * @region: the region
  *
- * Return: the name, "" for none. It may have been removed since, which
- * tshare_region_get_info() knows.
+ * Return: the name, "" for none. It may have been removed since;
+ * tshare_region_get_info() reports whether.
  */
 const char *tshare_region_get_name(const struct tshare_region *region);
 
@@ -694,15 +692,15 @@ uint64_t tshare_region_get_id(const struct tshare_region *region);
  * tshare_region_is_readonly() - return whether a region's memory is mapped read-only
  * @region: the region
  *
- * Return: whether it was opened so, or from a descriptor that allows no more.
+ * Return: whether it was opened so, or imported from a read-only descriptor.
  */
 bool tshare_region_is_readonly(const struct tshare_region *region);
 
 /**
- * tshare_region_get_backend() - return whose descriptor a region has
+ * tshare_region_get_backend() - return the name of the backend that a region is from
  * @region: the region
  *
- * Return: "kmod" or "shm"; after an import maybe not the context's.
+ * Return: "kmod" or "shm"; after an import it may differ from the context's.
  */
 const char *tshare_region_get_backend(const struct tshare_region *region);
 
@@ -715,17 +713,17 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @uid: owner
  * @gid: group
  * @mode: permission bits
- * @node: NUMA node, or TSHARE_ANY_NODE if the backend doesn't say
+ * @node: NUMA node, or TSHARE_ANY_NODE if the backend doesn't report it
  * @flags: TSHARE_DRAFT, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_FOREIGN as they apply, and
  *         TSHARE_READONLY if the caller may not write
  * @lifetime: how long its name stays, or would have: TSHARE_LIFETIME_*
- * @segments: physically contiguous segments; 0 if the backend doesn't say
+ * @segments: physically contiguous segments; 0 if the backend doesn't report them
  * @phys_addr: physical address, for CAP_SYS_RAWIO on kmod; else 0
  * @offset: bytes of the region before those that this region object is of, see
  *          tshare_region_export(); else 0
  * @length: bytes that it is of; else @region_size
  * @tensor_count: number of tensors
- * @name: its name; "" if it has none, or no longer
+ * @name: its name; "" if it has none or has lost it
  */
 struct tshare_region_info {
 	size_t size;
@@ -746,7 +744,7 @@ struct tshare_region_info {
 };
 
 /**
- * tshare_region_get_info() - ask the backend for a region's state
+ * tshare_region_get_info() - return what the backend reports of a region
  * @region: the region
  * @info: what to fill, with its size set
  *
@@ -794,8 +792,8 @@ int tshare_region_find_tensor(struct tshare_region *region, const char *name,
  * tshare_region_get_tensor_name() - look up the name of a tensor by its place
  * @region: the region
  * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
- * @name: where to store a pointer to it, which is good for as long as the region
- *        is; "" for none
+ * @name: where to store a pointer to it, valid until the region's last unref; ""
+ *        for none
  *
  * Return: 0; -ENOENT, -ENOMEM, -EPROTO as tshare_region_get_tensor().
  */
@@ -805,7 +803,7 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
 
 /*
  * A region has a number, its generation, which is 0 at first. A process that may
- * write the region can publish: that adds one, and wakes all that wait. A process
+ * write the region can publish, which adds one and wakes all waiters. A process
  * that has seen a generation sees what was written before its publish.
  *
  *	tshare_region_publish(region, NULL);			// a producer
@@ -819,11 +817,11 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  *
  * Signals. None of these functions may be called in a signal handler. A handler
  * that was installed without SA_RESTART ends a wait of its thread with -EINTR; after
- * any other the wait goes on. (Where the kernel has no futex_waitv(2), which is
- * there since Linux 5.16, or a seccomp filter forbids it, any handler ends a wait.)
+ * any other the wait goes on. (If futex_waitv(2) is missing, as before Linux
+ * 5.16, or a seccomp filter forbids it, any handler ends a wait.)
  *
  * Threads. Any number of threads may publish and wait through one object. They are
- * one publisher, and are cancelled together; see struct tshare_waiter.
+ * one publisher, and are cancelled together. To cancel them separately, see struct tshare_waiter.
  *
  * pthread_cancel(). These functions are no cancellation points: a thread that is
  * cancelled in a wait sleeps on until the wait ends. tshare_region_cancel() ends it.
@@ -843,14 +841,14 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
 int tshare_region_get_generation(struct tshare_region *region, uint64_t *generation);
 
 /**
- * tshare_region_publish() - tell all that wait that there is something new
+ * tshare_region_publish() - add one to the generation, and wake all waiters
  * @region: the region
  * @generation: where to store the new generation, or NULL
  *
  * The first publish of an object opens a descriptor, which it keeps.
  *
- * Return: 0; -EACCES for a read-only region, or one on shm that was passed on
- * to a process which may not open it; and as tshare_region_get_generation().
+ * Return: 0; -EACCES for a read-only region, or for one on shm that was passed
+ * to a process that may not open it; and as tshare_region_get_generation().
  */
 int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
 
@@ -859,19 +857,18 @@ int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
  * @region: the region, which may be read-only
  * @seen: the newest generation that the caller knows
  * @timeout_ns: how long, in nanoseconds; 0 only looks; negative for ever
- * @spin_ns: how much of that to look again and again before sleeping, which
- *           saves the time that waking takes and costs a processor; usually 0
+ * @spin_ns: how much of that to spin before sleeping, which saves the time of a
+ *           wake-up and occupies a processor; usually 0
  * @generation: where to store the newest generation, which is above @seen
  *
- * Sleeps until a process publishes. When other objects have published to the
- * region and none of those publishers is left, the wait ends with -EOWNERDEAD.
- * That a publisher has ended is noticed at once if it dropped its last reference or
- * called exit(), and within about 100 ms if it was killed. Before the first other
- * publisher the wait goes on. An object doesn't count itself as a publisher to wait
- * for, whichever thread has published: threads that wait for one another have an
- * object each.
+ * Sleeps until a process publishes. The wait ends with -EOWNERDEAD when other objects
+ * have published to the region and all those publishers have exited. It notices that at
+ * once if a publisher dropped its last reference or called exit(), and within about
+ * 100 ms if it was killed. As long as no other object has published, the wait goes on.
+ * An object doesn't count itself, whichever thread has published through it: threads
+ * that wait for one another must have an object each.
  *
- * A wait in which a new generation is found returns it, whatever else has happened.
+ * A new generation takes precedence over every reason to end the wait.
  *
  * Return: 0; -ETIMEDOUT; -EINTR; -ECANCELED after tshare_region_cancel();
  * -EOWNERDEAD; and as tshare_region_get_generation().
@@ -884,8 +881,8 @@ int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t time
  * @region: the region
  *
  * Each wait through @region, under way or to come, ends with -ECANCELED. Other
- * objects of the region, and waiters, aren't affected; nor are publishes. The waits
- * may still be about to return: each thread has to keep its own reference.
+ * objects of the region, and waiters, aren't affected; nor are publishes. On return
+ * the waits may not have ended yet, so each thread must hold its own reference.
  */
 void tshare_region_cancel(struct tshare_region *region);
 
@@ -898,35 +895,34 @@ void tshare_region_cancel(struct tshare_region *region);
  * It becomes readable
  *
  * - when a generation is published, and at first if one was published ever;
- * - when the publishers have gone, as tshare_region_wait() defines that;
+ * - when all publishers have exited, as tshare_region_wait() defines that;
  * - when tshare_region_cancel() is called.
  *
  * It stays so until it is acknowledged by reading its 8 bytes, which never blocks:
- * -1 with EAGAIN if there is no news. Acknowledge first, look then, so that nothing
- * is missed that comes in between:
+ * -1 with EAGAIN if there is no news. Acknowledge before looking, so that nothing
+ * that happens in between is missed:
  *
  *	eventfd_read(fd, &ignored);
  *	err = tshare_region_wait(region, seen, 0, 0, &seen);
  *
- * What tshare_region_wait() returns without a time to wait is the news: 0 and the
- * generation, -EOWNERDEAD or -ECANCELED; -ETIMEDOUT if there is none after all.
- * Other calls don't acknowledge anything. Several readers of one descriptor take
- * the news from one another: each needs a struct tshare_waiter of its own.
+ * tshare_region_wait() with a timeout of 0 returns the news: 0 and the generation,
+ * -EOWNERDEAD or -ECANCELED, or -ETIMEDOUT if there is none. No other call
+ * acknowledges. Several readers of one descriptor take the news from one another:
+ * each needs a struct tshare_waiter of its own.
  *
- * All descriptors of a process, up to 127, are fed by one thread of the library's,
- * in which all signals are blocked. It starts with the first descriptor and ends by
- * itself after the last. (Where the kernel has no futex_waitv(2) there is a thread
- * for each.) After fork() the descriptor is closed in the child, where another
- * one is made if it is asked for.
+ * One thread of the library, in which all signals are blocked, writes to up to 127
+ * descriptors of the process. It starts with the first descriptor and ends after the
+ * last. (Without futex_waitv(2) each descriptor has a thread.) After fork() the child
+ * has no descriptor; it gets another one by calling this function.
  *
- * Return: 0; -EAGAIN if there can be no thread; and as tshare_region_get_generation().
+ * Return: 0; -EAGAIN if the thread can't be started; and as tshare_region_get_generation().
  */
 int tshare_region_get_event_fd(struct tshare_region *region, int *fd);
 
 /*
  * A waiter is one of several consumers of a region in a process that share an object.
  * It is cancelled by itself, and has an event descriptor of its own. The
- * object's publishes are no other publisher's to its waiters either.
+ * object doesn't count as another publisher to its waiters either.
  */
 
 /**
@@ -950,7 +946,7 @@ struct tshare_waiter *tshare_waiter_ref(struct tshare_waiter *waiter);
  * tshare_waiter_unref() - drop a reference to a waiter
  * @waiter: the waiter, or NULL
  *
- * With the last one its event descriptor is closed.
+ * The last one closes its event descriptor.
  *
  * Return: NULL.
  */
@@ -994,8 +990,8 @@ int tshare_waiter_get_event_fd(struct tshare_waiter *waiter, int *fd);
  * @flags: TSHARE_READONLY or 0
  * @tensor: where to store it
  *
- * The region's own list of tensors stays as it is. TSHARE_READONLY is a word
- * for consumers here: what the MMU allows is the region's.
+ * The region's own list of tensors stays as it is. TSHARE_READONLY only marks the
+ * tensor for its consumers; the mapping keeps the region's access.
  *
  * Return: 0; -EINVAL; -ERANGE if it is not wholly inside; -ENOMEM.
  */
@@ -1007,7 +1003,7 @@ int tshare_region_view(struct tshare_region *region, const struct tshare_spec *s
  * @ctx: the context
  * @name: the name
  *
- * The memory stays for those who use it.
+ * The memory stays with its users.
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -ENOENT, -EPERM.
  */
@@ -1027,7 +1023,7 @@ int tshare_ctx_list(struct tshare_ctx *ctx,
 /* Tensors */
 
 /**
- * tshare_tensor_create() - make a region that holds one C-contiguous tensor
+ * tshare_tensor_create() - create a region that holds one C-contiguous tensor
  * @ctx: the context
  * @name: the region's name, or NULL for none
  * @dtype: type of the elements
@@ -1043,7 +1039,7 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 			 struct tshare_tensor **tensor);
 
 /**
- * tshare_tensor_open() - find the tensor of a region that holds one
+ * tshare_tensor_open() - open the tensor of a region that holds one
  * @ctx: the context
  * @name: the region's name
  * @options: or NULL
@@ -1056,7 +1052,7 @@ int tshare_tensor_open(struct tshare_ctx *ctx, const char *name,
 		       const struct tshare_open_options *options, struct tshare_tensor **tensor);
 
 /**
- * tshare_tensor_copy() - make a region that holds a copy of a tensor elsewhere
+ * tshare_tensor_copy() - create a region that holds a copy of a tensor elsewhere
  * @ctx: the context
  * @name: the region's name, or NULL for none
  * @data: address of the tensor's element [0, 0, ...]; not read if it is empty
@@ -1096,7 +1092,7 @@ struct tshare_tensor *tshare_tensor_ref(struct tshare_tensor *tensor);
  * tshare_tensor_unref() - drop a reference to a tensor
  * @tensor: the tensor, or NULL
  *
- * With the last one its reference to the region is dropped.
+ * The last one drops the tensor's reference to the region.
  *
  * Return: NULL.
  */
@@ -1215,8 +1211,8 @@ int tshare_tensor_select(struct tshare_tensor *tensor, int32_t dim, int64_t inde
  * @view: where to store it, as for tshare_tensor_select()
  *
  * With a positive @step, @start and @stop are 0 to shape[@dim]; with a negative one, -1
- * to shape[@dim] - 1. Other than in Python, they never count from the end. Where @stop is
- * not behind @start, the view has no elements.
+ * to shape[@dim] - 1. Unlike in Python, they never count from the end. If @stop is not
+ * behind @start, the view has no elements.
  *
  *	tshare_tensor_slice(t, 0, 0, 10, 2, &even);	// t[0:10:2]
  *	tshare_tensor_slice(t, 0, 9, -1, -1, &back);	// of ten, t[::-1]
@@ -1247,8 +1243,8 @@ int tshare_tensor_permute(struct tshare_tensor *tensor, const int32_t *dims,
  * @view: where to store it, as for tshare_tensor_select(): the elements in the same
  *        order, C's
  *
- * Works on every contiguous tensor, and on others where strides can say it. It never
- * copies: to copy, tshare_tensor_read() into a tensor of that shape.
+ * Works on every contiguous tensor, and on others where strides can express the shape.
+ * It never copies; tshare_tensor_read() into a tensor of that shape does.
  *
  * Return: 0; -EINVAL for a malformed shape, another number of elements, or if it needs
  * a copy; -ENOMEM.
@@ -1285,12 +1281,11 @@ struct DLManagedTensorVersioned;
 /**
  * tshare_tensor_to_dlpack() - export as DLPack, versioned form
  * @tensor: the tensor; kept until the result's deleter was called
- * @managed: where to store it; call managed->deleter(managed) when done, from
- *           any thread
+ * @managed: where to store it; the caller calls managed->deleter(managed) when done,
+ *           from any thread
  *
- * DLPACK_FLAG_BITMASK_READ_ONLY is set if the tensor is read-only. Strides are
- * given unless ndim is 0, byte_offset is 0, data is NULL if there are no
- * elements.
+ * DLPACK_FLAG_BITMASK_READ_ONLY is set if the tensor is read-only. Strides are set
+ * unless ndim is 0. byte_offset is 0. data is NULL if there are no elements.
  *
  * Return: 0; -ENOMEM.
  */
@@ -1302,8 +1297,8 @@ int tshare_tensor_to_dlpack(struct tshare_tensor *tensor,
  * @tensor: the tensor; kept until the result's deleter was called
  * @managed: where to store it
  *
- * Return: 0; -ENOMEM; -EACCES for a read-only tensor, since this form can't say
- * so.
+ * Return: 0; -ENOMEM; -EACCES for a read-only tensor, since this form can't mark
+ * it.
  */
 int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManagedTensor **managed);
 
@@ -1319,10 +1314,10 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
  *
  * Checks all that tshare_tensor_from_dlpack() does, so that neither a shape nor
  * an address of the result can overflow: tshare_spec_check() accepts it. Flags of
- * DLPack that say nothing about the layout, such as IS_COPIED, are ignored.
+ * DLPack that don't concern the layout, such as IS_COPIED, are ignored.
  *
- * Return: 0; -EPROTO for another major version of DLPack, of which nothing but
- * the deleter is known; -EOPNOTSUPP for memory that the CPU can't reach, and
+ * Return: 0; -EPROTO for another major version of DLPack, which keeps only the
+ * deleter in its place; -EOPNOTSUPP for memory that the CPU can't reach, and
  * for packed types that are padded to bytes; -ERANGE, -EINVAL as
  * tshare_spec_check().
  */
@@ -1344,7 +1339,7 @@ int tshare_spec_from_dlpack_legacy(const struct DLManagedTensor *managed, struct
  * tshare_tensor_from_dlpack() - take another library's tensor into a region
  * @ctx: the context
  * @name: the new region's name, or NULL for none
- * @managed: the tensor; stays the caller's, who may delete it afterwards
+ * @managed: the tensor; stays the caller's, and may be deleted afterwards
  * @options: or NULL
  * @tensor: where to store the copy; or, with neither name nor options, the
  *          tensor itself where it lies in a region of this process already
