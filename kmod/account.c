@@ -47,9 +47,9 @@ static LIST_HEAD(accounts);
 static unsigned long pages_used;
 
 /*
- * The charges that outlive their regions. No notice is given when the last
- * user of a page drops its reference, so the pages are looked at: before a
- * charge is refused, when the limits are queried, and by this work.
+ * The charges that outlive their regions. The kernel doesn't report when the last
+ * user of a page drops its reference, so the pages are checked before a charge is
+ * refused, when the limits are queried, and periodically by this work.
  */
 #define PINNED_INTERVAL HZ
 static void pinned_work_fn(struct work_struct *work);
@@ -99,9 +99,9 @@ static unsigned long account_pages_left(const struct tshare_ns *ns,
 }
 
 /*
- * What the caller may still have by RLIMIT_MEMLOCK. What other subsystems have
- * locked for the same user counts. The reverse is not so: what is added to a
- * user_struct has to be taken away again, and 6.1 doesn't let modules keep one.
+ * What the caller may still have by RLIMIT_MEMLOCK. Memory that other subsystems have
+ * locked for the same user counts. The module doesn't add its own to the user_struct:
+ * it would have to subtract that later, and 6.1 doesn't let modules keep one.
  */
 static unsigned long account_memlock_left(const struct tshare_account *account)
 {
@@ -131,8 +131,8 @@ static void charge_remove_pages(struct tshare_charge *charge, unsigned long nr_p
 /*
  * Frees what is no longer pinned, and ends the charges of which nothing is left.
  *
- * The list may be long. Callers that wait for each other share a look: one that
- * began after they came has seen all that they would.
+ * The list may be long, so callers that wait for the lock share one pass: a pass that
+ * began after they came has covered all that they would.
  */
 static void pinned_release(void)
 {
@@ -176,7 +176,7 @@ static void pinned_work_fn(struct work_struct *work)
 
 /**
  * tshare_pages_left() - the most that a new region of this caller may have
- * @ns: in this namespace
+ * @ns: the caller's namespace
  *
  * Return: pages, by all limits.
  */
@@ -232,7 +232,7 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
  * @nr_pages: its pages
  *
  * As for mlock(), everything counts as its creator's locked memory, and the
- * capability is asked for only where the limit would be passed.
+ * capability is checked only where the limit would be exceeded.
  *
  * Return: the charge, or an ERR_PTR: -EDQUOT if a limit would be passed, -ENOMEM.
  */
@@ -253,6 +253,7 @@ struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long n
 
 	err = charge_add_pages(charge, nr_pages, &fresh, false);
 	if (err) {
+		/* Memory that is no longer pinned may still be charged. */
 		pinned_release();
 		err = charge_add_pages(charge, nr_pages, &fresh, false);
 	}
@@ -311,8 +312,8 @@ void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsi
 /**
  * tshare_account_exit() - drop the module's references to pinned memory
  *
- * For the end of the module, when there are no regions any more: what is left
- * is freed by its last user, and nothing counts it.
+ * Called when the module is unloaded and has no regions any more. The last user of
+ * what is left frees it, and nothing counts it.
  */
 void tshare_account_exit(void)
 {

@@ -23,12 +23,12 @@
 
 #ifdef CONFIG_CONTIG_ALLOC
 
-/* Where a stretch may begin, and what is looked at in one go. */
+/* The alignment of a stretch, and the pages that are examined at once. */
 #define STEP_PAGES (TSHARE_CHUNK_ORDER ? TSHARE_CHUNK_PAGES : pageblock_nr_pages)
 
 /*
- * What is taken by one call, with one drain of all CPUs' lists of pages. The core
- * zeroes it without a break, and looks for no signal if nothing has to be moved.
+ * Pages that one call takes, with one drain of all CPUs' lists of pages. The core
+ * zeroes them without rescheduling, and checks for no signal if it moves none.
  */
 #define TAKE_PAGES (TSHARE_CONTIG_WHOLE ? PHYS_PFN(SZ_256M) : STEP_PAGES)
 
@@ -106,7 +106,7 @@ static unsigned long contig_movable_pages(struct page *page, bool lenient)
 	unsigned long nr = 0;
 	int extra;
 
-	/* Those of the module have no business here, not even for a moment. */
+	/* The module's own folios must get no other reference, not even for a moment. */
 	if (!PageLRU(head) && (!lenient || PageSlab(head) || !READ_ONCE(head->mapping)))
 		return 0;
 	if (!folio_try_get(folio))
@@ -312,7 +312,7 @@ static void contig_make_room(struct zone *zone, unsigned long nr)
 	}
 }
 
-/* Takes the run at @pfn, which has @free free pages, if that is all right by its zone. */
+/* Takes the run at @pfn, which has @free free pages, if its zone can spare them. */
 static int contig_try_run(struct contig_search *search, struct zone *zone, unsigned long pfn,
 			  unsigned long free, unsigned long *bad)
 {
@@ -333,13 +333,14 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 		return err;
 	err = down_read_killable(&fence);
 	if (!err) {
-		/* It may have begun to go offline since it was looked at. */
+		/* It may have begun to go offline since the search examined it. */
 		if (pfn < fence_end && fence_start < pfn + nr)
 			err = -EBUSY;
 		else
 			err = contig_take_run(zone, pfn, nr, bad);
 		up_read(&fence);
 	}
+	/* A failed try has drained all CPUs' lists of pages for nothing. */
 	if (err)
 		node->failures--;
 	mutex_unlock(&node->lock);
@@ -369,6 +370,7 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 		if (usable < max) {
 			start = pos + STEP_PAGES;
 		} else {
+			/* All of [start, pos) is usable: the stretch is complete, or grows. */
 			pos += max;
 			if (pos < start + nr)
 				continue;
@@ -387,9 +389,9 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 }
 
 /*
- * The node to begin with, and those that are allowed. A run lies on one node, so
- * a policy to interleave names nodes that are to be preferred. As in the page
- * allocator, a policy to bind is not for what is wanted of a lower zone.
+ * The node to begin with, and those that are allowed. A run lies on one node, so the
+ * nodes of a policy to interleave are merely preferred. As in the page allocator, a
+ * policy to bind doesn't apply to memory of a lower zone.
  */
 static int contig_first_node(const struct tshare_request *req, nodemask_t *allowed)
 {
@@ -436,7 +438,7 @@ static int contig_zero_pages(unsigned long pfn, unsigned long nr)
 {
 	unsigned long i;
 
-	/* What alloc_contig_range() gave is zeroed then already. */
+	/* alloc_contig_range() has zeroed the pages then. */
 	if (want_init_on_alloc(0))
 		return 0;
 	for (i = 0; i < nr; i++) {

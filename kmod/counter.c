@@ -2,9 +2,9 @@
 /*
  * A region's counter: one page beside the memory, on which processes sleep.
  *
- * A futex in shared memory is known by its file's inode, which a region's own
- * pages don't have: futex() on them is EFAULT. So the page is shared memory of
- * the kernel's own making, a file without a name.
+ * The key of a futex in shared memory is its file's inode, which a region's own pages
+ * don't have: futex() on them is EFAULT. So the page is one of a file of shared memory
+ * without a name.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>

@@ -2,10 +2,10 @@
 /*
  * A region's list of tensor descriptors: copied in, kept, copied out.
  *
- * Up to a page of them is kept as it is. A model has tens of thousands, which take
- * megabytes: those go into a file of shared memory, a page at a time, so that the
- * kernel can swap them, and never needs that much at once. No process can reach
- * the file. What is in it was checked on its way there.
+ * A list of up to a page is kept as it is. A model has tens of thousands of descriptors,
+ * which take megabytes. Such a list is copied a page at a time into a file of shared
+ * memory, so that the kernel can swap it and never needs that much memory at once. No
+ * process can reach the file, so what was checked on its way there needs no other check.
  */
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -100,6 +100,7 @@ static int descs_store(const struct tshare_descs *descs, u32 offset, const void 
 	if (IS_ERR(page))
 		return PTR_ERR(page);
 	folio = page_folio(page);
+	/* Dirty before the lock is dropped, so that reclaim writes the page to swap. */
 	folio_lock(folio);
 	folio_mark_dirty(folio);
 	memcpy_to_page(page, 0, piece, size);

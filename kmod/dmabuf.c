@@ -33,7 +33,7 @@
 atomic_long_t tshare_export_count;
 
 /**
- * struct tshare_dmabuf - what stands behind one dma-buf
+ * struct tshare_dmabuf - the private data of one dma-buf
  * @region: the region, a reference
  * @range: the pages of it, a reference
  * @writable: whether the opener may write
@@ -47,9 +47,9 @@ struct tshare_dmabuf {
 /**
  * struct tshare_map - a range of the region as mapped for a device
  * @start: bytes of the region before it
- * @sgt: where it is; the handle by which the importer gives it back
+ * @sgt: its addresses; the importer unmaps it by this pointer
  * @dev: the device
- * @dir: which way data goes
+ * @dir: the direction of transfers
  * @node: in the region's maps, under its maps_lock
  */
 struct tshare_map {
@@ -82,9 +82,10 @@ static u64 range_end(const struct tshare_range *range)
 }
 
 /*
- * How much of a dma-buf from @offset on is one entry for @dev: no more than it
- * takes, and across no boundary, neither where the memory is nor, since an IOMMU
- * begins at an address that is aligned for all of it, within the dma-buf.
+ * Bytes of a dma-buf from @offset on that one entry for @dev covers: at most the
+ * device's segment size, and across none of its boundaries. That is so for physical
+ * addresses and for offsets in the dma-buf, which an IOMMU maps to an address that is
+ * aligned for all of it.
  */
 static u32 export_segment_length(struct device *dev, const struct tshare_dmabuf *export, u64 offset)
 {
@@ -173,8 +174,8 @@ typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
 			enum dma_data_direction dir);
 
 /*
- * Syncs what of a device mapping lies in @range, by its addresses: until it is
- * given back the table is the importer's, and CONFIG_DMABUF_DEBUG garbles the
+ * Syncs the part of a device mapping that lies in @range, by its addresses. The table
+ * belongs to the importer until it is unmapped, and CONFIG_DMABUF_DEBUG garbles the
  * pages in it.
  */
 static void map_sync(struct tshare_map *map, const struct tshare_range *range, sync_fn sync)
@@ -329,6 +330,7 @@ static struct dma_buf *range_export(struct tshare_region *region, struct tshare_
 		kfree(export);
 		return dmabuf;
 	}
+	/* The dma-buf's release() undoes these, and frees @export. */
 	tshare_region_use(region);
 	atomic_long_inc(&tshare_export_count);
 	return dmabuf;

@@ -3,9 +3,9 @@
  * Regions that consist of another driver's dma-buf: a name, a mode and tensors
  * for memory that the module neither has nor touches.
  *
- * Nobody reports when the last descriptor of a foreign dma-buf is closed. So the
- * region is the name's alone: it holds the dma-buf, and is found by it, for as
- * long as it has its name.
+ * The kernel doesn't report when the last descriptor of a foreign dma-buf is closed.
+ * So the region exists as long as its name: until then it holds the dma-buf, and is
+ * found by it.
  */
 #include <linux/dma-buf.h>
 #include <linux/err.h>
@@ -63,10 +63,10 @@ struct dma_buf *tshare_foreign_open(const struct tshare_region *region, bool wri
 }
 
 /**
- * tshare_foreign_is_writable() - whether to open a region is to be able to write it
+ * tshare_foreign_is_writable() - whether every opener of a region can write it
  * @region: any region
  *
- * A dma-buf has one file, and so one mode for all who have it.
+ * A dma-buf has one file, and so one mode for all openers.
  */
 bool tshare_foreign_is_writable(const struct tshare_region *region)
 {
@@ -74,7 +74,7 @@ bool tshare_foreign_is_writable(const struct tshare_region *region)
 }
 
 /**
- * tshare_foreign_is_readonly() - whether nobody can write a region
+ * tshare_foreign_is_readonly() - whether no opener can write a region
  * @region: any region
  */
 bool tshare_foreign_is_readonly(const struct tshare_region *region)

@@ -63,7 +63,7 @@ static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 	(TSHARE_CREATE_PERSIST | TSHARE_CREATE_USERS | TSHARE_CREATE_DRAFT | \
 	 TSHARE_CREATE_REPLACE | TSHARE_CREATE_DMABUF)
 #define CREATE_LIFETIME_FLAGS (TSHARE_CREATE_PERSIST | TSHARE_CREATE_USERS)
-/* What is asked of memory that CREATE looks for. */
+/* Requirements on memory that CREATE allocates. */
 #define CREATE_MEMORY_FLAGS (TSHARE_CREATE_DMA32 | TSHARE_CREATE_NODE)
 
 /* Room for the struct of any command. */
@@ -242,7 +242,7 @@ static int ioctl_create_check(struct tshare_create *req)
 		return err;
 	if (req->flags & TSHARE_CREATE_DMABUF && req->flags & CREATE_MEMORY_FLAGS)
 		return -EINVAL;
-	/* Nobody reports when a foreign dma-buf's last user has gone. */
+	/* The kernel doesn't report a foreign dma-buf's last user. */
 	if (req->flags & TSHARE_CREATE_DMABUF)
 		return req->flags & TSHARE_CREATE_USERS ? -EOPNOTSUPP : 0;
 	if (!req->size)
@@ -393,8 +393,8 @@ static void ioctl_info_fill(struct tshare_info *info, const struct dma_buf *dmab
 }
 
 /*
- * The descriptors, if the buffer has room. A dma-buf of a part of the region has
- * none: they would point beside what it is of.
+ * The descriptors, if the buffer has room. A dma-buf of a range has none: they count
+ * bytes from the region's start.
  */
 static int ioctl_info_copy_descs(struct tshare_info *info, const struct dma_buf *dmabuf,
 				 const struct tshare_region *region)
@@ -545,7 +545,7 @@ static int ioctl_export(struct ioctl_call *call)
 
 /**
  * struct ioctl_command - a command
- * @handle: does it; see struct ioctl_call. Returns -ERESTARTNOHAND if a signal
+ * @handle: carries it out; see struct ioctl_call. Returns -ERESTARTNOHAND if a signal
  *          interrupted it, with what is left to do in the struct
  * @size: bytes of its struct
  * @size_v1: bytes of its struct's first version
@@ -611,10 +611,12 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 		return err;
 
 	err = command->handle(&call);
+	/* The repeated call waits for the remaining time only. */
 	if (err == -ERESTARTNOHAND && user_copy_out(to, usize, &arg, command->size))
 		err = -EFAULT;
 	if (!err && command->copies_out)
 		err = user_copy_out(to, usize, &arg, command->size);
+	/* Last: a name that this takes from another region can't be given back. */
 	if (!err && call.created)
 		err = tshare_region_register(call.tf, call.created, call.replace);
 	ioctl_call_end(&call, err);

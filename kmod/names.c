@@ -60,7 +60,7 @@ static bool region_may_access(const struct tshare_region *region, int access)
 	return region_mode_grants(region, access) || ns_capable(region->ns->user_ns, CAP_IPC_OWNER);
 }
 
-/* The same for a list, whose omissions are no refusals to audit. */
+/* The same for a list: to omit a region is no refusal, and isn't audited. */
 static bool region_may_access_noaudit(const struct tshare_region *region, int access)
 {
 	return region_mode_grants(region, access) ||
@@ -71,8 +71,8 @@ static bool region_may_access_noaudit(const struct tshare_region *region, int ac
  * Names
  *
  * A name is in one of its namespace's trees: those of drafts are apart, where only
- * CREATE and UNLINK look. A draft's name is always its maker's. Once finished, the
- * region's lifetime decides who has it.
+ * CREATE and UNLINK look. A draft's name always belongs to its maker's file. Once the
+ * region is finished, its lifetime decides whether the name still does.
  */
 
 static struct tshare_region *name_find(const struct rb_root *names, const char *name)
@@ -264,7 +264,7 @@ static int region_register(struct tshare_file *tf, struct tshare_region *region,
 	if (!ret)
 		tshare_region_add_id(region);
 	if (!ret && region->name[0]) {
-		kref_get(&region->ref);
+		kref_get(&region->ref); /* the name's */
 		old = name_take(tf, region);
 	}
 	mutex_unlock(&tshare_lock);
@@ -286,6 +286,7 @@ int tshare_region_register(struct tshare_file *tf, struct tshare_region *region,
 {
 	int ret = region_register(tf, region, replace, false);
 
+	/* The capability is checked outside the lock, and all else again under it. */
 	if (ret > 0)
 		ret = ns_may_replace(region->ns) ? region_register(tf, region, replace, true) :
 						   -EPERM;
@@ -371,8 +372,8 @@ void tshare_region_use(struct tshare_region *region)
  * tshare_region_unuse() - remove a user
  * @region: the region, in use
  *
- * With the last one goes a name that lives as long as its users, and a draft's:
- * nobody is left who could finish it.
+ * The last one removes a name that lives as long as its users, and a draft's, since
+ * no descriptor is left through which to finish it.
  */
 void tshare_region_unuse(struct tshare_region *region)
 {
@@ -392,8 +393,8 @@ void tshare_region_unuse(struct tshare_region *region)
 /*
  * Lookup
  *
- * Ids reach other namespaces for the machine's administrator, who can so unlink a
- * persistent name in a namespace without processes.
+ * The machine's administrator can look up ids of other namespaces, so that a persistent
+ * name in a namespace without processes can be unlinked.
  */
 
 static struct tshare_region *region_find_id(struct tshare_file *tf, u64 id)
@@ -481,7 +482,10 @@ static ktime_t time_left(ktime_t end)
 	return end == KTIME_MAX ? KTIME_MAX : ktime_sub(end, ktime_get());
 }
 
-/* As name_resolve(), in use; sleeps while @req says so, and notes there what is left. */
+/*
+ * As name_resolve(), in use. Sleeps for up to @req->timeout_ns, and stores there what is
+ * left of it if a signal ends the sleep.
+ */
 static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open *req)
 {
 	ktime_t end = req->timeout_ns < 0 ? KTIME_MAX :
@@ -505,7 +509,7 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
 		return region;
 	if (err == -ETIME)
 		return ERR_PTR(-ETIMEDOUT);
-	/* None left would mean not to wait. */
+	/* 0 would mean not to wait. */
 	if (req->timeout_ns > 0)
 		req->timeout_ns = max_t(s64, time_left(end), 1);
 	return ERR_PTR(-ERESTARTNOHAND);
@@ -611,7 +615,7 @@ void tshare_file_unlink_names(struct tshare_file *tf)
 }
 
 /**
- * tshare_region_get_state() - what of a region can change
+ * tshare_region_get_state() - the properties of a region that can change
  * @region: the region
  * @name: where to store its name, TSHARE_NAME_LEN bytes; empty if it has none
  *
@@ -670,7 +674,7 @@ int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor, struct tshar
 		if (found)
 			region_fill_entry(region, entry);
 		tshare_region_put(region);
-		/* A million may come that the caller may not read. */
+		/* There may be a million regions that the caller may not read. */
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();

@@ -27,7 +27,7 @@ struct tshare_range {
 /**
  * struct tshare_ranges - the ranges of a region
  * @whole: all its pages; lives as long as the region
- * @lock: protects @tree and what is in it; a leaf: no other lock is taken under it
+ * @lock: protects @tree and what is in it; no other lock is taken under it
  * @tree: the others, by their first page and their number of pages
  */
 struct tshare_ranges {

@@ -10,11 +10,11 @@
  *	                  v counter, from its first use on
  *	                file of shared memory
  *
- * Arrows are references. A name is a reference to its region, which goes with the
- * file that it was made through. Once its region is finished, a name that persists,
- * or lives as long as its users, belongs to no file and counts as a use of the
- * module. Files and such names are uses of their tshare_ns, which then keeps the IPC
- * namespace; drafts and regions don't.
+ * Arrows are references. A name is a reference to its region, and goes with the file
+ * through which it was made. The name of a finished region that persists, or lives as
+ * long as its users, belongs to no file and counts as a use of the module. Files and
+ * such names are uses of their tshare_ns, which then keeps the IPC namespace. Drafts
+ * and regions are not.
  *
  * Each file of the module knows those below it alone: dmabuf.c, names.c, region.c,
  * ns.c and range.c.
@@ -41,7 +41,7 @@ struct tshare_file;
 struct tshare_ns;
 
 /**
- * struct tshare_region - memory and what is known of it
+ * struct tshare_region - memory and its properties
  * @ref: the module's own dma-bufs, the name, and callers at work
  * @id: unique; the region is found by it once it is registered
  * @foreign: another driver's dma-buf that the region consists of, a reference; or
@@ -97,7 +97,7 @@ static inline u64 tshare_region_bytes(const struct tshare_region *region)
 	return region->foreign ? region->foreign->size : (u64)region->nr_pages << PAGE_SHIFT;
 }
 
-/* -1 if it is not known. */
+/* -1 if it is unknown. */
 static inline int tshare_region_node(const struct tshare_region *region)
 {
 	return region->foreign ? -1 : pfn_to_nid(region->pfn);

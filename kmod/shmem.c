@@ -3,10 +3,10 @@
  * Files of shared memory that the module makes and keeps: a region's counter, and
  * its descriptors if they take more than a page.
  *
- * Their pages can be swapped, and are charged to the memory cgroup of whoever
- * touches them first, as those of all shared memory. A region keeps the file's
- * path, since an open file would keep the credentials of the caller who made it,
- * and so that caller's user namespace.
+ * Their pages can be swapped, and are charged to the memory cgroup of the process that
+ * touches them first, as those of all shared memory. A region keeps the file's path
+ * rather than an open file, which would keep its creator's credentials and so the
+ * creator's user namespace.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>
@@ -25,7 +25,7 @@
  * The file can be opened only through the module. Its size is sealed: a process
  * that maps a page that has been truncated is killed by SIGBUS. Its owner is no
  * valid user, because an owner could change the mode back, or block all openers
- * with a lease, which takes CAP_LEASE of anybody else.
+ * with a lease, for which other users need CAP_LEASE.
  */
 static struct file *shmem_file_new(const char *name, loff_t size)
 {
@@ -46,7 +46,7 @@ static struct file *shmem_file_new(const char *name, loff_t size)
 }
 
 /**
- * tshare_shmem_new() - make a file of shared memory that nobody has open
+ * tshare_shmem_new() - make a file of shared memory that is open nowhere
  * @name: what it is called in /proc
  * @size: bytes, zero at first; the file never has more or fewer
  *

@@ -3,9 +3,9 @@
  * Callers that sleep until a name leads to another region.
  *
  * A waiter looks at the name and clears @woken in one critical section of
- * tshare_lock. Whatever is done to a name is done, and reported to its waiters, in
- * one critical section too. So a waiter has either seen a change, or is woken by
- * it: no wake-up is lost.
+ * tshare_lock. A change to a name, and the wake-up of its waiters, are in one critical
+ * section too. So a waiter either sees a change or is woken by it, and no wake-up is
+ * lost.
  *
  * A waiter lives on its caller's stack and is removed, under tshare_lock, before
  * the caller returns. It refers to no region. It sleeps on a queue of its own, so
@@ -46,7 +46,7 @@ void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns,
 }
 
 /**
- * tshare_waiter_remove() - have it woken no more
+ * tshare_waiter_remove() - end tshare_waiter_add()
  * @waiter: the waiter
  */
 void tshare_waiter_remove(struct tshare_waiter *waiter)
@@ -80,7 +80,7 @@ int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout)
 }
 
 /**
- * tshare_waiters_wake() - wake those who wait for a name
+ * tshare_waiters_wake() - wake the waiters for a name
  * @ns: the namespace; the caller holds tshare_lock
  * @name: the name
  */
