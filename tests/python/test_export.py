@@ -85,7 +85,8 @@ def test_part_on_shared_memory_is_eopnotsupp(ring):
 
 
 @pytest.mark.parametrize(
-    ("offset", "size"), [(1, None), (0, 1), (4 * PAGE, None), (PAGE, 4 * PAGE)]
+    ("offset", "size"),
+    [(1, None), (-PAGE, None), (0, 1), (0, 0), (4 * PAGE, None), (PAGE, 4 * PAGE)],
 )
 def test_part_must_be_whole_pages_inside(ring, offset, size):
     with pytest.raises(ValueError, match="offset|size"):
