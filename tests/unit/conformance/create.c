@@ -131,6 +131,22 @@ TEST(create_rejects_a_mode_beyond_0777)
 	CHECK(error_says("options.mode"));
 }
 
+TEST(a_mode_may_have_execute_bits)
+{
+	struct tshare_options options = { .size = sizeof(options), .mode = 0751 };
+	struct tshare_region_info info = { .size = sizeof(info) };
+	struct tshare_region *region;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		CHECK(!tshare_region_create(ctx, i ? unique("execute") : NULL, 1, NULL, 0, &options,
+					    &region));
+		CHECK(!tshare_region_get_info(region, &info));
+		CHECK(info.mode == 0751);
+		tshare_region_unref(region);
+	}
+}
+
 TEST(options_of_zeros_mean_the_defaults)
 {
 	struct tshare_options options = { .size = sizeof(options) };
