@@ -107,6 +107,17 @@ TEST(open_waits_for_ever_if_the_timeout_is_negative)
 	tshare_region_unref(region);
 }
 
+TEST(open_takes_the_largest_timeout)
+{
+	struct opener opener = { .name = unique("largest"), .timeout_ns = INT64_MAX };
+	struct tshare_region *region;
+
+	start(&opener);
+	region = new_region(opener.name);
+	CHECK(finish(&opener) == tshare_region_get_id(region));
+	tshare_region_unref(region);
+}
+
 TEST(open_waits_until_a_draft_is_finished)
 {
 	struct opener opener = { .name = unique("finished"), .timeout_ns = LONG };
@@ -272,11 +283,17 @@ TEST(tensor_open_waits_too)
 
 TEST(waiting_leaves_no_descriptors)
 {
-	struct tshare_region *region;
+	struct tshare_region *region, *found;
+	const char *name = unique("draft-fds");
 	size_t before = open_descriptors();
 
 	CHECK(open_within(unique("fds"), 1000000, NULL, &region) == -ETIMEDOUT);
 	CHECK(open_descriptors() == before);
+	CHECK(!create(name, &draft_options, &region));
+	before = open_descriptors();
+	CHECK(open_within(name, 1000000, NULL, &found) == -ETIMEDOUT);
+	CHECK(open_descriptors() == before);
+	tshare_region_unref(region);
 }
 
 int main(void)
