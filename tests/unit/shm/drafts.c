@@ -3,10 +3,12 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,6 +164,16 @@ TEST(a_dead_makers_draft_is_removed_with_its_pipe)
 	CHECK(in_child(draft_and_be_killed, name) == -1);
 	CHECK(exists_at(next_of(name)));
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!exists_at(next_of(name)));
+}
+
+TEST(an_open_removes_a_dead_makers_draft)
+{
+	char name[] = "looked-for";
+
+	CHECK(in_child(draft_and_be_killed, name) == -1);
+	CHECK(exists_at(next_of(name)));
+	CHECK(open_error(name) == -ENOENT);
 	CHECK(!exists_at(next_of(name)));
 }
 
@@ -359,6 +371,151 @@ TEST(the_last_user_removes_the_files)
 	CHECK(!has_home(name));
 }
 
+/* Openers that wait for a draft */
+
+struct opener {
+	const char *name;
+	int err;
+	pthread_t thread;
+};
+
+static void *run_opener(void *data)
+{
+	/* Long enough that nothing ends for it. */
+	static const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = INT64_C(20000000000),
+	};
+	struct opener *opener = data;
+	struct tshare_region *region;
+
+	opener->err = tshare_region_open(ctx, opener->name, &options, &region);
+	return NULL;
+}
+
+static void start_opener(struct opener *opener)
+{
+	CHECK(!pthread_create(&opener->thread, NULL, run_opener, opener));
+}
+
+static int error_of(struct opener *opener)
+{
+	CHECK(!pthread_join(opener->thread, NULL));
+	return opener->err;
+}
+
+/* Returns when somebody waits for the draft's maker, or after some seconds. */
+static void await_opener_of_pipe(const char *name)
+{
+	char path[300], byte;
+	int fd, tries;
+
+	snprintf(path, sizeof(path), "%s/maker", next_of(name));
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	CHECK(fd >= 0);
+	/* Without a writer the pipe is at its end, with one it is empty. */
+	for (tries = 0; tries < 3000 && !read(fd, &byte, 1); tries++)
+		usleep(1000);
+	close(fd);
+}
+
+struct maker {
+	const char *name;
+	struct steps steps;
+};
+
+static int draft_and_die_when_told(void *data)
+{
+	const struct maker *maker = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) || !await_byte(maker->steps.ends[0]) ||
+	    tshare_region_create(own, maker->name, 1, NULL, 0, &draft_options, &region) ||
+	    !send_byte(maker->steps.ends[0]) || !await_byte(maker->steps.ends[0]))
+		return 1;
+	kill(getpid(), SIGKILL);
+	return 2;
+}
+
+TEST(an_open_that_began_before_the_draft_ends_when_its_maker_is_killed)
+{
+	struct opener opener = { .name = "begun" };
+	struct maker maker = { .name = opener.name };
+	int status;
+	pid_t pid;
+
+	CHECK(steps_open(&maker.steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(draft_and_die_when_told(&maker));
+	start_opener(&opener);
+	usleep(50000);
+	CHECK(send_byte(maker.steps.ends[1]));
+	CHECK(await_byte(maker.steps.ends[1]));
+	await_opener_of_pipe(opener.name);
+	CHECK(send_byte(maker.steps.ends[1]));
+	CHECK(error_of(&opener) == -ENOENT);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	/* The pipe may have been closed before the lock was released. */
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	steps_close(&maker.steps);
+}
+
+TEST(an_open_ends_when_another_context_unlinks_the_draft)
+{
+	struct opener opener = { .name = "unlinked" };
+	struct tshare_region *region;
+	struct tshare_ctx *other;
+
+	CHECK(!tshare_ctx_new(NULL, &other));
+	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &draft_options, &region));
+	start_opener(&opener);
+	await_opener_of_pipe(opener.name);
+	usleep(50000);
+	CHECK(!tshare_ctx_unlink(other, opener.name));
+	CHECK(error_of(&opener) == -ENOENT);
+	tshare_ctx_unref(other);
+	tshare_region_unref(region);
+}
+
+#define NO_LIMIT 78
+
+/* Opens as a user that has all the inotify instances it may have. */
+static int open_without_inotify(void *unused)
+{
+	static const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = 1,
+	};
+	struct tshare_region *region;
+
+	(void)unused;
+	if (!become(USER_TWO))
+		return 1;
+	while (inotify_init1(IN_CLOEXEC) >= 0)
+		;
+	if (open("/", O_PATH | O_CLOEXEC) < 0)
+		return NO_LIMIT;
+	return tshare_region_open(ctx, "watched", &options, &region) != -EMFILE ||
+	       !error_says("fs.inotify.max_user_instances");
+}
+
+TEST(an_open_that_can_not_wait_names_the_limit)
+{
+	int status;
+
+	if (geteuid())
+		SKIP("needs root, to be another user");
+	CHECK(!chmod(directory, 0755));
+	status = in_child(open_without_inotify, NULL);
+	CHECK(!chmod(directory, 0700));
+	if (status == NO_LIMIT)
+		SKIP("RLIMIT_NOFILE is below fs.inotify.max_user_instances");
+	CHECK(!status);
+}
+
 /* Other users */
 
 static int look_at_a_draft(void *data)
@@ -392,6 +549,36 @@ TEST(another_user_learns_of_a_draft_and_can_not_pose_as_its_maker)
 	CHECK(!chmod(directory, 0700));
 	tshare_region_unref(region);
 	CHECK(!tshare_ctx_unlink(ctx, name));
+}
+
+static int try_to_replace(void *data)
+{
+	const char *name = data;
+	struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
+		return 1;
+	if (tshare_region_create(own, name, 1, NULL, 0, &options, &region) != -EPERM)
+		return 2;
+	options.flags |= TSHARE_DRAFT;
+	return tshare_region_create(own, name, 1, NULL, 0, &options, &region) == -EPERM ? 0 : 3;
+}
+
+TEST(another_user_can_not_replace_a_region_where_the_directory_would_let_it)
+{
+	char name[] = "others";
+	struct tshare_region *region;
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 0777));
+	region = new_region(name);
+	CHECK(!in_child(try_to_replace, name));
+	CHECK(!chmod(directory, 0700));
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
 }
 
 TEST(another_file_in_place_of_the_pipe_is_no_maker)
