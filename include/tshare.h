@@ -504,7 +504,8 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
  * Gives the dma-buf a name, a mode, tensors and a generation. The memory is unchanged.
  * Every opener of the name gets the dma-buf itself, whose one file is either writable
  * or not. To open a writable one needs permission to write, also with TSHARE_READONLY,
- * which then makes the mapping read-only.
+ * which then makes the mapping read-only. A read-only one keeps mmap() from writing,
+ * but not a process that has a device whose driver ignores the mode of what it imports.
  *
  * The region ends with its name: after that no process can import the dma-buf as a
  * region, nor begin to publish or wait. Mappings stay. A dma-buf has one name at a time.

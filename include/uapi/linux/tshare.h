@@ -318,6 +318,10 @@ struct tshare_query {
  *
  * The driver that exported the dma-buf decides what can be done with the memory,
  * for example whether mmap() works.
+ *
+ * A read-only file keeps mmap() from writing, but not devices: a driver
+ * that imports a dma-buf need not look at its file's mode. A process that may open
+ * such a region and has such a device can write the memory.
  */
 struct tshare_create {
 	__u64 size;
