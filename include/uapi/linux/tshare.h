@@ -261,6 +261,7 @@ struct tshare_query {
 	__u64 bytes_used;
 	__u64 region_bytes_max;
 };
+
 #define TSHARE_IOCTL_QUERY _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
 
 /* struct tshare_create.flags */
@@ -336,6 +337,7 @@ struct tshare_create {
 	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
 };
+
 #define TSHARE_IOCTL_CREATE _IOWR(TSHARE_IOCTL_MAGIC, 0x01, struct tshare_create)
 
 /* struct tshare_open.flags */
@@ -391,6 +393,7 @@ struct tshare_open {
 	__u64 draft;
 	char name[TSHARE_NAME_LEN];
 };
+
 #define TSHARE_IOCTL_OPEN _IOWR(TSHARE_IOCTL_MAGIC, 0x02, struct tshare_open)
 
 /**
@@ -411,6 +414,7 @@ struct tshare_unlink {
 	__u64 id;
 	char name[TSHARE_NAME_LEN];
 };
+
 #define TSHARE_IOCTL_UNLINK _IOWR(TSHARE_IOCTL_MAGIC, 0x03, struct tshare_unlink)
 
 /* struct tshare_info.region_flags and struct tshare_list_entry.region_flags */
@@ -475,6 +479,7 @@ struct tshare_info {
 	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
 };
+
 #define TSHARE_IOCTL_INFO _IOWR(TSHARE_IOCTL_MAGIC, 0x04, struct tshare_info)
 
 /**
@@ -527,6 +532,7 @@ struct tshare_list {
 	__u32 flags;
 	__u32 reserved;
 };
+
 #define TSHARE_IOCTL_LIST _IOWR(TSHARE_IOCTL_MAGIC, 0x05, struct tshare_list)
 
 /* struct tshare_counter.flags */
@@ -555,6 +561,7 @@ struct tshare_counter {
 	__s32 counter_fd;
 	__u32 reserved;
 };
+
 #define TSHARE_IOCTL_COUNTER _IOWR(TSHARE_IOCTL_MAGIC, 0x06, struct tshare_counter)
 
 /* struct tshare_finish.flags */
@@ -578,6 +585,7 @@ struct tshare_finish {
 	__u32 flags;
 	__u64 reserved;
 };
+
 #define TSHARE_IOCTL_FINISH _IOWR(TSHARE_IOCTL_MAGIC, 0x07, struct tshare_finish)
 
 /* struct tshare_export.flags */
@@ -616,6 +624,7 @@ struct tshare_export {
 	__s32 export_fd;
 	__u32 reserved;
 };
+
 #define TSHARE_IOCTL_EXPORT _IOWR(TSHARE_IOCTL_MAGIC, 0x08, struct tshare_export)
 
 #endif /* _UAPI_LINUX_TSHARE_H */
