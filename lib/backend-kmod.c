@@ -48,7 +48,7 @@ static int fail_open_device(int err)
 	case -ENOENT:
 	case -ENODEV:
 	case -ENXIO:
-		return tshare_fail(-ENODEV, DEVICE ": not there; is the module tshare loaded?");
+		return tshare_fail(-ENODEV, DEVICE ": no such device; load the module tshare");
 	default:
 		return tshare_fail(err, DEVICE ": %s", strerror(-err));
 	}
@@ -132,10 +132,10 @@ static int fail_create_dmabuf(int err, const struct backend_request *request)
 	case -EBUSY:
 		return tshare_fail(err, "fd: the dma-buf has a name already");
 	case -EINVAL:
-		return tshare_fail(err, "fd: is no dma-buf of another driver");
+		return tshare_fail(err, "fd: %d is not another driver's dma-buf", *request->dmabuf);
 	case -EOPNOTSUPP:
-		return tshare_fail(err, "options.lifetime: nobody reports the last user of another "
-					"driver's dma-buf; use TSHARE_LIFETIME_PERSIST");
+		return tshare_fail(err, "options.lifetime: the last user of another driver's "
+					"dma-buf is unknown; use TSHARE_LIFETIME_PERSIST");
 	default:
 		return tshare_fail_name(err, request->name);
 	}
@@ -161,7 +161,7 @@ static int fail_create(int err, const struct backend_request *request)
 		if (request->flags & TSHARE_NODE)
 			return tshare_fail(err, "options.node: %" PRId32 " is not online",
 					   request->node);
-		return tshare_fail(err, DEVICE ": create: refused as malformed");
+		return tshare_fail(err, DEVICE ": create: the module refused the arguments");
 	default:
 		return tshare_fail_name(err, request->name);
 	}
@@ -355,7 +355,7 @@ static int fail_finish(int err)
 	case -ENOENT:
 		return tshare_fail(err, "region: the draft's name was removed");
 	case -EEXIST:
-		return tshare_fail(err, "name: is taken by another region");
+		return tshare_fail(err, "name: is taken by another region; set TSHARE_REPLACE");
 	case -EPERM:
 		return tshare_fail(err, "region: the draft was made in another context, or its "
 					"name belongs to another user");
@@ -489,8 +489,8 @@ static int kmod_export(void *session, const struct backend_region *region, uint6
 	if (!session)
 		close(device);
 	if (ret == -EOPNOTSUPP)
-		return tshare_fail(ret, "region: is another driver's dma-buf, of which there are "
-					"neither parts nor read-only descriptors");
+		return tshare_fail(ret, "region: parts and read-only descriptors of another "
+					"driver's dma-buf are not supported");
 	if (ret < 0)
 		return tshare_fail(ret, DEVICE ": export: %s", strerror(-ret));
 	*fd = ret;

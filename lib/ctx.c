@@ -42,19 +42,19 @@ static int open_named_session(struct tshare_ctx *ctx, const char *name, const ch
 }
 
 /*
- * A backend that isn't there is one thing, one that may not be used another: its
- * regions are missed without a word. A process is told once.
+ * A missing backend is normal. One that exists and can't be used is a mistake worth a
+ * warning, since the fallback doesn't find its regions. A process warns once.
  */
 static int refusal_priority(int err)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
 
 	if (err == -ENODEV)
 		return LOG_INFO;
-	return atomic_flag_test_and_set(&told) ? LOG_NOTICE : LOG_WARNING;
+	return atomic_flag_test_and_set(&warned) ? LOG_NOTICE : LOG_WARNING;
 }
 
-/* What stands against the better backends is logged; the last one's error is the caller's. */
+/* Logs why each better backend is unavailable; the caller reports the last one's error. */
 static int open_best_session(struct tshare_ctx *ctx)
 {
 	int err = -ENODEV;
@@ -114,7 +114,7 @@ int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx *
 	if (!new)
 		return tshare_fail(-ENOMEM, "ctx: out of memory");
 	atomic_init(&new->refs, 1);
-	/* First, so that what stands against a backend gets there. */
+	/* First, so that the reasons against a backend are logged through it. */
 	log_set_fn(new, known.log_fn, known.log_data, known.log_priority);
 	err = open_any_session(new, known.backend);
 	if (err)

@@ -81,7 +81,7 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
 	struct legacy_export *export;
 
 	if (tshare_tensor_is_readonly(tensor))
-		return tshare_fail(-EACCES, "tensor: read-only, which legacy DLPack can't say");
+		return tshare_fail(-EACCES, "tensor: read-only is unsupported by legacy DLPack");
 	export = malloc(sizeof(*export) + dims_size(tensor));
 	if (!export)
 		return tshare_fail(-ENOMEM, "tensor: out of memory");
@@ -158,7 +158,7 @@ int tshare_spec_from_dlpack_legacy(const struct DLManagedTensor *managed, struct
 	return describe(&managed->dl_tensor, spec, data);
 }
 
-/* Only a caller who asks for nothing of a new region can be given one that is there. */
+/* An existing region is returned only if the caller asks for no property of a new one. */
 static int wrap_or_copy(struct tshare_ctx *ctx, const char *name, const void *data,
 			const struct tshare_spec *spec, uint32_t flags,
 			const struct tshare_options *options, struct tshare_tensor **tensor)

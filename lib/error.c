@@ -80,11 +80,11 @@ int tshare_fail_name(int err, const char *name)
 	case -EPERM:
 		return tshare_fail(err, "name: '%s' belongs to another user", name);
 	case -EAGAIN:
-		return tshare_fail(err, "name: '%s' leads to other_than still", name);
+		return tshare_fail(err, "name: '%s' still leads to other_than", name);
 	case -ETIMEDOUT:
-		return tshare_fail(err, "name: '%s' can't be opened in the time given", name);
+		return tshare_fail(err, "name: '%s' could not be opened within the timeout", name);
 	case -EINPROGRESS:
-		return tshare_fail(err, "name: '%s' is a draft, which isn't finished yet", name);
+		return tshare_fail(err, "name: '%s' is a draft that is not finished yet", name);
 	default:
 		return tshare_fail(err, "name: '%s': %s", name, strerror(-err));
 	}

@@ -243,7 +243,7 @@ static int choose_size(const struct tshare_ctx *ctx, uint64_t wanted, uint64_t n
 	uint64_t mask = ctx->page_size - 1;
 
 	if (!wanted && !tensors)
-		return tshare_fail(-EINVAL, "size: 0 bytes and no tensors");
+		return tshare_fail(-EINVAL, "size: is 0, and there are no tensors; give either");
 	if (!wanted)
 		wanted = needed ? needed : 1;
 	if (wanted > UINT64_MAX - mask)
@@ -377,12 +377,12 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
 	off_t size = lseek(fd, 0, SEEK_END);
 
 	if (!name)
-		return tshare_fail(-EINVAL, "name: is NULL; a dma-buf's region is its name's");
+		return tshare_fail(-EINVAL, "name: is NULL; a region of a dma-buf needs a name");
 	if (size < 0 && errno == EBADF)
 		return tshare_fail(-EBADF, "fd: %d is not open", fd);
-	/* A dma-buf has at least a byte, and can tell how many. */
+	/* A dma-buf has at least one byte, and lseek() returns how many. */
 	if (size <= 0)
-		return tshare_fail(-EINVAL, "fd: is no dma-buf of another driver");
+		return tshare_fail(-EINVAL, "fd: %d is not another driver's dma-buf", fd);
 	return create(ctx, name, size, &fd, specs, count, options, region);
 }
 
@@ -669,7 +669,7 @@ static int check_range(const struct tshare_region *region, uint64_t offset, uint
 	if (*size > whole - offset)
 		return tshare_fail(-ERANGE,
 				   "size: %" PRIu64 " bytes from %" PRIu64
-				   " on end beyond the region's %" PRIu64,
+				   " on exceed the region's %" PRIu64,
 				   *size, offset, whole);
 	return 0;
 }

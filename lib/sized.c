@@ -33,7 +33,7 @@ int sized_check(const void *given, const char *prefix, size_t shortest)
 
 	if (size >= shortest && size <= SIZE_LIMIT)
 		return 0;
-	return tshare_fail(-EINVAL, "%ssize: %zu bytes can't be; set it to the struct's sizeof",
+	return tshare_fail(-EINVAL, "%ssize: %zu bytes is invalid; set it to the struct's sizeof",
 			   prefix, size);
 }
 
@@ -47,8 +47,8 @@ int sized_read(const void *given, const char *prefix, size_t shortest, void *kno
 		return err;
 	if (!is_zero((const char *)given + both, theirs - both))
 		return tshare_fail(-EINVAL,
-				   "%ssize: something is set beyond the %zu bytes that this "
-				   "library knows",
+				   "%ssize: nonzero bytes beyond the %zu that this library "
+				   "supports; set them to 0",
 				   prefix, size);
 	memcpy(known, given, both);
 	memset((char *)known + both, 0, size - both);

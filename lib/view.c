@@ -135,7 +135,7 @@ int tshare_tensor_permute(struct tshare_tensor *tensor, const int32_t *dims,
 		if (err)
 			return tshare_fail_within(err, "dims[%" PRId32 "]: ", i);
 		if (taken & 1U << dim)
-			return tshare_fail(-EINVAL, "dims[%" PRId32 "]: %" PRId32 " is there twice",
+			return tshare_fail(-EINVAL, "dims[%" PRId32 "]: %" PRId32 " appears twice",
 					   i, dim);
 		taken |= 1U << dim;
 		new.shape[i] = old.shape[dim];

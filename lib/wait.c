@@ -102,7 +102,7 @@ static int waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
 	if (!counter)
 		return err;
 	if (is_cancelled(waiter))
-		return tshare_fail(-ECANCELED, "region: waiting was cancelled");
+		return tshare_fail(-ECANCELED, "region: the wait was cancelled");
 	found = newest(counter);
 	if (found <= seen) {
 		now = timeout_ns > 0 || spin_ns > 0 ? clock_ns() : 0;

@@ -34,14 +34,17 @@
 static int refuse_unsupported(const struct backend_request *request)
 {
 	if (request->dmabuf)
-		return tshare_fail(-EOPNOTSUPP, "fd: shared memory has no names for dma-bufs; load "
-						"the module tshare");
+		return tshare_fail(-EOPNOTSUPP, "fd: dma-bufs are not supported on shm; load the "
+						"module tshare");
 	if (request->flags & TSHARE_CONTIGUOUS)
-		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_CONTIGUOUS is not for shm");
+		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_CONTIGUOUS is not "
+						"supported on shm; load the module tshare");
 	if (request->flags & TSHARE_DMA32)
-		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_DMA32 is not for shm");
+		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_DMA32 is not "
+						"supported on shm; load the module tshare");
 	if (request->flags & TSHARE_NODE)
-		return tshare_fail(-EOPNOTSUPP, "options.node: shm can't choose a NUMA node");
+		return tshare_fail(-EOPNOTSUPP, "options.node: is not supported on shm; load the "
+						"module tshare");
 	return 0;
 }
 

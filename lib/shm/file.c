@@ -286,7 +286,7 @@ int shm_file_write_flags(int fd, uint32_t flags)
 int shm_fail_proc(int err, const char *what)
 {
 	if (err == -ENOENT && access("/proc/self/fd", F_OK))
-		return tshare_fail(-ENODEV, "/proc: is not mounted, which named regions need");
+		return tshare_fail(-ENODEV, "/proc: is not mounted; named regions need it");
 	return tshare_fail(err, "%s: %s", what, strerror(-err));
 }
 

@@ -39,7 +39,7 @@ int shm_directory_open(void)
 	int fd;
 
 	if (dir[0] != '/')
-		return tshare_fail(-EINVAL, "TSHARE_SHM_DIR: '%s' is no absolute path", dir);
+		return tshare_fail(-EINVAL, "TSHARE_SHM_DIR: '%s' must be an absolute path", dir);
 	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;

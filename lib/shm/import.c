@@ -85,8 +85,8 @@ static int read_foreign_head(int dir, int fd, struct shm_head *head, size_t *len
 		return -EINVAL;
 	if (!is_sealed(fd) && !(beside && is_known(dir, fd, &head->header)))
 		return tshare_fail(-EPROTO,
-				   "fd: its sender could truncate it: it is neither sealed nor a "
-				   "region's that has a name here");
+				   "fd: is neither sealed nor the file of a named region, so its "
+				   "sender could truncate it");
 	return shm_header_check(&head->header, fd);
 }
 

@@ -14,8 +14,8 @@ PyObject *ts_text(const char *text)
 
 /*
  * Where the library's text names members of its structures, they are arguments
- * here: "options.flags: TSHARE_DMA32 is not for shm" becomes "dma32: is not for
- * shm", and "byte_offset: " "offset: ". New reference.
+ * here: "options.flags: TSHARE_DMA32 is not supported" becomes "dma32: is
+ * not supported", and "byte_offset: " "offset: ". New reference.
  */
 static PyObject *in_words_of_python(const char *text)
 {

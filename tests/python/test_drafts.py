@@ -164,7 +164,7 @@ def test_open_waits_for_a_draft(name):
 @pytest.mark.parametrize("other", [lambda t: t, lambda t: t.region])
 def test_open_waits_for_another_region(name, other):
     old = tshare.create(name, 4)
-    with pytest.raises(BlockingIOError, match="leads to other_than still"):
+    with pytest.raises(BlockingIOError, match="still leads to other_than"):
         tshare.open(name, other_than=other(old))
     made = []
     thread = later(lambda: made.append(tshare.create(name, 4, exist_ok=True)))

@@ -214,7 +214,7 @@ TEST(permute_rejects_invalid_orders)
 	struct tshare_tensor *tensor = counting(), *view;
 
 	CHECK(tshare_tensor_permute(tensor, twice, &view) == -EINVAL);
-	CHECK(error_says("dims[2]: 1 is there twice"));
+	CHECK(error_says("dims[2]: 1 appears twice"));
 	CHECK(tshare_tensor_permute(tensor, beyond, &view) == -EINVAL);
 	CHECK(error_says("dims[2]: "));
 	CHECK(tshare_tensor_permute(tensor, before, &view) == -EINVAL);

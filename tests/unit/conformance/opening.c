@@ -150,7 +150,7 @@ TEST(open_ends_when_its_time_is_up)
 	const char *name = unique("late");
 
 	CHECK(open_within(name, 1000000, NULL, &region) == -ETIMEDOUT);
-	CHECK(error_says("in the time given"));
+	CHECK(error_says("within the timeout"));
 	CHECK(!create(name, &draft_options, &region));
 	CHECK(open_within(name, 1, NULL, &region) == -ETIMEDOUT);
 	tshare_region_unref(region);
@@ -202,7 +202,7 @@ TEST(open_of_another_region_than_the_one_there_is_eagain)
 	struct tshare_region *region = new_region(name), *unnamed = new_region(NULL), *found;
 
 	CHECK(open_within(name, 0, region, &found) == -EAGAIN);
-	CHECK(error_says("leads to other_than still"));
+	CHECK(error_says("still leads to other_than"));
 	CHECK(open_within(name, 1000000, region, &found) == -ETIMEDOUT);
 	CHECK(!open_within(name, 0, unnamed, &found));
 	tshare_region_unref(found);

@@ -58,7 +58,7 @@ TEST(options_of_a_newer_header_are_taken_if_zero)
 	CHECK(!create_with(&options.known));
 	options.more = 1ULL << 63;
 	CHECK(create_with(&options.known) == -EINVAL);
-	CHECK(error_says("options.size: something is set"));
+	CHECK(error_says("options.size: nonzero bytes"));
 }
 
 static int open_with(const struct tshare_ctx_options *options)
@@ -96,7 +96,7 @@ TEST(ctx_options_of_a_newer_header_are_taken_if_zero)
 	CHECK(!open_with(&options.known));
 	options.more = 1;
 	CHECK(open_with(&options.known) == -EINVAL);
-	CHECK(error_says("options.size: something is set"));
+	CHECK(error_says("options.size: nonzero bytes"));
 }
 
 static int find_with(const struct tshare_open_options *options)
@@ -225,7 +225,7 @@ TEST(specs_of_a_newer_header_are_taken_if_zero)
 	CHECK(offset == 64);
 	specs[1].more = 1;
 	CHECK(layout_of(&specs[0].known, &offset) == -EINVAL);
-	CHECK(error_says("specs[1].size: something is set"));
+	CHECK(error_says("specs[1].size: nonzero bytes"));
 }
 
 TEST(limits_without_a_size_are_rejected)
