@@ -14,7 +14,7 @@
  * such a lock removes it. A name that is to live as long as its region's users has no
  * such lock but one of each user, see users.c.
  *
- * Each region has a directory of its own, its home, so that nobody removes a new
+ * Each region has a directory of its own, its home, so that no process removes a new
  * region in place of the dead one that was looked at: between the look and the
  * removal another process may have removed the dead one, and a third made a new
  * one of that name. unlinkat() through a descriptor of the dead one's home can't
@@ -22,7 +22,7 @@
  * fails while a home has a region in it. That needs no lock. Other processes could hold
  * one: a process that may only read a region can lock any byte of it for reading.
  *
- * A maker fills a home where nobody looks for it, and renames it twice:
+ * A maker fills a home under a name that no other process opens, and renames it twice:
  *
  *	.tshare.<number>    the home is made, and a file that is complete and locked is
  *	                    linked into it
@@ -39,7 +39,7 @@
  * claim.
  *
  * The file in a home is called "draft" in that of a draft, "new" while the maker gives
- * the region its name, and "region" from then on; the header says the rest. So
+ * the region its name, and "region" from then on; the rest is in the header. So
  *
  * - a draft is unlinked by unlinking "draft", which fails when its maker is about to
  *   finish it, and the maker's rename to "new" fails when it was unlinked;
@@ -54,9 +54,9 @@
  *   that lifetime holds at once. So a region that is to persist does so from the step in
  *   which it takes its name, and the one that it has replaced is never lost in vain.
  *
- * The home of a draft also has a pipe, "maker", whose read end the maker has open. To
- * open it for writing tells any process, also one that may not read the region, whether
- * the maker is there (ENXIO). Nobody else may open it for reading.
+ * The home of a draft also has a pipe, "maker", whose read end the maker has open. Any
+ * process, also one that may not read the region, finds out by opening it for writing
+ * whether the maker lives: ENXIO if not. No other process may open it for reading.
  *
  * What a peer with write access does to a header can't be prevented, but it is
  * copied once, checked, and never followed beyond the file.

@@ -2,14 +2,14 @@
 /*
  * The whole contract of a backend.
  *
- * A backend gives out memory by name and describes it. It knows neither
- * tensors' meaning nor the public API; backends never see one another. What
- * holds for every operation:
+ * A backend creates memory, finds it by name and describes it. It depends neither on
+ * the meaning of tensors nor on the public API, nor on another backend. For every
+ * operation:
  *
  * - Arguments were checked by the caller (ctx.c, region.c): names by
  *   tshare_name_check(), descriptors by tshare_desc_check() against a size that
  *   is a whole number of pages, flags against what the API knows, mode against
- *   0777. A backend refuses with -EOPNOTSUPP what it can't give.
+ *   0777. A backend refuses with -EOPNOTSUPP what it doesn't support.
  * - Results go through the last argument and are stored on success only. A
  *   failed operation leaves nothing behind: no name, no descriptor, no memory.
  * - Any thread may call at any time; a backend locks for itself.
@@ -44,11 +44,11 @@ struct backend_request {
 struct backend_find {
 	bool readonly;
 	int64_t timeout_ns;  /* 0: doesn't wait; negative: waits for ever */
-	uint64_t other_than; /* the id of a region that is not meant, or 0 */
+	uint64_t other_than; /* the id of a region that is not to be opened, or 0 */
 };
 
 /*
- * A region that a backend handed out. The caller owns @fd and @descs, and
+ * A region of a backend. The caller owns @fd and @descs, and
  * releases them with close() and desc_list_free(). @descs and the two members behind
  * it and @name are for regions that were found. The caller of create() has them
  * already, and create() leaves them alone.
@@ -83,8 +83,8 @@ struct backend_ops {
 	const char *name; /* "kmod", "shm" */
 
 	/*
-	 * Opens a session and stores the sizes of pages as limits() has them, or
-	 * says why there is none: -ENODEV, -EACCES, or what open() gave.
+	 * Opens a session and stores the sizes of pages as limits() has them.
+	 * Fails with -ENODEV, -EACCES, or what open() returned.
 	 */
 	int (*open)(void **session, uint32_t *page_size, uint32_t *huge_page_size);
 
@@ -100,9 +100,9 @@ struct backend_ops {
 
 	/*
 	 * Finds what a name leads to. Without a timeout: -ENOENT, -EINPROGRESS if
-	 * that is a draft, -EAGAIN if it is @how->other_than still. With one it
-	 * waits until it is another answer; -ETIMEDOUT, -EINTR, or -ENOENT if the
-	 * maker of a draft that was waited for has ended.
+	 * that is a draft, -EAGAIN if it still is @how->other_than. With one it
+	 * sleeps until the name leads to another region; -ETIMEDOUT, -EINTR, or
+	 * -ENOENT if the maker of a draft exits before it has finished it.
 	 */
 	int (*lookup)(void *session, const char *name, const struct backend_find *how,
 		      struct backend_region *region);
@@ -149,9 +149,9 @@ struct backend_ops {
 
 	/*
 	 * Finds the counter of the region behind @fd, which is this backend's.
-	 * If @own, then @counter's description is one that nobody else has, for
-	 * F_OFD_SETLK locks of one's own, and may be read-only: -EACCES if it
-	 * is unavailable. @session may be NULL, as for import().
+	 * If @own, then @counter has an open file description of its own, for
+	 * F_OFD_SETLK locks, and may be read-only: -EACCES if that is
+	 * unavailable. @session may be NULL, as for import().
 	 */
 	int (*counter)(void *session, int fd, bool own, struct backend_counter *counter);
 
@@ -164,7 +164,7 @@ struct backend_ops {
 	int (*export)(void *session, const struct backend_region *region, uint64_t offset,
 		      uint64_t size, bool readonly, int *fd);
 
-	/* What is known of the region behind @fd, which is this backend's. */
+	/* Describes the region behind @fd, which is this backend's. */
 	int (*info)(void *session, int fd, struct tshare_region_info *info);
 };
 

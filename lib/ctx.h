@@ -26,8 +26,8 @@ static inline void *ctx_session(const struct tshare_ctx *ctx, const struct backe
 }
 
 /*
- * Returns @err, which an operation on a name has given. Which backend doesn't have
- * it is said: the name may be on the other.
+ * Returns @err, with which an operation on a name has failed. Its text names the backend,
+ * since the name may be on the other one.
  */
 int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name);
 

@@ -72,8 +72,8 @@ int desc_list_check(struct desc_list *list, uint64_t region_size, const char *ar
 
 /*
  * A hash table of the names. The hash is the sum of the name's words times random
- * keys, of which the highest bits are used (Dietzfelbinger's multiply-shift): a peer
- * that doesn't know the keys can't choose names that fall together.
+ * keys, of which the highest bits are used (Dietzfelbinger's multiply-shift). The keys
+ * are secret, so a peer can't choose names that collide.
  *
  * @heads has for each hash, and then for each tensor, the first and the next place of
  * a tensor with that hash, plus one; places rise. 0 ends the chain.

@@ -41,8 +41,8 @@ struct event {
 	struct feeder *feeder;
 	struct tshare_waiter *waiter;
 	int fd;
-	uint64_t told; /* the newest generation that it was made readable for */
-	bool gone;     /* that the publishers are gone was told, too */
+	uint64_t reported; /* the newest generation that it was made readable for */
+	bool gone;	   /* it was made readable since all publishers had exited */
 };
 
 static LIST_HEAD(, feeder) feeders = LIST_HEAD_INITIALIZER(feeders);
@@ -73,7 +73,7 @@ __attribute__((constructor)) static void watch_forks(void)
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-/* It can't fail: the number is read long before it has 64 bits. */
+/* Can't fail: the eventfd's number is read long before it reaches 64 bits. */
 static void make_readable(const struct event *event)
 {
 	eventfd_write(event->fd, 1);
@@ -84,17 +84,17 @@ static struct counter *counter_of(const struct event *event)
 	return atomic_load(&event->waiter->region->generation.counter);
 }
 
-/* Tells what is new; returns when that has to be looked at again, at the latest. */
+/* Makes it readable if there is news; returns the latest time of the next look. */
 static int64_t event_update(struct event *event, uint64_t generation, bool woken)
 {
-	bool gone, news = generation > event->told;
+	bool gone, news = generation > event->reported;
 	int64_t due;
 
 	gone = publisher_check(event->waiter->region, counter_of(event), clock_ns(), woken && !news,
 			       &due);
 	if (news || (gone && !event->gone))
 		make_readable(event);
-	event->told = generation;
+	event->reported = generation;
 	event->gone = gone;
 	return due;
 }

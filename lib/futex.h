@@ -19,7 +19,7 @@ struct futex_word {
 /* The most words that one sleep takes. */
 #define FUTEX_WORDS_MAX 128
 
-/* A word that processes share, or one that only this process's threads know. */
+/* A word that processes share, or one of this process's threads alone. */
 struct futex_word futex_shared(const void *word, uint32_t value);
 struct futex_word futex_private(const void *word, uint32_t value);
 

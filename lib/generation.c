@@ -4,7 +4,7 @@
  *
  * The backend chooses the counter's place (see backend.h), in a file that futex()
  * works on. This file maps it. publisher.c adds to it, wait.c sleeps on it, and
- * event.c tells a descriptor about it.
+ * event.c makes descriptors readable when it changes.
  */
 #define _GNU_SOURCE 1
 #include "generation.h"

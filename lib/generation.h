@@ -14,14 +14,14 @@ struct tshare_region;
 /* In memory that processes share. */
 struct counter {
 	_Atomic(uint64_t) generation;
-	_Atomic(uint64_t) publishers; /* that there have been */
+	_Atomic(uint64_t) publishers; /* all that have ever been */
 };
 
 /* One that waits: what ends its waits, and its descriptor. */
 struct tshare_waiter {
 	atomic_uint refs;
 	struct tshare_region *region;
-	_Atomic(uint32_t) cancelled; /* which its sleepers are woken by */
+	_Atomic(uint32_t) cancelled; /* a word that its sleepers sleep on */
 	struct event *event;	     /* made when first asked for; under the process's lock */
 };
 

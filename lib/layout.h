@@ -11,7 +11,7 @@ struct desc_list;
 /* Where a tensor begins whose place is left to the library: good for SIMD and for GPUs. */
 #define TSHARE_TENSOR_ALIGNMENT 64
 
-/* Copies a caller's spec, with zeros for what the caller doesn't know: 0, or -EINVAL. */
+/* Copies a caller's spec, with zeros for members that it lacks: 0, or -EINVAL. */
 int spec_read(const struct tshare_spec *spec, struct tshare_spec *known);
 
 /*

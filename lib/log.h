@@ -11,7 +11,7 @@ int log_check_priority(int priority, const char *argument);
 
 /*
  * Sets where the messages of @ctx go from now on, and how urgent they have to be; 0 is
- * what TSHARE_LOG says. Waits for nobody.
+ * the value of TSHARE_LOG. Waits for no thread.
  */
 void log_set_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority);
 

@@ -101,7 +101,7 @@ static FILE *open_in(const char *cgroup, const char *name)
 	return fopen(path, "re");
 }
 
-/* A number; UINT64_MAX for "max" and for what isn't there, as in the root. */
+/* A number; UINT64_MAX for "max" and for a missing file, as in the root. */
 static uint64_t read_number(const char *cgroup, const char *name)
 {
 	_cleanup_fclose_ FILE *file = open_in(cgroup, name);

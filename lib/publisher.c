@@ -79,7 +79,7 @@ void publisher_end(struct generation *generation)
 	tshare_unlock();
 }
 
-/* Waiters learn at once of a process that ends by exit(), and holds regions still. */
+/* At exit() a process that still holds regions wakes the waiters, which see its end at once. */
 __attribute__((destructor)) static void end_publishers(void)
 {
 	tshare_lock();

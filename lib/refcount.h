@@ -22,7 +22,7 @@ static inline bool refcount_get_unless_zero(atomic_uint *refs)
 	return count;
 }
 
-/* True for the last one, who then sees all that the others did. */
+/* True for the last reference; its holder then sees all writes of the others. */
 static inline bool refcount_put(atomic_uint *refs)
 {
 	return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;

@@ -67,7 +67,7 @@ static void *map_at_edge(const struct backend_region *handle, size_t alignment, 
 	hint = (void *)((edge - handle->size) & ~(uintptr_t)(alignment - 1));
 	data = mmap(hint, handle->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, handle->fd,
 		    handle->map_offset);
-	/* A kernel before Linux 4.17 takes the address for a mere wish. */
+	/* A kernel before Linux 4.17 takes the address as a hint. */
 	if (data != MAP_FAILED && data != hint) {
 		munmap(data, handle->size);
 		return MAP_FAILED;
@@ -482,7 +482,7 @@ int region_descs(struct tshare_region *region, struct desc_list **result)
 	return 0;
 }
 
-/* Maps what a backend has found, and hands the region out. */
+/* Maps what a backend has found, and stores the region. */
 static int finish_open(struct tshare_region *new, uint32_t flags, struct tshare_region **region)
 {
 	int err;
@@ -561,14 +561,14 @@ static int import_anywhere(struct tshare_region *region, int fd, bool readonly)
 			continue;
 		region->backend = tshare_backends[i];
 		err = region->backend->import(NULL, fd, readonly, &region->handle);
-		/* No region is of a backend that isn't there. */
+		/* A backend that is unavailable has no regions. */
 		if (err == -ENODEV || err == -EACCES)
 			err = -EINVAL;
 	}
 	return err;
 }
 
-/* Another thread may close @fd, or put something else in its place: that is looked at once. */
+/* Another thread may close or replace @fd, so it is duplicated once and then left alone. */
 static int import_duplicate(struct tshare_region *region, int fd, bool readonly)
 {
 	_cleanup_close_ int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The structs that callers allocate and that can grow: tshare_options, tshare_spec,
- * tshare_limits and so on. Each begins with size_t size, the bytes that the caller
- * knows of it. Callers of another version of the library know less or more than it.
+ * tshare_limits and so on. Each begins with size_t size, the bytes of the caller's
+ * version of it. A caller compiled for another version of the library has fewer or more.
  *
  * The functions name the member "size" with @prefix in front, such as "options.".
  */
@@ -15,9 +15,9 @@
 #define SIZED_UPTO(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
 
 /*
- * Copies a caller's struct @given into @known, of @size bytes, which is its size then;
- * members that the caller doesn't know are zero there. -EINVAL if the caller knows less than @shortest bytes, or
- * has set a byte that the library doesn't know.
+ * Copies a caller's struct @given into @known, of @size bytes, and sets its size to that.
+ * Members that the caller's version lacks become zero. -EINVAL if that version has less
+ * than @shortest bytes, or has a nonzero byte beyond @size.
  */
 int sized_read(const void *given, const char *prefix, size_t shortest, void *known, size_t size);
 
@@ -26,7 +26,7 @@ int sized_check(const void *given, const char *prefix, size_t shortest);
 
 /*
  * Fills a caller's struct that sized_check() has taken from @known, of @size bytes. Its
- * size stays, and members that the library doesn't know are zero.
+ * size stays, and members that the library lacks become zero.
  */
 void sized_fill(void *given, const void *known, size_t size);
 

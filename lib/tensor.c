@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Tensors: what a region's descriptors say, with addresses; and views of one's own. */
+/* Tensors: those that a region's descriptors describe, with addresses; and views. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -390,7 +390,7 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 		err = options_read(options, &draft);
 	if (err)
 		return err;
-	/* Nobody opens half a copy. */
+	/* A draft, so that no opener sees half a copy. */
 	finish = name && !(draft.flags & TSHARE_DRAFT);
 	if (finish)
 		draft.flags |= TSHARE_DRAFT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The file of a region: its header and descriptors, and what a reader may believe of them. */
+/* The file of a region: its header and descriptors, and their validation. */
 #define _GNU_SOURCE 1
 #include "shm/file.h"
 
@@ -118,7 +118,7 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 	return 0;
 }
 
-/* Whether somebody has a lock as a user; true if in doubt. */
+/* Whether a process has a lock as a user; true if in doubt. */
 static bool is_used(int fd)
 {
 	bool used;
@@ -140,7 +140,7 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 	int err;
 
 	err = shm_file_read_head(fd, head, length);
-	/* What another version means by its flags isn't known: its regions are left alone. */
+	/* The flags of another version are unknown: its regions are left alone. */
 	if (!err)
 		*alive = locked || head->header.version != SHM_VERSION ||
 			 (!(head->header.flags & SHM_DRAFT) && is_kept(fd, head->header.flags));

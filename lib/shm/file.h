@@ -17,13 +17,12 @@ struct shm_session;
 /* struct shm_header.flags */
 #define SHM_PERSIST (1U << 0)
 #define SHM_DRAFT   (1U << 1) /* not finished; only for those that have it open to read */
-#define SHM_USERS   (1U << 2) /* the name stays while somebody has the region open */
+#define SHM_USERS   (1U << 2) /* the name stays while a process has the region open */
 
 /*
  * The file's mode lets its owner read and write in any case, so that the owner
- * can lock it and remove it; what the region's mode says of the owner is in the
- * header, and kept by this library. (The owner could change a file's mode
- * anyway.)
+ * can lock it and remove it. The region's mode for the owner is in the header, and
+ * this library enforces it. (The owner could change a file's mode anyway.)
  */
 #define SHM_OWNER_ACCESS 0600
 
@@ -55,8 +54,8 @@ struct shm_header {
 #define SHM_DESCS_OFFSET 256
 
 /*
- * The counter changes all the time, and says nothing of the region: it is never
- * looked at here. It has a cache line of its own.
+ * The counter changes all the time and isn't part of the description, so nothing here
+ * reads it. It has a cache line of its own.
  */
 struct shm_head {
 	struct shm_header header;
@@ -89,7 +88,7 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 
 /*
  * Checks a header that was read from @fd, or fails with -EPROTO. It is a private
- * copy: nobody changes it between this check and its use.
+ * copy, so it can't change between this check and its use.
  */
 int shm_header_check(const struct shm_header *header, int fd);
 
@@ -109,7 +108,7 @@ bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access
 /* Describes the region of a file; -EINVAL or -EPROTO if it is none. */
 int shm_file_describe(int fd, struct tshare_region_info *info);
 
-/* Whether it is this version's: what another one means by its flags isn't known. */
+/* Whether it is this version's: the meaning of another one's flags is unknown. */
 bool shm_header_is_known(const struct shm_header *header);
 
 /* The flags of a region that doesn't have its name yet. */

@@ -89,7 +89,7 @@ static int begin_use(int dir, const char *file, int fd, const char *name, void *
 	return -ESTALE;
 }
 
-/* -ESTALE if nobody has a claim to the region any more. */
+/* -ESTALE if the region has neither maker nor users any more, and doesn't persist. */
 static int adopt_named(int dir, const char *file, int fd, const char *name,
 		       const struct backend_find *how, struct backend_region *region)
 {
@@ -258,7 +258,7 @@ static int wait_and_find(int dir, const char *name, const struct backend_find *h
 			maker = open_maker(dir, name);
 			if (maker == -ENOENT)
 				continue;
-			/* Without the pipe it would not learn of the maker's end. */
+			/* Without the pipe it would sleep on after the maker's end. */
 			if (is_shortage(maker))
 				return tshare_fail_name(maker, name);
 		}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names: how long each lives, and which of them a session holds. A name lives while
- * a session holds the lock SHM_LIFE of its file, or for good if the header says so.
+ * a session holds the lock SHM_LIFE of its file, or for good if the header has
+ * SHM_PERSIST.
  */
 #ifndef TSHARE_SHM_NAME_H
 #define TSHARE_SHM_NAME_H
@@ -23,15 +24,15 @@ struct shm_name {
 	char name[TSHARE_NAME_LEN];
 };
 
-/* Removes a home whose region nobody has a claim to any more. */
+/* Removes a home whose region has neither maker nor users and doesn't persist. */
 enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file);
 
 /* The same for a home that is open. */
 enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home);
 
 /*
- * Removes all names and drafts of dead makers, whose memory would stay until somebody
- * asks for the name, and returns how many those were.
+ * Removes all names and drafts of dead makers, whose memory would else stay until a
+ * process asks for the name, and returns their number.
  */
 unsigned int shm_names_sweep(int dir);
 

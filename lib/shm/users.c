@@ -2,9 +2,9 @@
 /*
  * Users: each object that has a region open whose name is to live as long as its users
  * holds a reader's lock (SHM_USED) through an open file description of its own. To remove
- * the name, a process must have that lock as its writer: nobody can begin to use the
- * region then, and whoever has opened the file before finds the name gone after it has
- * got its own lock.
+ * the name, a process must hold that lock as its writer, so that no process can begin to
+ * use the region meanwhile. A process that opened the file before finds the name gone
+ * once it has got its own lock.
  */
 #define _GNU_SOURCE 1
 #include "shm/users.h"
