@@ -869,7 +869,8 @@ int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
  * An object doesn't count itself, whichever thread has published through it: threads
  * that wait for one another must have an object each.
  *
- * A new generation takes precedence over every reason to end the wait.
+ * A new generation takes precedence over every reason to end the wait. After
+ * tshare_region_cancel() no wait begins, whatever is new.
  *
  * Return: 0; -ETIMEDOUT; -EINTR; -ECANCELED after tshare_region_cancel();
  * -EOWNERDEAD; and as tshare_region_get_generation().
@@ -881,9 +882,10 @@ int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t time
  * tshare_region_cancel() - end all waits through this object, for good
  * @region: the region
  *
- * Each wait through @region, under way or to come, ends with -ECANCELED. Other
- * objects of the region, and waiters, aren't affected; nor are publishes. On return
- * the waits may not have ended yet, so each thread must hold its own reference.
+ * Each wait through @region, under way or to come, ends with -ECANCELED, but for one
+ * under way that finds a new generation. Other objects of the region, and waiters,
+ * aren't affected; nor are publishes. On return the waits may not have ended yet, so
+ * each thread must hold its own reference.
  */
 void tshare_region_cancel(struct tshare_region *region);
 
