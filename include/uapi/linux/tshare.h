@@ -554,6 +554,9 @@ struct tshare_list {
  * lock belongs to one caller. It is writable if @fd is, else read-only. The file
  * can't be opened in another way, truncated, extended or sealed. It holds no
  * reference to the region, and outlives the region while it is open or mapped.
+ *
+ * udmabuf takes the file as it takes any memfd, and doesn't look at its mode: a
+ * process that may open /dev/udmabuf can write a counter that it may only read.
  */
 struct tshare_counter {
 	__s32 fd;
