@@ -93,6 +93,11 @@ def test_unlinked_draft_can_not_be_finished(name):
         tshare.open(name)
 
 
+def test_unlinked_draft_leaves_its_name_free(name):
+    tshare.create(name, 4, draft=True).unlink()
+    assert tshare.create(name, 5).region.id == tshare.open(name).region.id
+
+
 def test_unlink_leaves_a_successor_s_name(name):
     old = tshare.create(name, 4)
     new = tshare.create(name, 4, exist_ok=True)
