@@ -223,6 +223,20 @@ TEST(two_tensors_of_one_name_among_many_are_einval)
 	}
 }
 
+TEST(two_tensors_of_one_name_among_few_are_einval)
+{
+	struct tshare_region *region;
+	size_t i, j;
+
+	for (i = 0; i < 4; i++)
+		for (j = i + 1; j < 4; j++) {
+			make_specs();
+			specs[j].name = specs[i].name;
+			CHECK(tshare_region_create(ctx, NULL, 0, specs, 4, NULL, &region) ==
+			      -EINVAL);
+		}
+}
+
 TEST(a_list_of_more_than_64_mib_is_einval)
 {
 	const size_t count = TSHARE_TENSOR_LIMIT;

@@ -270,6 +270,24 @@ TEST(lifetime_of_users_needs_a_name)
 	CHECK(error_says("options.lifetime: "));
 }
 
+TEST(a_create_that_is_refused_leaves_no_descriptors)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_USERS,
+		.flags = TSHARE_REPLACE,
+	};
+	const char *name = unique("refused");
+	struct tshare_region *draft, *region;
+	size_t before;
+
+	CHECK(!create(ctx, name, &users_draft, &draft));
+	before = open_descriptors();
+	CHECK(create(ctx, name, &options, &region) == -EEXIST);
+	CHECK(open_descriptors() == before);
+	tshare_region_unref(draft);
+}
+
 /* As long as it is held, the name leads to the region that was made or opened by it. */
 static int use_once(struct tshare_ctx *own, const char *name)
 {

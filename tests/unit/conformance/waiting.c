@@ -72,6 +72,26 @@ TEST(cancel_ends_a_spin)
 	tshare_region_unref(sleeper.region);
 }
 
+static void *wait_for_the_largest_time(void *data)
+{
+	struct sleeper *sleeper = data;
+	uint64_t generation;
+
+	sleeper->err = tshare_region_wait(sleeper->region, 0, INT64_MAX, 0, &generation);
+	return NULL;
+}
+
+TEST(a_wait_takes_the_largest_timeout)
+{
+	struct sleeper sleeper = { .region = new_region(NULL) };
+
+	CHECK(!pthread_create(&sleeper.thread, NULL, wait_for_the_largest_time, &sleeper));
+	sleep_ns(50 * MS);
+	CHECK(!tshare_region_publish(sleeper.region, NULL));
+	CHECK(!result_of(&sleeper));
+	tshare_region_unref(sleeper.region);
+}
+
 /* The wait may begin before or after the cancellation. */
 TEST(no_cancel_is_lost)
 {
