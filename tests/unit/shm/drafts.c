@@ -581,6 +581,20 @@ TEST(another_user_can_not_replace_a_region_where_the_directory_would_let_it)
 	tshare_region_unref(region);
 }
 
+TEST(a_directory_that_is_no_regions_is_not_replaced)
+{
+	struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
+	struct tshare_region *region;
+	char path[600];
+
+	CHECK(!mkdir(home_of("not-ours"), 0755));
+	snprintf(path, sizeof(path), "%s/else", home_of("not-ours"));
+	CHECK(!mkdir(path, 0755));
+	CHECK(tshare_region_create(ctx, "not-ours", 1, NULL, 0, &options, &region) == -EEXIST);
+	CHECK(!rmdir(path));
+	CHECK(!rmdir(home_of("not-ours")));
+}
+
 TEST(another_file_in_place_of_the_pipe_is_no_maker)
 {
 	char name[] = "posed", path[600];
