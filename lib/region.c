@@ -308,6 +308,19 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
 	return 0;
 }
 
+/* Whether the address space has room for @size bytes: 0 or -errno. */
+static int check_address_space(uint64_t size)
+{
+	void *room =
+		mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (room == MAP_FAILED)
+		return tshare_fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", size,
+				   strerror(errno));
+	munmap(room, size);
+	return 0;
+}
+
 static int create_region(struct tshare_region *region, struct backend_request *request)
 {
 	struct backend_region *handle = &region->handle;
@@ -322,7 +335,10 @@ static int create_region(struct tshare_region *region, struct backend_request *r
 		request->descs_size = list->size;
 		request->desc_count = list->count;
 	}
-	err = region->backend->create(ctx->session, request, handle);
+	/* A region that can't be mapped is removed again: the one it has replaced is lost then. */
+	err = request->flags & TSHARE_REPLACE ? check_address_space(handle->size) : 0;
+	if (!err)
+		err = region->backend->create(ctx->session, request, handle);
 	if (err)
 		return err;
 	region->readonly = handle->readonly;

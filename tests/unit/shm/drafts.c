@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -269,6 +270,34 @@ TEST(what_a_child_has_finished_outlives_the_context)
 	tshare_region_unref(user);
 	CHECK(open_error("in-use") == -ENOENT);
 	CHECK(!tshare_ctx_unlink(ctx, "kept"));
+}
+
+static int replace_without_address_space(void *name)
+{
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
+	FILE *statm = fopen("/proc/self/statm", "re");
+	struct tshare_region *region;
+	struct rlimit limit = {};
+	unsigned long pages = 0;
+
+	if (!statm || fscanf(statm, "%lu", &pages) != 1)
+		return 1;
+	/* There is room for small things, not for the region. */
+	limit.rlim_cur = limit.rlim_max = pages * sysconf(_SC_PAGESIZE) + (16 << 20);
+	if (fclose(statm) || setrlimit(RLIMIT_AS, &limit))
+		return 1;
+	return tshare_region_create(ctx, name, 64 << 20, NULL, 0, &options, &region) != -ENOMEM;
+}
+
+TEST(a_region_that_can_not_be_mapped_replaces_none)
+{
+	struct tshare_region *old = new_victim("unmapped");
+	char name[] = "unmapped";
+
+	CHECK(!in_child(replace_without_address_space, name));
+	CHECK(!open_error(name));
+	CHECK(!tshare_region_unlink(old));
+	tshare_region_unref(old);
 }
 
 /* As a process leaves it that is killed while it unlinks a draft, or what was one. */
