@@ -82,18 +82,23 @@ bool tshare_foreign_is_readonly(const struct tshare_region *region)
 	return region->foreign && !tshare_dmabuf_writable(region->foreign);
 }
 
+static int foreign_compare(const void *dmabuf, const struct rb_node *node)
+{
+	const void *other = rb_entry(node, struct tshare_region, foreign_node)->foreign;
+
+	return dmabuf < other ? -1 : dmabuf > other;
+}
+
+static bool foreign_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return foreign_compare(rb_entry(a, struct tshare_region, foreign_node)->foreign, b) < 0;
+}
+
 static struct tshare_region *foreign_find(const struct dma_buf *dmabuf)
 {
-	struct rb_node *node = foreign_regions.rb_node;
+	struct rb_node *node = rb_find(dmabuf, &foreign_regions, foreign_compare);
 
-	while (node) {
-		struct tshare_region *region = rb_entry(node, struct tshare_region, foreign_node);
-
-		if (dmabuf == region->foreign)
-			return region;
-		node = dmabuf < region->foreign ? node->rb_left : node->rb_right;
-	}
-	return NULL;
+	return node ? rb_entry(node, struct tshare_region, foreign_node) : NULL;
 }
 
 /**
@@ -114,19 +119,9 @@ int tshare_foreign_check_free(const struct tshare_region *region)
  */
 void tshare_foreign_link(struct tshare_region *region)
 {
-	struct rb_node **link = &foreign_regions.rb_node, *parent = NULL;
-
 	lockdep_assert_held(&tshare_lock);
-	if (!region->foreign)
-		return;
-	while (*link) {
-		struct tshare_region *other = rb_entry(*link, struct tshare_region, foreign_node);
-
-		parent = *link;
-		link = region->foreign < other->foreign ? &parent->rb_left : &parent->rb_right;
-	}
-	rb_link_node(&region->foreign_node, parent, link);
-	rb_insert_color(&region->foreign_node, &foreign_regions);
+	if (region->foreign)
+		rb_add(&region->foreign_node, &foreign_regions, foreign_is_before);
 }
 
 /**

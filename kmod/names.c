@@ -75,19 +75,21 @@ static bool region_may_access_noaudit(const struct tshare_region *region, int ac
  * region is finished, its lifetime decides whether the name still does.
  */
 
+static int name_compare(const void *name, const struct rb_node *node)
+{
+	return strcmp(name, rb_entry(node, struct tshare_region, name_node)->name);
+}
+
+static bool name_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return name_compare(rb_entry(a, struct tshare_region, name_node)->name, b) < 0;
+}
+
 static struct tshare_region *name_find(const struct rb_root *names, const char *name)
 {
-	struct rb_node *node = names->rb_node;
+	struct rb_node *node = rb_find(name, names, name_compare);
 
-	while (node) {
-		struct tshare_region *region = rb_entry(node, struct tshare_region, name_node);
-		int order = strcmp(name, region->name);
-
-		if (!order)
-			return region;
-		node = order < 0 ? node->rb_left : node->rb_right;
-	}
-	return NULL;
+	return node ? rb_entry(node, struct tshare_region, name_node) : NULL;
 }
 
 static bool region_has_name(const struct tshare_region *region)
@@ -103,21 +105,6 @@ static bool region_is_draft(const struct tshare_region *region)
 static struct rb_root *name_tree(const struct tshare_region *region)
 {
 	return region_is_draft(region) ? &region->ns->drafts : &region->ns->names;
-}
-
-static void name_link(struct tshare_region *region)
-{
-	struct rb_root *tree = name_tree(region);
-	struct rb_node **link = &tree->rb_node, *parent = NULL;
-
-	while (*link) {
-		struct tshare_region *other = rb_entry(*link, struct tshare_region, name_node);
-
-		parent = *link;
-		link = strcmp(region->name, other->name) < 0 ? &parent->rb_left : &parent->rb_right;
-	}
-	rb_link_node(&region->name_node, parent, link);
-	rb_insert_color(&region->name_node, tree);
 }
 
 static void name_unlink(struct tshare_region *region)
@@ -136,7 +123,7 @@ static bool name_outlives_maker(const struct tshare_region *region)
 /* Gives the region its name, which takes over a reference of the caller's. */
 static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 {
-	name_link(region);
+	rb_add(&region->name_node, name_tree(region), name_is_before);
 	tshare_foreign_link(region);
 	tshare_waiters_wake(region->ns, region->name);
 	name_count++;

@@ -52,33 +52,14 @@ static void range_free(struct tshare_range *range)
 	kfree(range);
 }
 
-static bool range_is_before(const struct tshare_range *a, const struct tshare_range *b)
+static int range_compare(struct rb_node *left, const struct rb_node *right)
 {
-	return a->first != b->first ? a->first < b->first : a->nr_pages < b->nr_pages;
-}
+	const struct tshare_range *a = rb_entry(left, struct tshare_range, node);
+	const struct tshare_range *b = rb_entry(right, struct tshare_range, node);
 
-/* A reference to the range in the tree that equals @fresh, or to @fresh, put there. */
-static struct tshare_range *range_find_or_insert(struct tshare_ranges *ranges,
-						 struct tshare_range *fresh)
-{
-	struct rb_node **link = &ranges->tree.rb_node, *parent = NULL;
-
-	while (*link) {
-		struct tshare_range *range = rb_entry(*link, struct tshare_range, node);
-
-		parent = *link;
-		if (range_is_before(fresh, range)) {
-			link = &parent->rb_left;
-		} else if (range_is_before(range, fresh)) {
-			link = &parent->rb_right;
-		} else {
-			range->refs++;
-			return range;
-		}
-	}
-	rb_link_node(&fresh->node, parent, link);
-	rb_insert_color(&fresh->node, &ranges->tree);
-	return fresh;
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	return a->nr_pages < b->nr_pages ? -1 : a->nr_pages > b->nr_pages;
 }
 
 /**
@@ -93,6 +74,7 @@ struct tshare_range *tshare_range_get(struct tshare_ranges *ranges, unsigned lon
 				      unsigned long nr_pages)
 {
 	struct tshare_range *fresh, *range;
+	struct rb_node *found;
 
 	if (nr_pages == ranges->whole.nr_pages)
 		return &ranges->whole;
@@ -100,9 +82,12 @@ struct tshare_range *tshare_range_get(struct tshare_ranges *ranges, unsigned lon
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
 	spin_lock(&ranges->lock);
-	range = range_find_or_insert(ranges, fresh);
+	found = rb_find_add(&fresh->node, &ranges->tree, range_compare);
+	range = found ? rb_entry(found, struct tshare_range, node) : fresh;
+	if (found)
+		range->refs++;
 	spin_unlock(&ranges->lock);
-	if (range != fresh)
+	if (found)
 		range_free(fresh);
 	return range;
 }
