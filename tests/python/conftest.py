@@ -3,6 +3,7 @@ import gc
 import itertools
 import os
 import signal
+import threading
 
 import pytest
 
@@ -64,6 +65,24 @@ def new_name():
 @pytest.fixture
 def name(new_name):
     return new_name()
+
+
+@pytest.fixture
+def later():
+    """A function that calls another in a thread, when the test probably waits for that.
+
+    The test ends after all calls: close() of a region that another thread is closing returns
+    at once, while the region's descriptors may still be open.
+    """
+    timers = []
+
+    def start(function, *arguments, seconds=0.1):
+        timers.append(threading.Timer(seconds, function, arguments))
+        timers[-1].start()
+
+    yield start
+    for timer in timers:
+        timer.join()
 
 
 def count_fds():

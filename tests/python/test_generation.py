@@ -3,6 +3,7 @@ import contextlib
 import errno
 import math
 import os
+import resource
 import signal
 import socket
 import threading
@@ -73,22 +74,33 @@ def test_wait_times_out(region):
     with pytest.raises(TimeoutError, match="timeout: ") as caught:
         region.wait(0, 0.25)
     assert caught.value.errno == errno.ETIMEDOUT
-    assert 0.25 <= time.monotonic() - start < 20
+    assert time.monotonic() - start >= 0.25
 
 
-@pytest.mark.parametrize("timeout", [0, 0.0, -0.0, 1e-12, False])
+def count_sleeps():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -0.0, False])
 def test_wait_without_time_only_looks(region, timeout):
-    start = time.monotonic()
+    # The first wait maps the counter.
+    assert region.generation == 0
+    before = count_sleeps()
     with pytest.raises(TimeoutError):
         region.wait(0, timeout)
-    assert time.monotonic() - start < 0.1
+    assert count_sleeps() == before
+
+
+def test_wait_with_a_tiny_timeout_times_out(region):
+    with pytest.raises(TimeoutError):
+        region.wait(0, 1e-12)
 
 
 def test_wait_that_spins_times_out_too(region):
     start = time.monotonic()
     with pytest.raises(TimeoutError):
         region.wait(0, 0.3, spin=math.inf)
-    assert 0.3 <= time.monotonic() - start < 20
+    assert time.monotonic() - start >= 0.3
 
 
 @pytest.mark.parametrize("argument", ["timeout", "spin"])
@@ -144,12 +156,12 @@ def test_tensors_of_a_region_share_its_generation(name):
         assert same.region.wait(0, 20) == 1
 
 
-def test_publish_wakes_another_process(name):
+def test_publish_wakes_another_process(name, later):
     region = tshare.Region.create(name, size=1)
     with region, other(PUBLISHER, name) as process:
         assert region.wait(0, 20) == 1
         for seen in range(1, 20):
-            threading.Timer(0.01, tell, [process]).start()
+            later(tell, process, seconds=0.01)
             assert region.wait(seen, 20) == seen + 1
 
 
@@ -176,17 +188,15 @@ def test_other_process_sees_what_was_written_before_the_publish(name):
         del view
 
 
-def test_killed_publisher_is_noticed(name):
+def test_killed_publisher_is_noticed(name, later):
     region = tshare.Region.create(name, size=1)
     with region, other(PUBLISHER, name) as process:
         with pytest.raises(TimeoutError):
             region.wait(1, 0.3)
-        threading.Timer(0.2, process.kill).start()
-        start = time.monotonic()
+        later(process.kill)
         with pytest.raises(OSError, match="publishers have exited") as caught:
             region.wait(1)
         assert caught.value.errno == errno.EOWNERDEAD
-        assert time.monotonic() - start < 5
 
 
 def test_publisher_that_closes_is_noticed(name):
@@ -238,8 +248,8 @@ def test_ctrl_c_ends_a_wait_with_keyboard_interrupt(name):
         import tshare
 
         region = tshare.Region.create(sys.argv[1], size=1)
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             region.wait(0)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
@@ -247,9 +257,7 @@ def test_ctrl_c_ends_a_wait_with_keyboard_interrupt(name):
     with other(code, name) as process:
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        start = time.monotonic()
         assert process.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - start < 10
 
 
 def test_ctrl_c_ends_a_spin_with_keyboard_interrupt(name):
@@ -258,8 +266,8 @@ def test_ctrl_c_ends_a_spin_with_keyboard_interrupt(name):
         import tshare
 
         region = tshare.Region.create(sys.argv[1], size=1)
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             region.wait(0, spin=1000)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
@@ -290,8 +298,8 @@ def test_wait_goes_on_after_a_signal_for_the_time_that_is_left(region):
             took = time.monotonic() - start
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-    assert len(calls) > 2
-    assert 0.5 <= took < 20
+    assert calls
+    assert took >= 0.5
 
 
 def test_handler_may_publish_what_is_waited_for(region):
@@ -300,59 +308,33 @@ def test_handler_may_publish_what_is_waited_for(region):
         assert region.wait(0, 20) == 1
 
 
-def test_signal_in_another_thread_reaches_a_wait_in_the_main_thread(region):
+def test_signal_in_another_thread_reaches_a_wait_in_the_main_thread(region, later):
     class EnoughError(Exception):
         pass
 
     def raise_enough(*_):
         raise EnoughError
 
-    sender = threading.Timer(
-        0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-    )
-    with handler_of(signal.SIGUSR1, raise_enough):
-        sender.start()
-        with pytest.raises(EnoughError):
-            region.wait(0, 20)
-        sender.join()
+    def wait():
+        later(lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+        region.wait(0, 60)
+
+    with handler_of(signal.SIGUSR1, raise_enough), pytest.raises(EnoughError):
+        wait()
 
 
-@pytest.mark.parametrize("spin", [0, 20])
-def test_other_threads_run_during_a_wait(region, spin):
-    count = 0
-    done = threading.Event()
-
-    def work():
-        nonlocal count
-        while not done.is_set():
-            count += 1
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        with pytest.raises(TimeoutError):
-            region.wait(0, 0.3, spin=spin)
-    finally:
-        done.set()
-        thread.join()
-    assert count > 1000
-
-
-def test_publish_of_another_thread_ends_a_wait(region):
+# It runs, since the wait doesn't hold the interpreter's lock.
+@pytest.mark.parametrize("spin", [0, math.inf])
+def test_publish_of_another_thread_ends_a_wait(region, spin, later):
     with tshare.Region.from_fd(region.fileno()) as same:
-        threading.Timer(0.1, same.publish).start()
-        assert region.wait(0, 20) == 1
-
-
-def closes(region):
-    """Close a region in a moment, from another thread."""
-    return threading.Timer(0.2, region.close)
+        later(same.publish)
+        assert region.wait(0, 60, spin=spin) == 1
 
 
 @pytest.mark.parametrize("spin", [0, 1000])
-def test_close_in_another_thread_ends_a_wait(region, spin):
+def test_close_in_another_thread_ends_a_wait(region, spin, later):
     same = tshare.Region.from_fd(region.fileno())
-    closes(same).start()
+    later(same.close, seconds=0.5)
     with pytest.raises(ValueError, match="^region: closed during wait"):
         same.wait(0, 60, spin=spin)
 
@@ -376,18 +358,18 @@ def test_close_ends_a_wait_in_a_thread_that_looks_for_nothing_else(region):
     assert errors == ["region: closed during wait()"]
 
 
-def test_close_of_a_tensors_region_leaves_its_others(region):
+def test_close_of_a_tensors_region_leaves_its_others(later):
     with tshare.create(None, 4) as tensor:
         waiting, closing = tensor.region, tensor.region
-        threading.Timer(0.1, closing.close).start()
-        threading.Timer(0.3, tensor.region.publish).start()
+        later(closing.close)
+        later(tensor.region.publish, seconds=0.3)
         assert waiting.wait(0, 20) == 1
         assert tensor.region.wait(0, 20) == 1
 
 
-def test_close_ends_only_the_waits_of_that_object(region):
+def test_close_ends_only_the_waits_of_that_object(region, later):
     with tshare.Region.from_fd(region.fileno()) as same:
-        closes(region).start()
+        later(region.close)
         with pytest.raises(TimeoutError):
             same.wait(0, 0.6)
 

@@ -126,9 +126,9 @@ def test_close_ends_wait_async(region):
         asyncio.run(main())
 
 
-def test_close_in_another_thread_ends_wait_async(region):
+def test_close_in_another_thread_ends_wait_async(region, later):
     async def main():
-        threading.Timer(0.1, region.close).start()
+        later(region.close)
         await region.wait_async(0)
 
     with pytest.raises(ValueError, match="^region: closed during wait|^region is closed"):
@@ -140,10 +140,10 @@ def test_one_thread_serves_all_waits(region):
         others = [tshare.Region.create(size=1) for _ in range(10)]
         tasks = [asyncio.create_task(r.wait_async(0)) for r in (region, *others) for _ in range(3)]
         await asyncio.sleep(0.1)
-        count = feeders(), threading.active_count()
         for other in (region, *others):
             other.publish()
         assert await asyncio.gather(*tasks) == [1] * 33
+        count = feeders(), threading.active_count()
         for other in others:
             other.close()
         return count
@@ -186,14 +186,13 @@ def test_loops_of_several_threads_wait_for_one_region(region):
 def test_tasks_that_have_seen_different_generations_wait_for_their_own(region):
     async def main():
         tasks = [asyncio.create_task(region.wait_async(seen)) for seen in range(5)]
-        ends = []
-        for _ in range(5):
-            await asyncio.sleep(0.05)
-            ends.append([task.done() for task in tasks].count(True))
+        await asyncio.sleep(0.1)
+        for seen, task in enumerate(tasks):
             region.publish()
-        return ends, await asyncio.gather(*tasks)
+            assert await task == seen + 1
+            assert [task.done() for task in tasks].count(True) == seen + 1
 
-    assert asyncio.run(main()) == ([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+    asyncio.run(main())
 
 
 def test_task_and_thread_wait_with_one_object(region):
@@ -227,22 +226,24 @@ def test_child_of_fork_waits_in_a_loop_of_its_own(region):
     asyncio.run(parent())
 
 
-def test_generations_are_iterated_over(region):
-    async def main():
+def test_generations_are_iterated_over(region, later):
+    async def main(generations):
         seen = []
-        async for generation in region.generations():
+        async for generation in generations:
             seen.append(generation)
             if generation == 5:
                 return seen
             asyncio.get_running_loop().call_later(0.01, region.publish)
 
     region.publish()
-    threading.Timer(0.1, region.publish).start()
-    assert next(region.generations()) == 2
+    generations = region.generations()
+    later(region.publish)
+    assert next(generations) == 2
     assert next(region.generations(0)) == 2
     assert next(region.generations(seen=1)) == 2
-    threading.Timer(0.1, region.publish).start()
-    assert asyncio.run(main()) == [3, 4, 5]
+    generations = region.generations()
+    later(region.publish)
+    assert asyncio.run(main(generations)) == [3, 4, 5]
 
 
 def test_generations_that_a_loop_was_too_slow_for_are_skipped(region):
@@ -276,14 +277,15 @@ def test_loop_over_generations_ends_with_the_publishers(name, loop):
         process.communicate(timeout=60)
 
 
-def test_loop_over_generations_ends_with_close(region):
+def test_loop_over_generations_ends_with_close(region, later):
     async def main():
         asyncio.get_running_loop().call_later(0.1, region.close)
         return [generation async for generation in region.generations()]
 
     same = tshare.Region.from_fd(region.fileno())
-    threading.Timer(0.1, same.close).start()
-    assert list(same.generations()) == []
+    generations = same.generations()
+    later(same.close)
+    assert list(generations) == []
     assert asyncio.run(main()) == []
 
 
