@@ -3,6 +3,7 @@
 #include "region.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,26 +150,42 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	return generation;
 }
 
-static PyObject *event_fileno(PyObject *self, int use)
+/* The event descriptor of the region's waiter for @use; -1 with an error set. */
+static int event_fd(PyObject *self, int use)
 {
 	struct tshare_waiter *waiter = waiter_for(self, use);
 	int fd, err;
 
 	if (!waiter)
-		return NULL;
+		return -1;
 	err = tshare_waiter_get_event_fd(waiter, &fd);
-	return err < 0 ? ts_raise(err, NULL) : PyLong_FromLong(fd);
+	if (err < 0) {
+		ts_raise(err, NULL);
+		return -1;
+	}
+	return fd;
 }
 
 PyObject *ts_region_event_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return event_fileno(self, TS_WAIT);
+	int fd = event_fd(self, TS_WAIT);
+
+	return fd < 0 ? NULL : PyLong_FromLong(fd);
 }
 
-/* For tshare._waiting: a second descriptor, since reading one consumes the news for all. */
-PyObject *ts_region_async_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
+/*
+ * For tshare._waiting: a duplicate, which the caller closes, of a second descriptor,
+ * since reading one consumes the news for all. It is made before another thread, which
+ * needs the GIL for that, closes the original.
+ */
+PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return event_fileno(self, TS_WAIT_ASYNC);
+	int fd = event_fd(self, TS_WAIT_ASYNC);
+
+	if (fd < 0)
+		return NULL;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
 }
 
 /* Calls a function of tshare._waiting. Takes over @args, which may be NULL with an error set. */

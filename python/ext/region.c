@@ -442,7 +442,7 @@ static PyMethodDef region_methods[] = {
 	{ "generations", TS_FASTCALL(ts_region_generations), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Region_generations },
 	{ "event_fileno", ts_region_event_fileno, METH_NOARGS, DOC_Region_event_fileno },
-	{ "_async_fileno", ts_region_async_fileno, METH_NOARGS, NULL },
+	{ "_dup_async_fd", ts_region_dup_async_fd, METH_NOARGS, NULL },
 	{ "wait_async", TS_FASTCALL(ts_region_wait_async), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Region_wait_async },
 	{ "finish", TS_FASTCALL(region_finish), METH_FASTCALL | METH_KEYWORDS, DOC_Region_finish },

@@ -25,7 +25,7 @@ PyObject *ts_region_publish(PyObject *self, PyObject *unused);
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);
 PyObject *ts_region_event_fileno(PyObject *self, PyObject *unused);
-PyObject *ts_region_async_fileno(PyObject *self, PyObject *unused);
+PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *unused);
 PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 				PyObject *kwnames);
 PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,

@@ -419,7 +419,7 @@ class Region(Mapping[str, Tensor]):
         wait(seen, 0). Each call returns the same descriptor. The region owns it and closes
         it: remove it from selectors before close().
         """
-    def _async_fileno(self) -> int: ...
+    def _dup_async_fd(self) -> int: ...
     def fileno(self) -> int:
         """Return the file descriptor that from_fd() takes in any process.
 

@@ -54,8 +54,8 @@ class _Watch:
     def __init__(self, region: Region) -> None:
         self.waits: set[_Wait] = set()
         self.loops: Counter[Any] = Counter()
-        # A duplicate: close() of the region may come before the loops have let go.
-        self.fd = os.dup(region._async_fileno())
+        # A duplicate: close() of the region may come before the loops stop watching.
+        self.fd = region._dup_async_fd()
 
     def join(self, wait: _Wait) -> None:
         if not self.loops[wait.loop]:

@@ -5,6 +5,7 @@ import asyncio
 import errno
 import math
 import os
+import queue
 import selectors
 import subprocess
 import sys
@@ -133,6 +134,35 @@ def test_close_in_another_thread_ends_wait_async(region, later):
 
     with pytest.raises(ValueError, match="^region: closed during wait|^region is closed"):
         asyncio.run(main())
+
+
+def test_close_at_any_moment_ends_wait_async_with_a_value_error():
+    regions = queue.SimpleQueue()
+
+    def close():
+        for turn in range(3000):
+            region = regions.get()
+            for _ in range(turn % 300):
+                pass
+            region.close()
+
+    async def main():
+        for _ in range(3000):
+            region = tshare.Region.create(size=1)
+            waiting = region.wait_async(0)
+            regions.put(region)
+            with pytest.raises(ValueError, match="^region: closed during wait|^region is closed"):
+                await waiting
+
+    closer = threading.Thread(target=close, daemon=True)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        closer.start()
+        asyncio.run(main())
+        closer.join()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_one_thread_serves_all_waits(region):
