@@ -3,7 +3,13 @@
  * Two processes that answer one another: publish and wait against a byte through a
  * pipe, and against an eventfd. The time is that of one way, from before one
  * process says something until the other one, which slept, runs.
+ *
+ * Where both run decides more than the calls do, and the scheduler would choose it
+ * anew for each kind of call. Both are therefore bound: to one CPU, where the time is
+ * that of the calls and of a switch; and to a CPU each, where an interrupt wakes the other.
  */
+#define _GNU_SOURCE 1
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -28,6 +34,38 @@ struct way {
 
 static struct way there, back;
 static int64_t spin_ns;
+
+/* Where the partners run. */
+static int own_cpu, partners_cpu;
+static bool apart;
+
+static void find_cpus(void)
+{
+	cpu_set_t set;
+	int cpu;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		err(1, "sched_getaffinity");
+	own_cpu = -1;
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &set))
+			continue;
+		partners_cpu = cpu;
+		if (own_cpu >= 0)
+			return;
+		own_cpu = cpu;
+	}
+}
+
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		err(1, "sched_setaffinity");
+}
 
 static void pipe_say(struct way *way)
 {
@@ -82,8 +120,12 @@ static const struct channel channels[] = {
 
 enum { TSHARE, PIPE, EVENT };
 
-/* The partner answers through the channel that it was told. */
+/* The partner answers through the channel that it was told, where it was told. */
 static int orders[2];
+
+#define ORDER_CHANNEL 0x0f
+#define ORDER_SPIN    0x10
+#define ORDER_APART   0x20
 
 static _Noreturn void answer(void)
 {
@@ -93,10 +135,11 @@ static _Noreturn void answer(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(orders[1]);
 	while (read(orders[0], &order, 1) == 1) {
-		spin_ns = order & 0x10 ? 100000 : 0;
+		run_on(order & ORDER_APART ? partners_cpu : own_cpu);
+		spin_ns = order & ORDER_SPIN ? 100000 : 0;
 		for (i = 0; i < ROUNDS; i++) {
-			channels[order & 0xf].hear(&there);
-			channels[order & 0xf].say(&back);
+			channels[order & ORDER_CHANNEL].hear(&there);
+			channels[order & ORDER_CHANNEL].say(&back);
 		}
 	}
 	_exit(0);
@@ -104,7 +147,7 @@ static _Noreturn void answer(void)
 
 static double play(int kind, int64_t spin)
 {
-	char order = kind | (spin ? 0x10 : 0);
+	char order = kind | (spin ? ORDER_SPIN : 0) | (apart ? ORDER_APART : 0);
 	double start;
 	int i;
 
@@ -148,10 +191,19 @@ static void open_way(struct tshare_ctx *ctx, const char *name, struct way *way)
 		errx(1, "%s", tshare_error_get());
 }
 
+static void compare(struct tshare_ctx *ctx, const char *where)
+{
+	char row[64];
+
+	snprintf(row, sizeof(row), "C: publish to wake-up, %s (%s)", where,
+		 tshare_ctx_get_backend(ctx));
+	pair_run(row, "a byte through a pipe", play_tshare, play_pipe, 100, 1.0);
+	pair_run(row, "an eventfd", play_tshare, play_event, 100, 1.0);
+}
+
 int main(void)
 {
 	struct tshare_ctx *ctx;
-	char row[64];
 	pid_t pid;
 
 	if (tshare_ctx_new(NULL, &ctx) < 0)
@@ -160,15 +212,19 @@ int main(void)
 	open_way(ctx, NAME "-back", &back);
 	if (pipe(orders))
 		err(1, "pipe");
+	find_cpus();
 	pid = fork();
 	if (!pid)
 		answer();
 
-	snprintf(row, sizeof(row), "C: publish to wake-up (%s)", tshare_ctx_get_backend(ctx));
-	pair_run(row, "a byte through a pipe", play_tshare, play_pipe, 100, 1.0);
-	pair_run(row, "an eventfd", play_tshare, play_event, 100, 1.0);
-	pair_run("C: the same, spinning", "a byte through a pipe", play_spinning, play_pipe, 100,
-		 1.0);
+	run_on(own_cpu);
+	compare(ctx, "one CPU");
+	apart = partners_cpu != own_cpu;
+	if (apart) {
+		compare(ctx, "two CPUs");
+		pair_run("C: the same, spinning", "a byte through a pipe", play_spinning, play_pipe,
+			 100, 1.0);
+	}
 
 	close(orders[1]);
 	waitpid(pid, NULL, 0);
