@@ -127,24 +127,35 @@ static bool is_used(int fd)
 	return used;
 }
 
-/* Whether a finished region has its name without a maker. */
-static bool is_kept(int fd, uint32_t flags)
+/* Whether a region of this version is finished, and has the given lifetime. */
+static bool is_finished_with(const struct shm_header *header, uint32_t lifetime)
 {
-	return flags & SHM_PERSIST || (flags & SHM_USERS && is_used(fd));
+	return header->version == SHM_VERSION && !(header->flags & SHM_DRAFT) &&
+	       header->flags & lifetime;
 }
 
-/* The lock is tested before the header is read: the maker changes them in the other order. */
+/*
+ * What a maker has finished, it has before it releases the lock. A header that was read
+ * before the lock was found free may therefore be an older one, and is read again.
+ */
 int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive)
 {
-	bool locked = shm_file_is_locked(fd, SHM_LIFE);
+	const struct shm_header *header = &head->header;
 	int err;
 
 	err = shm_file_read_head(fd, head, length);
+	if (err)
+		return err;
+	*alive = is_finished_with(header, SHM_PERSIST) || shm_file_is_locked(fd, SHM_LIFE);
+	if (*alive)
+		return 0;
+	err = shm_file_read_head(fd, head, length);
+	if (err)
+		return err;
 	/* The flags of another version are unknown: its regions are left alone. */
-	if (!err)
-		*alive = locked || head->header.version != SHM_VERSION ||
-			 (!(head->header.flags & SHM_DRAFT) && is_kept(fd, head->header.flags));
-	return err;
+	*alive = header->version != SHM_VERSION || is_finished_with(header, SHM_PERSIST) ||
+		 (is_finished_with(header, SHM_USERS) && is_used(fd));
+	return 0;
 }
 
 bool shm_header_is_known(const struct shm_header *header)

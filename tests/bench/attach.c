@@ -3,7 +3,8 @@
  * Attaching to 1 MiB by its name, reading a byte of it, and closing it: a tensor of
  * tshare, shape and type included, against bare calls. On shared memory the bare
  * calls are made on the region's own file, so that both walk the same path; with the
- * module they are made on a file of POSIX shared memory.
+ * module they are made on a file of POSIX shared memory. Of a region that goes with its
+ * maker an open has to find out whether the maker lives, of one that persists not.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -16,11 +17,11 @@
 
 #include "pair.h"
 
-#define NAME "bench-attach"
 #define SIZE (1 << 20)
 
 static struct tshare_ctx *ctx;
-static const char *path = "tshare." NAME "/region";
+static const char *name;
+static char path[64];
 static int directory;
 static volatile unsigned char sink;
 
@@ -29,7 +30,7 @@ static double attach_tshare(void)
 	double start = pair_now();
 	struct tshare_tensor *tensor;
 
-	if (tshare_tensor_open(ctx, NAME, NULL, &tensor) < 0)
+	if (tshare_tensor_open(ctx, name, NULL, &tensor) < 0)
 		errx(1, "%s", tshare_error_get());
 	sink = *(unsigned char *)tshare_tensor_get_data(tensor);
 	tshare_tensor_unref(tensor);
@@ -59,38 +60,46 @@ static void make_file(void)
 {
 	int fd;
 
-	path = NAME;
 	fd = openat(directory, path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || posix_fallocate(fd, 0, SIZE))
 		err(1, "%s", path);
 	close(fd);
 }
 
+static void compare(const char *row, const char *of, uint32_t lifetime)
+{
+	const struct tshare_options options = { .size = sizeof(options), .lifetime = lifetime };
+	bool shm = !strcmp(tshare_ctx_get_backend(ctx), "shm");
+	const int64_t shape[] = { SIZE };
+	struct tshare_tensor *tensor;
+	char title[80];
+
+	name = of;
+	if (tshare_tensor_create(ctx, name, TSHARE_UINT8, 1, shape, &options, &tensor) < 0)
+		errx(1, "%s", tshare_error_get());
+	snprintf(path, sizeof(path), shm ? "tshare.%s/region" : "%s", name);
+	if (!shm)
+		make_file();
+	snprintf(title, sizeof(title), "C: %s (%s)", row, tshare_ctx_get_backend(ctx));
+	pair_run(title, "bare openat + fstat + mmap", attach_tshare, attach_bare, 5000, 1.05);
+	if (!shm)
+		unlinkat(directory, path, 0);
+	tshare_ctx_unlink(ctx, name);
+	tshare_tensor_unref(tensor);
+}
+
 int main(void)
 {
-	const int64_t shape[] = { SIZE };
 	const char *dir = getenv("TSHARE_SHM_DIR");
-	struct tshare_tensor *tensor;
-	bool shm;
-	char row[64];
 
-	if (tshare_ctx_new(NULL, &ctx) < 0 ||
-	    tshare_tensor_create(ctx, NAME, TSHARE_UINT8, 1, shape, NULL, &tensor) < 0)
+	if (tshare_ctx_new(NULL, &ctx) < 0)
 		errx(1, "%s", tshare_error_get());
-	shm = !strcmp(tshare_ctx_get_backend(ctx), "shm");
 	directory = open(dir ? dir : "/dev/shm", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0)
 		err(1, "directory");
-	if (!shm)
-		make_file();
-
-	snprintf(row, sizeof(row), "C: attach by name (%s)", tshare_ctx_get_backend(ctx));
-	pair_run(row, "bare openat + fstat + mmap", attach_tshare, attach_bare, 5000, 1.05);
-
-	if (!shm)
-		unlinkat(directory, path, 0);
+	compare("attach by name", "bench-attach", TSHARE_LIFETIME_MAKER);
+	compare("the same, persistent", "bench-attach-kept", TSHARE_LIFETIME_PERSIST);
 	close(directory);
-	tshare_tensor_unref(tensor);
 	tshare_ctx_unref(ctx);
 	return 0;
 }
