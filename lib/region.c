@@ -142,11 +142,13 @@ static struct tshare_region *region_new(struct tshare_ctx *ctx)
 {
 	struct tshare_region *region;
 
-	region = calloc(1, sizeof(*region));
+	/* Not calloc(): that of the GNU C library passes over what the thread has just freed. */
+	region = malloc(sizeof(*region));
 	if (!region) {
 		tshare_fail(-ENOMEM, "region: out of memory");
 		return NULL;
 	}
+	*region = (struct tshare_region){ 0 };
 	atomic_init(&region->refs, 1);
 	region->ctx = tshare_ctx_ref(ctx);
 	region->backend = ctx->backend;
