@@ -129,6 +129,18 @@ TEST_F(replace, takes_the_owner)
 	EXPECT_EQ(self->old_id, id_by_name(self->dev, "name"));
 }
 
+TEST_F(replace, asks_no_privilege_of_the_owner)
+{
+	int draft;
+
+	ASSERT_TRUE(act_as_user(USER_A));
+	ASSERT_LE(0, create(self->dev, PAGE, "theirs"));
+	EXPECT_LE(0, create_replacing(self->dev, "theirs", 0));
+	draft = create_replacing(self->dev, "theirs", DRAFT);
+	ASSERT_LE(0, draft);
+	EXPECT_EQ(0, finish_replacing(self->dev, draft));
+}
+
 TEST_F(replace, passes_with_cap_ipc_owner)
 {
 	ASSERT_TRUE(act_as_user(USER_A));
