@@ -862,6 +862,25 @@ TEST_F(namespaces, root_of_a_user_namespace_has_no_power_outside)
 	EXPECT_EQ(-EPERM, do_list(self->inner, TSHARE_LIST_ALL, &entry, 1));
 }
 
+TEST_F(namespaces, ids_do_not_cross_with_cap_sys_admin_of_their_user_namespace)
+{
+	int first, second;
+	__u64 id;
+
+	if (!enter_user_namespace_of_a())
+		SKIP(return, "no user namespaces for users: %s", strerror(errno));
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	first = open_device();
+	id = id_of(first, create(first, PAGE, "first"));
+	ASSERT_NE(0, id);
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	second = open_device();
+	ASSERT_LE(0, second);
+	EXPECT_EQ(-ENOENT, open_id(second, id, 0));
+	EXPECT_EQ(-ENOENT, unlink_id(second, id));
+	EXPECT_EQ(0, unlink_id(first, id));
+}
+
 static void __attribute__((constructor(101))) act_as_another_program(int argc, char **argv)
 {
 	if (argc == 1 && !strcmp(argv[0], "mapper"))
