@@ -304,8 +304,8 @@ const char *tshare_ctx_get_backend(const struct tshare_ctx *ctx);
  * @huge_page_size: bytes of the largest page that regions are mapped with;
  *                  equals @page_size where there are no larger ones
  * @bytes_limit: bytes that all regions together may have
- * @bytes_used: bytes that all regions together have; on shm all named ones, with
- *              their headers
+ * @bytes_used: bytes that all regions together have, with descriptors that take more
+ *              than a page; on shm all named ones, with their headers
  * @region_bytes_max: bytes that one region of this caller may have now
  * @contiguous: regions are physically contiguous
  * @dmabuf: a region's descriptor is a dma-buf

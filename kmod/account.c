@@ -229,12 +229,13 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
 /**
  * tshare_charge_create() - count a region to be against all limits
  * @ns: its namespace
- * @nr_pages: its pages
+ * @nr_pages: its pages, and those of its descriptors
  *
  * As for mlock(), everything counts as its creator's locked memory, and the
  * capability is checked only where the limit would be exceeded.
  *
- * Return: the charge, or an ERR_PTR: -EDQUOT if a limit would be passed, -ENOMEM.
+ * Return: the charge, NULL for no pages, or an ERR_PTR: -EDQUOT if a limit would be
+ * passed, -ENOMEM.
  */
 struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long nr_pages)
 {
@@ -242,6 +243,8 @@ struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long n
 	struct tshare_charge *charge;
 	int err;
 
+	if (!nr_pages)
+		return NULL;
 	charge = kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
 	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
 	if (!charge || !fresh) {
@@ -273,11 +276,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/**
- * tshare_charge_destroy() - end the charge of a region that has no memory
- * @charge: from tshare_charge_create()
- */
-void tshare_charge_destroy(struct tshare_charge *charge)
+static void charge_destroy(struct tshare_charge *charge)
 {
 	charge_remove_pages(charge, charge->nr_pages);
 	tshare_ns_put(charge->ns);
@@ -286,9 +285,9 @@ void tshare_charge_destroy(struct tshare_charge *charge)
 
 /**
  * tshare_charge_release() - free a region's memory, and end its charge with it
- * @charge: from tshare_charge_create()
+ * @charge: from tshare_charge_create(), or NULL; what else it counts is free
  * @pfn: the region's first page frame number
- * @nr_pages: its pages
+ * @nr_pages: its pages, from 0
  *
  * A folio to which a pipe, a device or the like has a reference can't be freed
  * yet. The module keeps its own reference, and the charge, until it can:
@@ -296,10 +295,13 @@ void tshare_charge_destroy(struct tshare_charge *charge)
  */
 void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages)
 {
-	unsigned long pinned = nr_pages - tshare_run_release(pfn, nr_pages, &charge->pinned);
+	unsigned long pinned;
 
+	if (!charge)
+		return;
+	pinned = nr_pages - tshare_run_release(pfn, nr_pages, &charge->pinned);
 	if (!pinned) {
-		tshare_charge_destroy(charge);
+		charge_destroy(charge);
 		return;
 	}
 	charge_remove_pages(charge, charge->nr_pages - pinned);
@@ -322,6 +324,6 @@ void tshare_account_exit(void)
 	cancel_delayed_work_sync(&pinned_work);
 	list_for_each_entry_safe(charge, next, &pinned_charges, node) {
 		tshare_pinned_abandon(&charge->pinned);
-		tshare_charge_destroy(charge);
+		charge_destroy(charge);
 	}
 }

@@ -30,7 +30,6 @@ struct tshare_charge {
 };
 
 struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long nr_pages);
-void tshare_charge_destroy(struct tshare_charge *charge);
 void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages);
 void tshare_account_exit(void);
 

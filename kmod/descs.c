@@ -142,15 +142,25 @@ static int descs_copy_in_large(struct tshare_descs *descs, const void __user *fr
 }
 
 /**
+ * tshare_descs_nr_pages() - the pages of shared memory that a list takes
+ * @size: bytes of the list
+ *
+ * Return: pages; 0 for a list that is kept as it is.
+ */
+unsigned long tshare_descs_nr_pages(u32 size)
+{
+	return size > PAGE_SIZE ? DIV_ROUND_UP(size, PAGE_SIZE) : 0;
+}
+
+/**
  * tshare_descs_copy_in() - copy a list of descriptors from user memory, and check it
  * @descs: where to store it
  * @from: pointer to a buffer that the descriptors fill
- * @size: bytes of the buffer
- * @count: descriptors
+ * @size: bytes of the buffer, at most TSHARE_DESCS_SIZE_MAX
+ * @count: descriptors, at most TSHARE_DESC_MAX
  * @region_size: bytes of the region that they describe
  *
  * Return: 0, or
- * * -E2BIG: more descriptors, or bytes of them, than a region may have
  * * -EINVAL, -ENAMETOOLONG, -ERANGE: see tshare_desc_check(); or there are not
  *   @count descriptors in @size bytes
  * * -EFAULT, -EINTR, -ENOMEM
@@ -161,14 +171,12 @@ int tshare_descs_copy_in(struct tshare_descs *descs, u64 from, u32 size, u32 cou
 	int err;
 
 	*descs = (struct tshare_descs){ .count = count, .size = size };
-	if (count > TSHARE_DESC_MAX || size > TSHARE_DESCS_SIZE_MAX)
-		return -E2BIG;
 	if (!size)
 		return count ? -EINVAL : 0;
-	if (size <= PAGE_SIZE)
-		err = descs_copy_in_small(descs, u64_to_user_ptr(from), &check);
-	else
+	if (tshare_descs_nr_pages(size))
 		err = descs_copy_in_large(descs, u64_to_user_ptr(from), &check);
+	else
+		err = descs_copy_in_small(descs, u64_to_user_ptr(from), &check);
 	if (err)
 		tshare_descs_free(descs);
 	return err;

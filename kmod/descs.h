@@ -23,6 +23,7 @@ struct tshare_descs {
 	struct path *file;
 };
 
+unsigned long tshare_descs_nr_pages(u32 size);
 int tshare_descs_copy_in(struct tshare_descs *descs, u64 from, u32 size, u32 count,
 			 u64 region_size);
 int tshare_descs_copy_out(const struct tshare_descs *descs, u64 to, u32 room);

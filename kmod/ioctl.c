@@ -237,6 +237,8 @@ static int ioctl_create_check(struct tshare_create *req)
 		return -EINVAL;
 	if (req->reserved || req->mode & ~0777)
 		return -EINVAL;
+	if (req->desc_count > TSHARE_DESC_MAX || req->descs_size > TSHARE_DESCS_SIZE_MAX)
+		return -E2BIG;
 	err = ioctl_create_check_node(req);
 	if (err)
 		return err;
@@ -251,23 +253,6 @@ static int ioctl_create_check(struct tshare_create *req)
 		return -ENOMEM;
 	req->size = PAGE_ALIGN(req->size);
 	return 0;
-}
-
-/* The region that CREATE makes, with @foreign, if that isn't NULL, as its memory. */
-static struct tshare_region *
-ioctl_create_region(struct tshare_ns *ns, const struct tshare_create *req, struct dma_buf *foreign)
-{
-	struct tshare_region *region;
-	struct tshare_descs descs;
-	int err;
-
-	err = tshare_descs_copy_in(&descs, req->descs, req->descs_size, req->desc_count, req->size);
-	if (err)
-		return ERR_PTR(err);
-	region = tshare_region_alloc(ns, req, &descs, foreign);
-	if (IS_ERR(region))
-		tshare_descs_free(&descs);
-	return region;
 }
 
 static int ioctl_create(struct ioctl_call *call)
@@ -291,7 +276,7 @@ static int ioctl_create(struct ioctl_call *call)
 		if (IS_ERR(foreign))
 			return PTR_ERR(foreign);
 	}
-	region = ioctl_create_region(call->tf->ns, req, foreign);
+	region = tshare_region_alloc(call->tf->ns, req, foreign);
 	if (IS_ERR(region)) {
 		if (foreign)
 			dma_buf_put(foreign);

@@ -19,41 +19,49 @@ atomic_long_t tshare_region_count;
 static DEFINE_XARRAY(regions);
 static atomic64_t last_id;
 
-/* Gives the region a run of zeroed pages, and charges the caller for it. */
-static int region_alloc_memory(struct tshare_region *region, struct tshare_ns *ns,
-			       const struct tshare_create *req)
+static unsigned long region_wanted_pages(const struct tshare_create *req)
+{
+	return req->flags & TSHARE_CREATE_DMABUF ? 0 : req->size >> PAGE_SHIFT;
+}
+
+static unsigned long region_counted_pages(const struct tshare_create *req)
+{
+	return region_wanted_pages(req) + tshare_descs_nr_pages(req->descs_size);
+}
+
+/* Gives the region a run of zeroed pages, unless it is foreign. */
+static int region_alloc_memory(struct tshare_region *region, const struct tshare_create *req)
 {
 	struct tshare_request want = {
-		.nr_pages = req->size >> PAGE_SHIFT,
+		.nr_pages = region_wanted_pages(req),
 		.node = req->flags & TSHARE_CREATE_NODE ? req->node : NUMA_NO_NODE,
 		.dma32 = req->flags & TSHARE_CREATE_DMA32,
 	};
 	int err;
 
-	region->charge = tshare_charge_create(ns, want.nr_pages);
-	if (IS_ERR(region->charge))
-		return PTR_ERR(region->charge);
+	if (!want.nr_pages)
+		return 0;
 	err = tshare_run_alloc(&want, &region->pfn);
-	if (err) {
-		tshare_charge_destroy(region->charge);
-		return err;
-	}
-	region->nr_pages = want.nr_pages;
-	return 0;
+	if (!err)
+		region->nr_pages = want.nr_pages;
+	return err;
 }
 
 /**
  * tshare_region_alloc() - make a region, not yet registered
  * @ns: its namespace
- * @req: what the caller asks for, checked; @req->size in whole pages
- * @descs: the tensors, checked; the region's on success
- * @foreign: the dma-buf that it is to consist of, a reference that is the region's
- *           on success; or NULL for zeroed memory
+ * @req: what the caller asks for, checked but for the descriptors; @req->size in whole
+ *       pages
+ * @foreign: with TSHARE_CREATE_DMABUF the dma-buf that it is to consist of, a reference
+ *           that is the region's on success; else NULL, for zeroed memory
  *
- * Return: a reference, or an ERR_PTR: -ENOMEM, -EDQUOT, -EINTR.
+ * A caller at a limit is refused before anything is allocated that counts.
+ *
+ * Return: a reference, or an ERR_PTR: -ENOMEM, -EDQUOT, -EINTR; or for the
+ * descriptors what tshare_descs_copy_in() returns.
  */
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
-					  const struct tshare_descs *descs, struct dma_buf *foreign)
+					  struct dma_buf *foreign)
 {
 	struct tshare_region *region;
 	int err;
@@ -61,15 +69,22 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
 	if (!region)
 		return ERR_PTR(-ENOMEM);
-	if (!foreign) {
-		err = region_alloc_memory(region, ns, req);
-		if (err)
-			goto err_free;
+	region->charge = tshare_charge_create(ns, region_counted_pages(req));
+	if (IS_ERR(region->charge)) {
+		err = PTR_ERR(region->charge);
+		goto err_free;
 	}
+	err = tshare_descs_copy_in(&region->descs, req->descs, req->descs_size, req->desc_count,
+				   req->size);
+	if (err)
+		goto err_free_memory;
+	err = region_alloc_memory(region, req);
+	if (err)
+		goto err_free_descs;
 	region->id = atomic64_inc_return(&last_id);
 	err = xa_reserve(&regions, region->id, GFP_KERNEL);
 	if (err)
-		goto err_free_memory;
+		goto err_free_descs;
 
 	kref_init(&region->ref);
 	region->foreign = foreign;
@@ -85,7 +100,6 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 		region->flags |= TSHARE_REGION_USERS;
 	if (req->flags & TSHARE_CREATE_DRAFT)
 		region->flags |= TSHARE_REGION_DRAFT;
-	region->descs = *descs;
 	tshare_ranges_init(&region->ranges, region->nr_pages);
 	mutex_init(&region->maps_lock);
 	INIT_LIST_HEAD(&region->maps);
@@ -97,9 +111,10 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	atomic_long_inc(&tshare_region_count);
 	return region;
 
+err_free_descs:
+	tshare_descs_free(&region->descs);
 err_free_memory:
-	if (!foreign)
-		tshare_charge_release(region->charge, region->pfn, region->nr_pages);
+	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 err_free:
 	kfree(region);
 	return ERR_PTR(err);
@@ -164,13 +179,12 @@ static void region_release(struct kref *ref)
 
 	if (region->foreign)
 		dma_buf_put(region->foreign);
-	else
-		tshare_charge_release(region->charge, region->pfn, region->nr_pages);
+	tshare_descs_free(&region->descs);
+	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 	tshare_counter_put(region);
 	tshare_ns_put(region->ns);
 	tshare_ranges_destroy(&region->ranges);
 	mutex_destroy(&region->maps_lock);
-	tshare_descs_free(&region->descs);
 	kfree(region);
 	atomic_long_dec(&tshare_region_count);
 }

@@ -55,7 +55,7 @@ struct tshare_ns;
  *         under tshare_lock
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors
- * @charge: what it counts against; NULL if it is foreign
+ * @charge: what its pages and descriptors count against; NULL if they don't count
  * @ranges: its pages, whole and in parts, as dma-bufs are over them
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
@@ -104,7 +104,6 @@ static inline int tshare_region_node(const struct tshare_region *region)
 }
 
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
-					  const struct tshare_descs *descs,
 					  struct dma_buf *foreign);
 void tshare_region_add_id(struct tshare_region *region);
 struct tshare_region *tshare_region_find(u64 id);

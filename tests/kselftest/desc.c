@@ -609,16 +609,6 @@ TEST_F(list, with_another_count_than_records_is_refused)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-/* The kernel's files of shared memory can be swapped, and are charged to the memory cgroup. */
-TEST_F(list, does_not_count_against_the_modules_limits)
-{
-	int fd = create_described(self->dev, REGION, self->records.data, self->records.size,
-				  self->records.count);
-
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(self->before.bytes + (long)REGION, count_all().bytes);
-}
-
 /* RLIMIT_FSIZE does not apply to files that the kernel writes for itself. */
 TEST_F(list, is_kept_with_any_limit_of_file_sizes)
 {

@@ -139,9 +139,7 @@ FIXTURE_SETUP(faults)
 	ASSERT_LE(0, self->dev);
 	self->few = many_records(8);
 	self->many = many_records(1000);
-	args.descs = (uintptr_t)self->few.data;
-	args.descs_size = self->few.size;
-	args.desc_count = self->few.count;
+	set_records(&args, &self->few);
 	self->described = do_create(self->dev, &args);
 	ASSERT_LE(0, self->described);
 }
@@ -215,11 +213,8 @@ static int call_create(const struct call *call)
 	args.flags = call->flags;
 	if (call->flags & TSHARE_CREATE_PERSIST)
 		strcpy(args.name, "faulty");
-	if (call->records) {
-		args.descs = (uintptr_t)call->records->data;
-		args.descs_size = call->records->size;
-		args.desc_count = call->records->count;
-	}
+	if (call->records)
+		set_records(&args, call->records);
 	return do_create(call->dev, &args);
 }
 

@@ -290,13 +290,28 @@ TEST_F(foreign, info_reports_flags_and_size)
 	EXPECT_STREQ("camera", entry.name);
 }
 
-TEST_F(foreign, counts_against_no_limit)
+TEST_F(foreign, memory_counts_against_no_limit)
 {
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
 	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
 	EXPECT_EQ(self->before.bytes, read_number(SYSFS "bytes"));
 	EXPECT_EQ(self->before.regions + 1, read_number(SYSFS "regions"));
+}
+
+TEST_F(foreign, descriptors_count_while_it_has_its_name)
+{
+	struct tshare_create args = foreign_args(self->dmabuf, "camera");
+	struct records records = many_records(1000);
+
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	set_records(&args, &records);
+	close(do_create(self->dev, &args));
+	EXPECT_EQ(self->before.bytes + (long)whole_pages(records.size), read_number(SYSFS "bytes"));
+	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
+	EXPECT_SAME_COUNTERS(self->before);
+	free(records.data);
 }
 
 static unsigned long counter_inode(int dev, int fd)

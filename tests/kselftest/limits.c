@@ -297,6 +297,91 @@ TEST_F(limits, namespaces_are_charged_for_regions_that_outlive_the_device)
 	EXPECT_NE(NULL, region_without_device(MIB));
 }
 
+/*
+ * What a second region with the same list is refused with, where there is room for one
+ * such list of 6 MiB alone. 0 if lists don't count, or stay counted.
+ */
+static int second_list(int dev)
+{
+	struct records records = many_records(131072);
+	int first = create_with_records(dev, PAGE, &records), err, again;
+
+	err = create_with_records(dev, PAGE, &records);
+	if (region_bytes_max(dev) != 8 * MIB - PAGE - whole_pages(records.size))
+		err = 0;
+	close(first);
+	again = create_with_records(dev, PAGE, &records);
+	close(again);
+	free(records.data);
+	return again < 0 ? 0 : err;
+}
+
+TEST_F(limits, descriptors_count_as_locked_memory)
+{
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 8 * MIB));
+	ASSERT_TRUE(become(USER_A));
+	EXPECT_EQ(-EDQUOT, second_list(self->dev));
+}
+
+TEST_F(limits, descriptors_count_against_the_modules_limit)
+{
+	ASSERT_TRUE(set_parameter(self->parameters[MAX_MIB], "8"));
+	EXPECT_EQ(-EDQUOT, second_list(self->dev));
+}
+
+TEST_F(limits, descriptors_count_against_the_users_limit)
+{
+	ASSERT_TRUE(set_parameter(self->parameters[USER_MAX_MIB], "8"));
+	EXPECT_EQ(-EDQUOT, second_list(self->dev));
+}
+
+TEST_F(limits, descriptors_count_against_the_namespaces_limit)
+{
+	ASSERT_TRUE(set_parameter(self->parameters[NS_MAX_MIB], "8"));
+	EXPECT_EQ(-EDQUOT, second_list(self->dev));
+}
+
+TEST_F(limits, descriptors_count_in_whole_pages)
+{
+	struct records records = many_records(1000);
+	int fd = create_with_records(self->dev, PAGE, &records);
+
+	ASSERT_LE(0, fd);
+	ASSERT_NE(0, records.size % PAGE);
+	EXPECT_EQ(self->before.bytes + (long)(PAGE + whole_pages(records.size)),
+		  read_number(SYSFS "bytes"));
+	close(fd);
+	EXPECT_SAME_COUNTERS(self->before);
+	free(records.data);
+}
+
+TEST_F(limits, descriptors_of_up_to_a_page_do_not_count)
+{
+	struct records records = many_records(84);
+	struct tensor tensor = { .bits = 8, .lanes = 1 };
+	int fd;
+
+	/* As long a name as makes it a page. */
+	memset(tensor.name, 'x', PAGE - records.size - sizeof(struct tshare_desc) - 1);
+	records.size += pack(&tensor, (char *)records.data + records.size);
+	records.count++;
+	ASSERT_EQ(PAGE, records.size);
+	fd = create_with_records(self->dev, PAGE, &records);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(self->before.bytes + (long)PAGE, read_number(SYSFS "bytes"));
+	free(records.data);
+}
+
+TEST_F(limits, refused_descriptors_leave_no_charge)
+{
+	struct records records = many_records(1000);
+
+	records.count++;
+	EXPECT_EQ(-EINVAL, create_with_records(self->dev, PAGE, &records));
+	EXPECT_SAME_COUNTERS(self->before);
+	free(records.data);
+}
+
 #define CGROUPS "/sys/fs/cgroup/"
 #define CGROUP CGROUPS "tshare-limits/"
 
@@ -356,16 +441,6 @@ TEST_F(limits, regions_up_to_2_mib_stop_at_the_cgroups_limit)
 	EXPECT_GT(8, count);
 }
 
-static int create_with_records(int dev, const struct records *records)
-{
-	struct tshare_create args = create_args(PAGE, NULL);
-
-	args.descs = (uintptr_t)records->data;
-	args.descs_size = records->size;
-	args.desc_count = records->count;
-	return do_create(dev, &args);
-}
-
 TEST_F(limits, descriptors_count_in_the_memory_cgroup)
 {
 	struct records records = many_records(131072);
@@ -376,7 +451,7 @@ TEST_F(limits, descriptors_count_in_the_memory_cgroup)
 		SKIP(return, "the kernel has no memory cgroups");
 	ASSERT_EQ(0, err);
 	before = read_number(CGROUP "memory.current");
-	fd = create_with_records(self->dev, &records);
+	fd = create_with_records(self->dev, PAGE, &records);
 	EXPECT_LE(0, fd);
 	EXPECT_LE(before + (long)records.size / 2, read_number(CGROUP "memory.current"));
 	close(fd);
@@ -394,7 +469,7 @@ TEST_F(limits, descriptors_beyond_the_memory_cgroup_are_enomem)
 	if (err > 0)
 		SKIP(return, "the kernel has no memory cgroups");
 	ASSERT_EQ(0, err);
-	fd = create_with_records(self->dev, &records);
+	fd = create_with_records(self->dev, PAGE, &records);
 	leave_memory_cgroup();
 	EXPECT_EQ(-ENOMEM, fd);
 	EXPECT_SAME_COUNTERS(before);
@@ -435,7 +510,7 @@ TEST_F(limits, descriptors_that_were_swapped_out_are_given_back)
 	snprintf(path, sizeof(path), "%s/tshare-limits.swap", scratch);
 	ASSERT_TRUE(make_swap(path));
 	ASSERT_EQ(0, swapon(path, 0));
-	info.fd = create_with_records(self->dev, &records);
+	info.fd = create_with_records(self->dev, PAGE, &records);
 	info.descs = (uintptr_t)descs;
 	EXPECT_LE(0, info.fd);
 	/* Fails if it can't take all of that, which is more than there is. */

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/uio.h>
 
-#include "util.h"
+#include "record.h"
 
 #define PARAMETERS "/sys/module/tshare/parameters/"
 #define LIMIT_MIB "8"
@@ -34,10 +34,9 @@ static __u64 folio_size(int dev)
 	return xioctl(dev, TSHARE_IOCTL_QUERY, &query) ? 0 : query.huge_page_size;
 }
 
-/* A pipe that holds the page at @offset of a region that is gone. */
-static int pin(int dev, size_t size, size_t offset, int *pipes)
+/* A pipe that holds the page at @offset of a region; closes the region. */
+static int pin_region(int fd, size_t size, size_t offset, int *pipes)
 {
-	int fd = create(dev, size, NULL);
 	struct iovec iov;
 	char *mem;
 	int err;
@@ -52,6 +51,12 @@ static int pin(int dev, size_t size, size_t offset, int *pipes)
 	err = vmsplice(pipes[1], &iov, 1, 0) == (ssize_t)PAGE ? 0 : -errno;
 	munmap(mem, size);
 	return err;
+}
+
+/* A pipe that holds the page at @offset of a region that is gone. */
+static int pin(int dev, size_t size, size_t offset, int *pipes)
+{
+	return pin_region(create(dev, size, NULL), size, offset, pipes);
 }
 
 static void unpin(int *pipes)
@@ -202,6 +207,17 @@ TEST_F(pinned, only_pinned_folios_count)
 	ASSERT_EQ(0, pin(self->dev, 5 * PAGE, 2 * PAGE, self->pipes[self->pinned++]));
 	EXPECT_EQ(folio + 2 * PAGE, read_number(SYSFS "bytes"));
 	EXPECT_EQ(LIMIT - folio - 2 * PAGE, region_bytes_max(self->dev));
+}
+
+TEST_F(pinned, descriptors_do_not_count_when_their_region_is_gone)
+{
+	struct records records = many_records(1000);
+	int fd = create_with_records(self->dev, PAGE, &records);
+
+	EXPECT_LT(PAGE, (__u64)read_number(SYSFS "bytes"));
+	ASSERT_EQ(0, pin_region(fd, PAGE, 0, self->pipes[self->pinned++]));
+	EXPECT_EQ(PAGE, (__u64)read_number(SYSFS "bytes"));
+	free(records.data);
 }
 
 TEST_F(pinned, folio_pinned_twice_counts_once)

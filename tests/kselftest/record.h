@@ -66,4 +66,20 @@ static inline struct records many_records(__u32 count)
 	return records;
 }
 
+static inline void set_records(struct tshare_create *args, const struct records *records)
+{
+	args->descs = (uintptr_t)records->data;
+	args->descs_size = records->size;
+	args->desc_count = records->count;
+}
+
+/* A region of @size bytes without a name. */
+static inline int create_with_records(int dev, __u64 size, const struct records *records)
+{
+	struct tshare_create args = create_args(size, NULL);
+
+	set_records(&args, records);
+	return do_create(dev, &args);
+}
+
 #endif /* TSHARE_KSELFTEST_RECORD_H */

@@ -265,10 +265,16 @@ static inline void *map_aligned(int fd, size_t size, int prot)
 	return mmap(start, size, prot, MAP_SHARED | MAP_FIXED, fd, 0);
 }
 
+/* @size, rounded up. */
+static inline __u64 whole_pages(__u64 size)
+{
+	return (size + PAGE - 1) & ~(PAGE - 1);
+}
+
 /* @size bytes of memory that end where nothing is mapped. */
 static inline void *guarded(size_t size)
 {
-	size_t whole = (size + PAGE - 1) & ~(PAGE - 1);
+	size_t whole = whole_pages(size);
 	char *area = mmap(NULL, whole + PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (area == MAP_FAILED || munmap(area + whole, PAGE))

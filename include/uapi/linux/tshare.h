@@ -236,11 +236,13 @@ struct tshare_desc {
  * @descs_size_max: out: TSHARE_DESCS_SIZE_MAX of the module
  * @reserved: out: zero
  * @bytes_limit: out: bytes that all regions together may have
- * @bytes_used: out: bytes that all regions together have, and bytes still pinned of
- *              regions that are gone; both count against every limit
+ * @bytes_used: out: bytes that all regions together have, with their descriptors
+ *              where these take more than a page, and bytes still pinned of
+ *              regions that are gone; all count against every limit
  * @region_bytes_max: out: bytes that one region of this caller may have now,
- *                    by all limits that apply to it; whether there is a
- *                    contiguous run of that size, CREATE alone finds out
+ *                    by all limits that apply to it, its descriptors included as in
+ *                    @bytes_used; whether there is a contiguous run of that size,
+ *                    CREATE alone finds out
  *
  * Report the version, features and limits of the module. Needs no permission
  * beyond that to open the device.
@@ -296,9 +298,9 @@ struct tshare_query {
  * Create a region of zeroed, physically contiguous memory. Its owner and group
  * are the caller's. On failure nothing is left behind.
  *
- * The kernel keeps a copy of the descriptors. A copy of more than a page is in
- * shared memory, which can be swapped. Descriptors are charged to the caller's
- * memory cgroup and don't count against the module's limits.
+ * The kernel keeps a copy of the descriptors, which is charged to the caller's memory
+ * cgroup. A copy of more than a page is in shared memory, which can be swapped. Its
+ * pages count against all limits, as the region's own do.
  *
  * With TSHARE_CREATE_DMABUF the region is *foreign*: it consists of the dma-buf
  * @fd, which another driver has exported, as that driver made it. @size is then
@@ -308,8 +310,8 @@ struct tshare_query {
  *
  * A foreign region exists as long as its name. Until the name goes, the region
  * keeps a reference to the dma-buf, and INFO, COUNTER and FINISH find the region
- * by it. It counts against no limit of the module. A dma-buf belongs to one region
- * at a time, in all namespaces together.
+ * by it. The dma-buf's memory counts against no limit. A dma-buf belongs to one
+ * region at a time, in all namespaces together.
  *
  * OPEN returns a descriptor of that same dma-buf. It has one file, and so one mode:
  *
