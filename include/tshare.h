@@ -477,8 +477,8 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
  *
  * With TSHARE_DRAFT the region is a draft: its name is taken, but no process can open
  * it before tshare_region_finish(), so that none sees it half filled. Until then the
- * name goes with the context, whatever its lifetime. The maker may pass the
- * descriptor to another process.
+ * name goes with the context, whatever its lifetime, or earlier, with the last object
+ * that has the region open. The maker may pass the descriptor to another process.
  *
  * With TSHARE_REPLACE the name may be that of a finished region, which the caller
  * must be allowed to unlink. The new region takes the name over in one step, a draft

@@ -364,9 +364,12 @@ static int fail_finish(int err)
 	}
 }
 
-static int kmod_finish(void *session, int fd, bool replace)
+static int kmod_finish(void *session, struct backend_region *region, bool replace)
 {
-	struct tshare_finish request = { .fd = fd, .flags = replace ? TSHARE_FINISH_REPLACE : 0 };
+	struct tshare_finish request = {
+		.fd = region->fd,
+		.flags = replace ? TSHARE_FINISH_REPLACE : 0,
+	};
 
 	return fail_finish(session_ioctl(session, TSHARE_IOCTL_FINISH, &request));
 }

@@ -54,6 +54,8 @@
  *   that lifetime holds at once. So a region that is to persist does so from the step in
  *   which it takes its name, and the one that it has replaced is never lost in vain.
  *
+ * A draft that no object has open can't be finished any more, and is removed: see users.c.
+ *
  * The home of a draft also has a pipe, "maker", whose read end the maker has open. Any
  * process, also one that may not read the region, finds out by opening it for writing
  * whether the maker lives: ENXIO if not. No other process may open it for reading.
@@ -66,7 +68,7 @@
  * - shm/file.c: the file, its header and descriptors
  * - shm/home.c: the directory of all names, and the homes in it
  * - shm/name.c: names' lives, those of the dead, those of a session
- * - shm/users.c: users of regions whose names live as long
+ * - shm/users.c: users of drafts, and of regions whose names live as long
  * - shm/link.c: how a region gets its name, drafts
  * - shm/find.c: what a name leads to, and waiting for that
  * - shm/create.c, shm/limits.c, shm/import.c: the operations that are more than a few lines
@@ -357,6 +359,10 @@ static int find_entry(int dir, const char *file, struct tshare_region_info *info
 
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		return tshare_fail(fd, "%s: %s", shm_directory(), strerror(-fd));
+	/* A draft may have lost all that had it open, which its description doesn't show. */
+	if (fd >= 0 && shm_home_is_hidden(file) &&
+	    shm_home_unlink_if_dead(dir, file, home) == SHM_NAME_GONE)
+		return 0;
 	return fd >= 0 && describe_entry(dir, file, home, fd, info);
 }
 

@@ -124,17 +124,18 @@ struct backend_ops {
 	int (*read_descs)(void *session, const struct backend_region *region, void *descs);
 
 	/*
-	 * Ends the use of a region, whose descriptor and mapping are closed. May be
-	 * NULL. @session may be NULL, as for import().
+	 * Ends the use of a region, whose descriptor and mapping are closed. The name of
+	 * a draft that no process has open any more is removed: nobody could finish it.
+	 * May be NULL, if the descriptor's end does all that. @session may be NULL, as for
+	 * import().
 	 */
 	void (*release)(void *session, struct backend_region *region);
 
 	/*
-	 * Lets the name of the draft behind @fd, made in this session, lead to it.
-	 * With @replace it may be another region's. @session may be NULL, as for
-	 * import().
+	 * Lets the name of a draft, made in this session, lead to it. With @replace
+	 * it may be another region's. @session may be NULL, as for import().
 	 */
-	int (*finish)(void *session, int fd, bool replace);
+	int (*finish)(void *session, struct backend_region *region, bool replace);
 
 	int (*unlink)(void *session, const char *name);
 

@@ -413,7 +413,7 @@ int tshare_region_finish(struct tshare_region *region, uint32_t flags)
 
 	if (flags & ~TSHARE_REPLACE)
 		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
-	return region->backend->finish(session, region->handle.fd, flags & TSHARE_REPLACE);
+	return region->backend->finish(session, &region->handle, flags & TSHARE_REPLACE);
 }
 
 TSHARE_EXPORT

@@ -168,8 +168,8 @@ static int create_named(struct shm_session *session, const struct backend_reques
 	ret = fill_file(session, fd, header, request);
 	if (!ret)
 		ret = set_mode(fd, request->mode);
-	if (!ret && request->lifetime == TSHARE_LIFETIME_USERS)
-		ret = shm_user_new(fd, request->name, user);
+	if (!ret && header->flags & (SHM_USERS | SHM_DRAFT))
+		ret = shm_user_new(fd, header, user);
 	if (!ret)
 		ret = shm_link(session, fd, request);
 	if (ret >= 0)

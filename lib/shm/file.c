@@ -36,6 +36,14 @@ bool shm_file_is_locked(int fd, enum shm_lock lock)
 	return locked;
 }
 
+bool shm_file_is_used(int fd)
+{
+	bool used;
+
+	ofd_lock_test(fd, F_WRLCK, SHM_USED, &used);
+	return used;
+}
+
 /* Reading */
 
 int shm_file_read_head(int fd, struct shm_head *head, size_t *length)
@@ -118,15 +126,6 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 	return 0;
 }
 
-/* Whether a process has a lock as a user; true if in doubt. */
-static bool is_used(int fd)
-{
-	bool used;
-
-	ofd_lock_test(fd, F_WRLCK, SHM_USED, &used);
-	return used;
-}
-
 /* Whether a region of this version is finished, and has the given lifetime. */
 static bool is_finished_with(const struct shm_header *header, uint32_t lifetime)
 {
@@ -154,7 +153,7 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 		return err;
 	/* The flags of another version are unknown: its regions are left alone. */
 	*alive = header->version != SHM_VERSION || is_finished_with(header, SHM_PERSIST) ||
-		 (is_finished_with(header, SHM_USERS) && is_used(fd));
+		 (is_finished_with(header, SHM_USERS) && shm_file_is_used(fd));
 	return 0;
 }
 

@@ -77,6 +77,9 @@ int shm_damaged(const char *what);
  */
 bool shm_file_is_locked(int fd, enum shm_lock lock);
 
+/* Whether an object in any process is a user of the region, see users.c; true if in doubt. */
+bool shm_file_is_used(int fd);
+
 /*
  * Reads the start of a file, or fails with -EINVAL: of a pipe, socket or directory,
  * which can't be read so, and of anything without the magic.

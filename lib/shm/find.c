@@ -73,12 +73,13 @@ static int open_named(int dir, const char *file, const char *name, int access)
 }
 
 /* The last user may have removed the name before this one has its lock: -ESTALE. */
-static int begin_use(int dir, const char *file, int fd, const char *name, void **user)
+static int begin_use(int dir, const char *file, int fd, const struct shm_header *header,
+		     void **user)
 {
 	_cleanup_close_ int home = -1;
 	int err;
 
-	err = shm_user_new(fd, name, user);
+	err = shm_user_new(fd, header, user);
 	if (err)
 		return err;
 	home = shm_home_open(dir, file);
@@ -113,7 +114,7 @@ static int adopt_named(int dir, const char *file, int fd, const char *name,
 	if (!shm_file_owner_may(fd, &head.header, how->readonly ? 0400 : 0600))
 		return tshare_fail_name(-EACCES, name);
 	if (head.header.flags & SHM_USERS)
-		err = begin_use(dir, file, fd, name, &user);
+		err = begin_use(dir, file, fd, &head.header, &user);
 	if (!err)
 		err = shm_file_adopt(fd, &head, length, region);
 	if (err)

@@ -113,7 +113,8 @@ static int adopt_foreign(int dir, int fd, bool readonly, struct backend_region *
 	if (err)
 		return err;
 	/* A process that may not open the file itself is none that keeps the name. */
-	if (head.header.flags & SHM_USERS && shm_user_new(fd, head.header.name, &region->user))
+	if (head.header.flags & (SHM_USERS | SHM_DRAFT) &&
+	    shm_user_new(fd, &head.header, &region->user))
 		tshare_error_clear();
 	if (readonly && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
 		region->fd = make_readonly(fd);

@@ -17,6 +17,7 @@
 #include "ofd-lock.h"
 #include "shm/file.h"
 #include "shm/session.h"
+#include "shm/users.h"
 
 /* The longest pause between two looks whether another maker is done, in microseconds. */
 #define LONGEST_PAUSE 1000
@@ -236,7 +237,12 @@ static int link_for_session(struct shm_session *session, int fd,
 	err = link_file(session, fd, request, &maker);
 	if (err)
 		return err;
-	*name = (struct shm_name){ .fd = fd, .maker = maker, .lifetime = request->lifetime };
+	*name = (struct shm_name){
+		.fd = fd,
+		.draft = request->flags & TSHARE_DRAFT,
+		.maker = maker,
+		.lifetime = request->lifetime,
+	};
 	stpcpy(name->name, request->name);
 	(void)no_cleanup(maker);
 	tshare_lock();
@@ -271,7 +277,7 @@ static struct shm_name *find_draft(struct shm_session *session, int fd)
 	struct shm_name *name;
 
 	TAILQ_FOREACH(name, &session->names, entry)
-	if (name->maker >= 0 && is_same_file(name->fd, fd))
+	if (name->draft && is_same_file(name->fd, fd))
 		break;
 	return name;
 }
@@ -306,19 +312,24 @@ static int refuse_to_finish(int fd)
 static void end_draft(struct shm_session *session, int home, struct shm_name *name)
 {
 	unlinkat(home, SHM_MAKER_FILE, 0);
-	close(name->maker);
-	name->maker = -1;
+	shm_name_close_maker(name);
+	name->draft = false;
 	if (name->lifetime != TSHARE_LIFETIME_MAKER)
 		shm_name_drop(session, name);
 }
 
 /* From "draft" to "new" it is out of reach for those that unlink drafts by name. */
-static int finish_draft(struct shm_session *session, struct shm_name *name, bool replace)
+static int finish_draft(struct shm_session *session, struct shm_name *name,
+			struct backend_region *region, bool replace)
 {
 	char next[SHM_HOME_NAME_LEN];
 	_cleanup_close_ int home = shm_name_open_home(session, name, next);
 	int err;
 
+	/* Only a user keeps others from removing the draft: see clear_unused(). */
+	if (!region->user)
+		return tshare_fail(-EPERM, "region: its file could not be opened anew when it was "
+					   "imported, so it can't be finished; import it again");
 	if (home >= 0 && !shm_home_is_hidden(next)) {
 		end_draft(session, home, name);
 		return fail_no_draft(); /* after a fork() it is finished by another process */
@@ -336,20 +347,21 @@ static int finish_draft(struct shm_session *session, struct shm_name *name, bool
 		shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, true));
 		renameat(home, SHM_NEW_FILE, home, SHM_DRAFT_FILE);
 	} else {
+		shm_user_finish(region, name->lifetime);
 		end_draft(session, home, name);
 	}
 	return err;
 }
 
-int shm_finish(void *opened, int fd, bool replace)
+int shm_finish(void *opened, struct backend_region *region, bool replace)
 {
 	struct shm_session *session = opened;
 	struct shm_name *name;
 	int err;
 
 	tshare_lock();
-	name = session ? find_draft(session, fd) : NULL;
-	err = name ? finish_draft(session, name, replace) : refuse_to_finish(fd);
+	name = session ? find_draft(session, region->fd) : NULL;
+	err = name ? finish_draft(session, name, region, replace) : refuse_to_finish(region->fd);
 	tshare_unlock();
 	return err;
 }

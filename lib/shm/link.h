@@ -7,6 +7,7 @@
 
 #include "shm/name.h"
 
+struct backend_region;
 struct backend_request;
 struct shm_session;
 
@@ -17,8 +18,7 @@ struct shm_session;
  */
 int shm_link(struct shm_session *session, int fd, const struct backend_request *request);
 
-/* Finishes the draft behind @fd. */
-int shm_finish(void *opened, int fd, bool replace);
+int shm_finish(void *opened, struct backend_region *region, bool replace);
 
 /* Fails with -EEXIST. */
 int shm_fail_taken(enum shm_name_state state, const char *name);

@@ -53,15 +53,43 @@ static bool name_is_dead(int fd, uint32_t *flags)
 	return !alive;
 }
 
-/* The same for a region that is not finished, and so goes with its maker in any case. */
-static bool draft_is_dead(int fd)
+static enum shm_name_state clear_if_there(int dir, const char *file, int home)
+{
+	return shm_home_is_at(dir, file, home) ? shm_home_clear(dir, file, home) : SHM_NAME_GONE;
+}
+
+/*
+ * Removes the home of a region that nobody uses, unless somebody has begun to: see
+ * users.c. Under the lock nobody finishes a draft, so its home stays where it is.
+ */
+static enum shm_name_state clear_unused(int dir, const char *file, int home)
+{
+	_cleanup_close_ int fd = shm_home_open_file(home, O_RDWR);
+	int err;
+
+	if (fd == -ENOENT)
+		return remove_without_file(dir, file, home);
+	if (fd == -EACCES)
+		return SHM_NAME_STUCK;
+	err = fd < 0 ? fd : ofd_lock_set(fd, F_WRLCK, SHM_USED);
+	return err ? SHM_NAME_TAKEN : clear_if_there(dir, file, home);
+}
+
+/* The same for a region without its name yet, which goes with its maker whatever its lifetime. */
+static enum shm_name_state unlink_unfinished_if_dead(int dir, const char *file, int home, int fd)
 {
 	bool locked = shm_file_is_locked(fd, SHM_LIFE);
 	struct shm_head head;
 	size_t length;
 
-	return !locked && !shm_file_read_head(fd, &head, &length) &&
-	       shm_header_is_known(&head.header);
+	if (shm_file_read_head(fd, &head, &length) || !shm_header_is_known(&head.header))
+		return SHM_NAME_TAKEN;
+	if (!locked)
+		return clear_if_there(dir, file, home);
+	/* A draft that nobody has open can't be finished any more. */
+	return head.header.flags & SHM_DRAFT && !shm_file_is_used(fd) ?
+		       clear_unused(dir, file, home) :
+		       SHM_NAME_TAKEN;
 }
 
 /*
@@ -78,23 +106,9 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 	/* One that is just being filled is not empty any more. */
 	if (fd == -ENOENT && !shm_stat(home, SHM_REGION_FILE, &st))
 		return remove_without_file(dir, file, home);
-	if (fd != -ENOENT && (fd < 0 || !draft_is_dead(fd)))
-		return SHM_NAME_TAKEN;
-	return shm_home_is_at(dir, file, home) ? shm_home_clear(dir, file, home) : SHM_NAME_GONE;
-}
-
-/* Removes the home of a region that nobody uses, unless somebody has begun to: see users.c. */
-static enum shm_name_state clear_unused(int dir, const char *file, int home)
-{
-	_cleanup_close_ int fd = shm_home_open_file(home, O_RDWR);
-	int err;
-
 	if (fd == -ENOENT)
-		return remove_without_file(dir, file, home);
-	if (fd == -EACCES)
-		return SHM_NAME_STUCK;
-	err = fd < 0 ? fd : ofd_lock_set(fd, F_WRLCK, SHM_USED);
-	return err ? SHM_NAME_TAKEN : shm_home_clear(dir, file, home);
+		return clear_if_there(dir, file, home);
+	return fd < 0 ? SHM_NAME_TAKEN : unlink_unfinished_if_dead(dir, file, home, fd);
 }
 
 enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
@@ -151,12 +165,18 @@ int shm_check_owner(int dir, const char *entry)
 
 /* Names of a session */
 
+void shm_name_close_maker(struct shm_name *name)
+{
+	if (name->maker >= 0)
+		close(name->maker);
+	name->maker = -1;
+}
+
 void shm_name_drop(struct shm_session *session, struct shm_name *name)
 {
 	TAILQ_REMOVE(&session->names, name, entry);
 	close(name->fd);
-	if (name->maker >= 0)
-		close(name->maker);
+	shm_name_close_maker(name);
 	free(name);
 }
 
@@ -166,7 +186,7 @@ int shm_name_open_home(const struct shm_session *session, const struct shm_name 
 	int home;
 
 	/* Another process of a fork() may have finished the draft. */
-	if (name->maker >= 0) {
+	if (name->draft) {
 		shm_next_name(file, name->name);
 		home = shm_home_open(session->dir, file);
 		if (home >= 0 && shm_home_has(home, name->fd))
@@ -234,6 +254,17 @@ void shm_name_drop_if_unlinked(struct shm_session *session, const char *name)
 		if (!strcmp(held->name, name) && !has_name(session, held))
 			shm_name_drop(session, held);
 	}
+	tshare_unlock();
+}
+
+void shm_name_leave_draft(struct shm_session *session, const char *name)
+{
+	struct shm_name *held;
+
+	tshare_lock();
+	TAILQ_FOREACH(held, &session->names, entry)
+	if (!strcmp(held->name, name))
+		shm_name_close_maker(held);
 	tshare_unlock();
 }
 

@@ -18,8 +18,9 @@ struct shm_session;
 /* A name that a session holds. */
 struct shm_name {
 	TAILQ_ENTRY(shm_name) entry;
-	int fd;	   /* has the SHM_LIFE lock */
-	int maker; /* the read end of a draft's pipe, else -1 */
+	int fd; /* has the SHM_LIFE lock */
+	bool draft;
+	int maker; /* the read end of a draft's pipe, or -1 */
 	uint32_t lifetime;
 	char name[TSHARE_NAME_LEN];
 };
@@ -48,6 +49,15 @@ void shm_name_drop(struct shm_session *session, struct shm_name *name);
 
 /* The same, of each that has been unlinked: the lock would keep only its memory. */
 void shm_name_drop_if_unlinked(struct shm_session *session, const char *name);
+
+/*
+ * Leaves the draft of that name to the other processes that have it since a fork(): those
+ * that wait for its maker wait for them alone.
+ */
+void shm_name_leave_draft(struct shm_session *session, const char *name);
+
+/* Closes a draft's pipe, if it is open still. */
+void shm_name_close_maker(struct shm_name *name);
 
 /*
  * Does the same for names that other processes have unlinked. Looks at a few in turn,

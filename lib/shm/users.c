@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Users: each object that has a region open whose name is to live as long as its users
- * holds a reader's lock (SHM_USED) through an open file description of its own. To remove
- * the name, a process must hold that lock as its writer, so that no process can begin to
- * use the region meanwhile. A process that opened the file before finds the name gone
- * once it has got its own lock.
+ * Users: each object that has a region open whose name is to live as long as its users,
+ * or which is a draft, holds a reader's lock (SHM_USED) through an open file description
+ * of its own. To remove the name, a process must hold that lock as its writer, so that no
+ * process can begin to use the region meanwhile. A process that opened the file before
+ * finds the name gone once it has got its own lock.
  */
 #define _GNU_SOURCE 1
 #include "shm/users.h"
@@ -28,13 +28,14 @@
 struct shm_user {
 	LIST_ENTRY(shm_user) entry;
 	int fd; /* has the lock */
+	bool draft;
 	char name[TSHARE_NAME_LEN];
 };
 
 /* All of the process, under its lock. */
 static LIST_HEAD(, shm_user) users = LIST_HEAD_INITIALIZER(users);
 
-int shm_user_new(int fd, const char *name, void **user)
+int shm_user_new(int fd, const struct shm_header *header, void **user)
 {
 	_cleanup_free_ struct shm_user *new = malloc(sizeof(*new));
 	_cleanup_close_ int own = shm_file_reopen(fd, O_RDONLY);
@@ -50,7 +51,8 @@ int shm_user_new(int fd, const char *name, void **user)
 	if (err)
 		return tshare_fail(err, "region: lock: %s", strerror(-err));
 	new->fd = no_cleanup(own);
-	stpcpy(new->name, name);
+	new->draft = header->flags &SHM_DRAFT;
+	memcpy(new->name, header->name, sizeof(new->name));
 	tshare_lock();
 	LIST_INSERT_HEAD(&users, new, entry);
 	tshare_unlock();
@@ -65,11 +67,15 @@ static void end_user(struct shm_user *user)
 	close(user->fd);
 }
 
-static void unlink_if_unused(int dir, const char *name)
+static void unlink_if_unused(int dir, const struct shm_user *user)
 {
 	char file[SHM_HOME_NAME_LEN];
 
-	shm_home_name(file, name);
+	if (user->draft) {
+		shm_next_name(file, user->name);
+		shm_name_unlink_if_dead(dir, file);
+	}
+	shm_home_name(file, user->name);
 	shm_name_unlink_if_dead(dir, file);
 }
 
@@ -83,8 +89,20 @@ void shm_user_free(void *ending, int dir)
 	end_user(user);
 	tshare_unlock();
 	if (dir >= 0)
-		unlink_if_unused(dir, user->name);
+		unlink_if_unused(dir, user);
 	free(user);
+}
+
+void shm_user_finish(struct backend_region *region, uint32_t lifetime)
+{
+	struct shm_user *user = region->user;
+
+	user->draft = false;
+	if (lifetime == TSHARE_LIFETIME_USERS)
+		return;
+	end_user(user);
+	free(user);
+	region->user = NULL;
 }
 
 void shm_users_end(void)
@@ -95,15 +113,35 @@ void shm_users_end(void)
 	while ((user = LIST_FIRST(&users))) {
 		end_user(user);
 		if (dir >= 0)
-			unlink_if_unused(dir, user->name);
+			unlink_if_unused(dir, user);
 		free(user);
 	}
 }
 
+/* Whether an object of this process has a draft of that name open. */
+static bool has_draft_open(const char *name)
+{
+	const struct shm_user *user;
+
+	tshare_lock();
+	LIST_FOREACH(user, &users, entry)
+	if (user->draft && !strcmp(user->name, name))
+		break;
+	tshare_unlock();
+	return user;
+}
+
 void shm_release(void *opened, struct backend_region *region)
 {
-	const struct shm_session *session = opened;
-	_cleanup_close_ int own = region->user && !session ? shm_directory_open() : -1;
+	const struct shm_user *user = region->user;
+	struct shm_session *session = opened;
+	bool draft = user && user->draft;
+	_cleanup_close_ int own = user && !session ? shm_directory_open() : -1;
 
 	shm_user_free(region->user, session ? session->dir : own);
+	if (!session || !draft)
+		return;
+	shm_name_drop_if_unlinked(session, region->name);
+	if (!has_draft_open(region->name))
+		shm_name_leave_draft(session, region->name);
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The users of regions whose names live as long as they have users. */
+/* The users of drafts, and of regions whose names live as long as they have users. */
 #ifndef TSHARE_SHM_USERS_H
 #define TSHARE_SHM_USERS_H
 
+#include <stdint.h>
+
 struct backend_region;
+struct shm_header;
 
 /*
  * Makes the process a user of the region behind @fd: -ESTALE if another process is just
  * about to remove its name.
  */
-int shm_user_new(int fd, const char *name, void **user);
+int shm_user_new(int fd, const struct shm_header *header, void **user);
+
+/* Ends the user of a draft that is finished now, unless the name lives as long as its users. */
+void shm_user_finish(struct backend_region *region, uint32_t lifetime);
 
 /* Ends that of @ending, which may be NULL, and removes the name in @dir if no user is left. */
 void shm_user_free(void *ending, int dir);

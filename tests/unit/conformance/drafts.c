@@ -273,6 +273,101 @@ TEST(a_draft_goes_when_its_context_is_closed)
 	CHECK(open_error(name) == -ENOENT);
 }
 
+TEST(a_draft_goes_with_its_last_object)
+{
+	const char *name = unique("dropped");
+	struct tshare_region *region = new_draft(name), *imported, *next;
+
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), 0, &imported));
+	tshare_region_unref(region);
+	CHECK(open_error(name) == -EINPROGRESS);
+	tshare_region_unref(imported);
+	CHECK(open_error(name) == -ENOENT);
+	next = new_draft(name);
+	CHECK(!tshare_region_finish(next, 0));
+	tshare_region_unref(next);
+	CHECK(!open_error(name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
+}
+
+TEST(a_draft_can_be_finished_through_any_object_of_its_context)
+{
+	const char *name = unique("any");
+	struct tshare_region *region = new_draft(name), *imported;
+
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(region), 0, &imported));
+	tshare_region_unref(region);
+	CHECK(!tshare_region_finish(imported, 0));
+	CHECK(!open_error(name));
+	tshare_region_unref(imported);
+	CHECK(!open_error(name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
+}
+
+/* Finishes the draft, or is killed, once it is told to. */
+static int finish_when_told(struct tshare_region *region, int end, bool finish)
+{
+	if (!await_byte(end))
+		return 1;
+	if (!finish)
+		kill(getpid(), SIGKILL);
+	return !!tshare_region_finish(region, 0);
+}
+
+static pid_t start_finisher(struct tshare_region *region, struct steps *steps, bool finish)
+{
+	pid_t pid;
+
+	CHECK(steps_open(steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(finish_when_told(region, steps->ends[0], finish));
+	return pid;
+}
+
+TEST(a_child_can_finish_a_draft_that_its_parent_has_closed)
+{
+	const char *name = unique("childs");
+	struct tshare_options options = draft_options;
+	struct tshare_region *region;
+	struct steps steps;
+	int status;
+	pid_t pid;
+
+	options.lifetime = TSHARE_LIFETIME_PERSIST;
+	CHECK(!create(name, &options, &region));
+	pid = start_finisher(region, &steps, true);
+	tshare_region_unref(region);
+	CHECK(open_error(name) == -EINPROGRESS);
+	CHECK(send_byte(steps.ends[1]));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!status);
+	CHECK(!open_error(name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
+	steps_close(&steps);
+}
+
+TEST(a_draft_goes_with_the_child_that_its_parent_has_left_it_to)
+{
+	const char *name = unique("left");
+	struct tshare_region *region = new_draft(name);
+	struct steps steps;
+	int status;
+	pid_t pid;
+
+	pid = start_finisher(region, &steps, false);
+	tshare_region_unref(region);
+	CHECK(create(name, NULL, &region) == -EEXIST);
+	CHECK(send_byte(steps.ends[1]));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status));
+	CHECK(open_error(name) == -ENOENT);
+	tshare_region_unref(new_region(name));
+	CHECK(!tshare_ctx_unlink(ctx, name));
+	steps_close(&steps);
+}
+
 /* Taking a name over */
 
 TEST(create_takes_a_name_over)

@@ -326,6 +326,33 @@ TEST(a_pipe_that_is_left_blocks_no_name)
 	tshare_region_unref(region);
 }
 
+TEST(a_draft_that_is_closed_leaves_no_files)
+{
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, "shut", 1, NULL, 0, &draft_options, &region));
+	CHECK(exists_at(next_of("shut")));
+	tshare_region_unref(region);
+	CHECK(!exists_at(next_of("shut")));
+}
+
+/* Copies are finished drafts, and a process may have many. */
+TEST(a_finished_draft_takes_no_more_descriptors)
+{
+	struct tshare_region *region, *draft;
+	size_t before = open_descriptors(), taken;
+
+	region = new_region("plain");
+	taken = open_descriptors() - before;
+	CHECK(!tshare_region_create(ctx, "drafted", 1, NULL, 0, &draft_options, &draft));
+	CHECK(!tshare_region_finish(draft, 0));
+	CHECK(open_descriptors() - before == 2 * taken);
+	tshare_region_unref(region);
+	tshare_region_unref(draft);
+	CHECK(!tshare_ctx_unlink(ctx, "plain"));
+	CHECK(!tshare_ctx_unlink(ctx, "drafted"));
+}
+
 TEST(a_finished_draft_leaves_no_pipe)
 {
 	struct tshare_region *region;
@@ -507,6 +534,46 @@ TEST(an_open_ends_when_another_context_unlinks_the_draft)
 	CHECK(error_of(&opener) == -ENOENT);
 	tshare_ctx_unref(other);
 	tshare_region_unref(region);
+}
+
+TEST(an_open_ends_when_the_draft_is_closed)
+{
+	struct opener opener = { .name = "shut" };
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &draft_options, &region));
+	start_opener(&opener);
+	await_opener_of_pipe(opener.name);
+	tshare_region_unref(region);
+	CHECK(error_of(&opener) == -ENOENT);
+	CHECK(!exists_at(next_of(opener.name)));
+}
+
+TEST(an_open_ends_when_the_child_is_killed_that_a_draft_was_left_to)
+{
+	struct opener opener = { .name = "inherited" };
+	struct tshare_region *region;
+	struct steps steps;
+	int status;
+	pid_t pid;
+
+	CHECK(steps_open(&steps));
+	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &draft_options, &region));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		close(steps.ends[1]);
+		_exit(await_byte(steps.ends[0]));
+	}
+	tshare_region_unref(region);
+	start_opener(&opener);
+	await_opener_of_pipe(opener.name);
+	CHECK(!kill(pid, SIGKILL));
+	CHECK(error_of(&opener) == -ENOENT);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!exists_at(next_of(opener.name)));
+	steps_close(&steps);
 }
 
 #define NO_LIMIT 78
