@@ -82,14 +82,19 @@ static int claim_name(int dir, const char *file, const struct backend_request *r
 static int exchange_homes(int dir, const char *next, const char *file, const char *name, int *old)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
+	enum shm_name_state state;
 	struct statx st;
 	int err;
 
 	if (home == -ENOENT)
 		return home;
-	/* What isn't a region's is left alone. */
-	if (home < 0 || !shm_home_stat_file(home, &st))
+	if (home < 0)
 		return shm_fail_taken(SHM_NAME_TAKEN, name);
+	if (!shm_home_stat_file(home, &st)) {
+		/* It is just being removed, or isn't a region's, which is left alone. */
+		state = shm_home_unlink_if_dead(dir, file, home);
+		return state == SHM_NAME_GONE ? -ENOENT : shm_fail_taken(state, name);
+	}
 	err = shm_check_owner(home, "");
 	if (!err && renameat2(dir, next, dir, file, RENAME_EXCHANGE))
 		err = -errno;
