@@ -118,7 +118,10 @@ static int open_file_called(int home, const char *entry, int access)
 	return fd == -ELOOP || fd == -EISDIR || fd == -ENXIO || fd == -ENODEV ? -EPROTO : fd;
 }
 
-/* What a region's file may be called: it is renamed from one to the next, and never back. */
+/*
+ * What a region's file may be called. It is renamed from one to the next, and back only by
+ * a maker that couldn't finish it at the last moment: so a look finds it in two rounds.
+ */
 static const char *const file_names[] = { SHM_DRAFT_FILE, SHM_NEW_FILE, SHM_REGION_FILE };
 
 #define FINISHED   2
@@ -129,8 +132,8 @@ static int open_file_before(int home, size_t end, int access)
 	int fd = -ENOENT;
 	size_t i;
 
-	for (i = 0; i < end && fd == -ENOENT; i++)
-		fd = open_file_called(home, file_names[i], access);
+	for (i = 0; i < 2 * end && fd == -ENOENT; i++)
+		fd = open_file_called(home, file_names[i % end], access);
 	return fd;
 }
 
@@ -164,8 +167,8 @@ bool shm_home_stat_file(int home, struct statx *st)
 
 	if (shm_stat(home, SHM_REGION_FILE, st))
 		return true;
-	for (i = 0; i < FILE_NAMES; i++)
-		if (shm_stat(home, file_names[i], st))
+	for (i = 0; i < 2 * FILE_NAMES; i++)
+		if (shm_stat(home, file_names[i % FILE_NAMES], st))
 			return true;
 	return false;
 }

@@ -182,23 +182,23 @@ static int make_home(int dir, int fd, const struct backend_request *request, int
 	return err ? err : no_cleanup(home);
 }
 
-/* Whether another finished region has the name, without which a draft can't be made. */
-static int check_draft(int dir, const struct backend_request *request)
+/* Whether the name leads to a region that may not be replaced: for drafts, and before a step. */
+static int check_place(int dir, const char *name, bool replace)
 {
 	char file[SHM_HOME_NAME_LEN];
 	_cleanup_close_ int home = -1;
 	enum shm_name_state state;
 	int err;
 
-	shm_home_name(file, request->name);
+	shm_home_name(file, name);
 	state = shm_name_unlink_if_dead(dir, file);
 	if (state == SHM_NAME_GONE)
 		return 0;
-	if (!(request->flags & TSHARE_REPLACE) || state != SHM_NAME_TAKEN)
-		return shm_fail_taken(state, request->name);
+	if (!replace || state != SHM_NAME_TAKEN)
+		return shm_fail_taken(state, name);
 	home = shm_home_open(dir, file);
 	err = home < 0 ? home : shm_check_owner(home, "");
-	return err == -EPERM ? tshare_fail_name(err, request->name) : 0;
+	return err == -EPERM ? tshare_fail_name(err, name) : 0;
 }
 
 static int link_file(const struct shm_session *session, int fd,
@@ -215,7 +215,7 @@ static int link_file(const struct shm_session *session, int fd,
 	if (home < 0)
 		return home;
 	if (request->flags & TSHARE_DRAFT)
-		err = check_draft(session->dir, request);
+		err = check_place(session->dir, request->name, request->flags & TSHARE_REPLACE);
 	else
 		err = give_name(session->dir, home, fd, request->name, request->lifetime,
 				request->flags & TSHARE_REPLACE);
@@ -323,7 +323,11 @@ static void end_draft(struct shm_session *session, int home, struct shm_name *na
 		shm_name_drop(session, name);
 }
 
-/* From "draft" to "new" it is out of reach for those that unlink drafts by name. */
+/*
+ * As "new" the draft is out of reach for those that unlink drafts by name, and in a finish
+ * that fails also for those that may. So what can be refused is refused before: nobody else
+ * puts a home where the name leads as long as the draft has the claim.
+ */
 static int finish_draft(struct shm_session *session, struct shm_name *name,
 			struct backend_region *region, bool replace)
 {
@@ -339,6 +343,9 @@ static int finish_draft(struct shm_session *session, struct shm_name *name,
 		end_draft(session, home, name);
 		return fail_no_draft(); /* after a fork() it is finished by another process */
 	}
+	err = home < 0 ? 0 : check_place(session->dir, name->name, replace);
+	if (err)
+		return err;
 	if (home < 0 || renameat(home, SHM_DRAFT_FILE, home, SHM_NEW_FILE)) {
 		shm_name_drop(session, name);
 		return fail_lost();

@@ -370,6 +370,27 @@ TEST(a_finished_draft_leaves_no_pipe)
 	CHECK(!tshare_ctx_unlink(ctx, "piped"));
 }
 
+/* Other processes look for the draft, to unlink or to list it, at any moment. */
+TEST(a_finish_that_is_refused_leaves_the_draft_in_its_place)
+{
+	struct tshare_options options = draft_options;
+	struct tshare_region *old = new_victim("kept"), *draft;
+	char events[4096];
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+	options.flags |= TSHARE_REPLACE;
+	CHECK(!tshare_region_create(ctx, "kept", 1, NULL, 0, &options, &draft));
+	CHECK(watch >= 0 && inotify_add_watch(watch, next_of("kept"), IN_MOVE) >= 0);
+	CHECK(tshare_region_finish(draft, 0) == -EEXIST);
+	CHECK(read(watch, events, sizeof(events)) < 0 && errno == EAGAIN);
+	CHECK(!tshare_region_finish(draft, TSHARE_REPLACE));
+	CHECK(read(watch, events, sizeof(events)) > 0);
+	CHECK(!close(watch));
+	tshare_region_unref(draft);
+	tshare_region_unref(old);
+	CHECK(!tshare_ctx_unlink(ctx, "kept"));
+}
+
 static int use_and_be_killed(void *name)
 {
 	const struct tshare_options options = {
