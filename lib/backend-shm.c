@@ -79,6 +79,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,20 @@ __attribute__((destructor)) static void end_all_names(void)
 		shm_names_end(session);
 	shm_users_end();
 	tshare_unlock();
+}
+
+/* The threads that were making regions aren't the child's, and so it doesn't hold their names. */
+static void after_fork_in_child(void)
+{
+	struct shm_session *session;
+
+	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
+		shm_names_drop_unnamed(session);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 /* Unlinking */

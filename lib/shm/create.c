@@ -172,12 +172,10 @@ static int create_named(struct shm_session *session, const struct backend_reques
 		ret = shm_user_new(fd, header, user);
 	if (!ret)
 		ret = shm_link(session, fd, request);
-	if (ret >= 0)
-		(void)no_cleanup(fd); /* now the caller's or the session's */
-	if (ret < 0) {
-		shm_user_free(*user, -1);
-		*user = NULL;
-	}
+	if (!ret)
+		return no_cleanup(fd);
+	shm_user_free(*user, -1);
+	*user = NULL;
 	return ret;
 }
 

@@ -171,8 +171,12 @@ static int make_home(int dir, int fd, const struct backend_request *request, int
 	home = shm_home_make(dir, fd, draft ? SHM_DRAFT_FILE : SHM_NEW_FILE, file);
 	if (home < 0)
 		return shm_fail_proc(home, shm_directory());
-	if (draft)
+	if (draft) {
+		/* No child may have the pipe without its session knowing of it. */
+		tshare_lock();
 		*maker = shm_home_make_maker(home);
+		tshare_unlock();
+	}
 	if (draft && *maker < 0)
 		err = fail_directory(*maker);
 	if (!err)
@@ -201,17 +205,14 @@ static int check_place(int dir, const char *name, bool replace)
 	return err == -EPERM ? tshare_fail_name(err, name) : 0;
 }
 
+/* Links the file behind @fd, which has the lock SHM_LIFE. */
 static int link_file(const struct shm_session *session, int fd,
 		     const struct backend_request *request, int *maker)
 {
-	_cleanup_close_ int home = -1;
+	_cleanup_close_ int home = make_home(session->dir, fd, request, maker);
 	char next[SHM_HOME_NAME_LEN];
 	int err;
 
-	err = ofd_lock_set(fd, F_WRLCK, SHM_LIFE);
-	if (err)
-		return tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err));
-	home = make_home(session->dir, fd, request, maker);
 	if (home < 0)
 		return home;
 	if (request->flags & TSHARE_DRAFT)
@@ -226,35 +227,66 @@ static int link_file(const struct shm_session *session, int fd,
 	return err;
 }
 
-/* For a name that the session holds. */
-static int link_for_session(struct shm_session *session, int fd,
-			    const struct backend_request *request)
+static int lock_life(int fd)
+{
+	int err = ofd_lock_set(fd, F_WRLCK, SHM_LIFE);
+
+	return err ? tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err)) : 0;
+}
+
+static int add_name(struct shm_session *session, int fd, struct shm_name *name)
+{
+	_cleanup_close_ int life = shm_file_reopen(fd, O_RDWR);
+	int err = life < 0 ? life : lock_life(life);
+
+	if (err)
+		return err;
+	*name = (struct shm_name){ .fd = no_cleanup(life), .maker = -1 };
+	TAILQ_INSERT_TAIL(&session->names, name, entry);
+	return 0;
+}
+
+/*
+ * Makes the session hold the file behind @fd, still without a name. fork() takes the
+ * process's lock, so that a child has the description with the lock SHM_LIFE in its
+ * session, or not at all; @fd itself it may have without knowing.
+ */
+static int hold_file(struct shm_session *session, int fd, struct shm_name **held)
 {
 	_cleanup_free_ struct shm_name *name = malloc(sizeof(*name));
-	_cleanup_close_ int public = shm_file_reopen(fd, O_RDWR);
-	_cleanup_close_ int maker = -1;
 	int err;
 
 	if (!name)
 		return tshare_fail(-ENOMEM, "region: out of memory");
-	if (public < 0)
-		return public;
-	err = link_file(session, fd, request, &maker);
+	tshare_lock();
+	err = add_name(session, fd, name);
+	tshare_unlock();
+	if (!err)
+		*held = no_cleanup(name); /* now the session's */
+	return err;
+}
+
+/* For a name that the session holds. */
+static int link_for_session(struct shm_session *session, int fd,
+			    const struct backend_request *request)
+{
+	struct shm_name *name;
+	int err;
+
+	err = hold_file(session, fd, &name);
 	if (err)
 		return err;
-	*name = (struct shm_name){
-		.fd = fd,
-		.draft = request->flags & TSHARE_DRAFT,
-		.maker = maker,
-		.lifetime = request->lifetime,
-	};
-	stpcpy(name->name, request->name);
-	(void)no_cleanup(maker);
+	err = link_file(session, name->fd, request, &name->maker);
 	tshare_lock();
-	TAILQ_INSERT_TAIL(&session->names, name, entry);
+	if (err) {
+		shm_name_drop(session, name);
+	} else {
+		name->draft = request->flags & TSHARE_DRAFT;
+		name->lifetime = request->lifetime;
+		stpcpy(name->name, request->name);
+	}
 	tshare_unlock();
-	(void)no_cleanup(name); /* now the session's */
-	return no_cleanup(public);
+	return err;
 }
 
 int shm_link(struct shm_session *session, int fd, const struct backend_request *request)
@@ -263,8 +295,8 @@ int shm_link(struct shm_session *session, int fd, const struct backend_request *
 
 	if (request->lifetime == TSHARE_LIFETIME_MAKER || request->flags & TSHARE_DRAFT)
 		return link_for_session(session, fd, request);
-	err = link_file(session, fd, request, &maker);
-	return err ? err : fd;
+	err = lock_life(fd);
+	return err ? err : link_file(session, fd, request, &maker);
 }
 
 /* Drafts */

@@ -11,11 +11,7 @@ struct backend_region;
 struct backend_request;
 struct shm_session;
 
-/*
- * Gives the complete file behind @fd its name, or keeps that for a draft. Where the
- * session has to hold the name, it then owns @fd, and another descriptor is returned,
- * which is the caller's; else @fd itself is.
- */
+/* Gives the complete file behind @fd its name, or keeps that for a draft. */
 int shm_link(struct shm_session *session, int fd, const struct backend_request *request);
 
 int shm_finish(void *opened, struct backend_region *region, bool replace);

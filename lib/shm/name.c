@@ -268,6 +268,17 @@ void shm_name_leave_draft(struct shm_session *session, const char *name)
 	tshare_unlock();
 }
 
+void shm_names_drop_unnamed(struct shm_session *session)
+{
+	struct shm_name *held, *next;
+
+	for (held = TAILQ_FIRST(&session->names); held; held = next) {
+		next = TAILQ_NEXT(held, entry);
+		if (!*held->name)
+			shm_name_drop(session, held);
+	}
+}
+
 void shm_names_drop_some_unlinked(struct shm_session *session)
 {
 	struct shm_name *name, *last;
@@ -281,7 +292,7 @@ void shm_names_drop_some_unlinked(struct shm_session *session)
 			i = SWEEP_BATCH;
 		TAILQ_REMOVE(&session->names, name, entry);
 		TAILQ_INSERT_TAIL(&session->names, name, entry);
-		if (is_unlinked(name->fd))
+		if (*name->name && is_unlinked(name->fd))
 			shm_name_drop(session, name);
 	}
 	tshare_unlock();

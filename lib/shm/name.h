@@ -22,7 +22,7 @@ struct shm_name {
 	bool draft;
 	int maker; /* the read end of a draft's pipe, or -1 */
 	uint32_t lifetime;
-	char name[TSHARE_NAME_LEN];
+	char name[TSHARE_NAME_LEN]; /* "" until it has it */
 };
 
 /* Removes a home whose region has neither maker nor users and doesn't persist. */
@@ -64,6 +64,9 @@ void shm_name_close_maker(struct shm_name *name);
  * so that to create many regions stays linear in their number.
  */
 void shm_names_drop_some_unlinked(struct shm_session *session);
+
+/* Drops those that don't have their names yet. */
+void shm_names_drop_unnamed(struct shm_session *session);
 
 /* Removes the session's names, but for those that another process holds since a fork(). */
 void shm_names_end(struct shm_session *session);

@@ -35,14 +35,11 @@ struct shm_user {
 /* All of the process, under its lock. */
 static LIST_HEAD(, shm_user) users = LIST_HEAD_INITIALIZER(users);
 
-int shm_user_new(int fd, const struct shm_header *header, void **user)
+static int add_user(int fd, const struct shm_header *header, struct shm_user *new)
 {
-	_cleanup_free_ struct shm_user *new = malloc(sizeof(*new));
 	_cleanup_close_ int own = shm_file_reopen(fd, O_RDONLY);
 	int err;
 
-	if (!new)
-		return tshare_fail(-ENOMEM, "region: out of memory");
 	if (own < 0)
 		return own;
 	err = ofd_lock_set(own, F_RDLCK, SHM_USED);
@@ -53,11 +50,24 @@ int shm_user_new(int fd, const struct shm_header *header, void **user)
 	new->fd = no_cleanup(own);
 	new->draft = header->flags &SHM_DRAFT;
 	memcpy(new->name, header->name, sizeof(new->name));
-	tshare_lock();
 	LIST_INSERT_HEAD(&users, new, entry);
-	tshare_unlock();
-	*user = no_cleanup(new);
 	return 0;
+}
+
+/* fork() takes the lock, too: a child has the user in its list, or not at all. */
+int shm_user_new(int fd, const struct shm_header *header, void **user)
+{
+	_cleanup_free_ struct shm_user *new = malloc(sizeof(*new));
+	int err;
+
+	if (!new)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	tshare_lock();
+	err = add_user(fd, header, new);
+	tshare_unlock();
+	if (!err)
+		*user = no_cleanup(new);
+	return err;
 }
 
 /* Closes the file, which releases the lock, unless a process of a fork() has it too. */

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What happens between two steps of a call: this program has a renameat() and a
+ * posix_fallocate() of its own, which the library calls in place of the C library's.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../shm.h"
+
+/* What happens before the next allocation of a file, or renaming. */
+static void (*before_allocation)(void), (*before_renaming)(void);
+
+static void happen(void (**event)(void))
+{
+	void (*now)(void) = *event;
+
+	*event = NULL;
+	if (now)
+		now();
+}
+
+int posix_fallocate(int fd, off_t offset, off_t length)
+{
+	happen(&before_allocation);
+	return syscall(SYS_fallocate, fd, 0, offset, length) ? errno : 0;
+}
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	happen(&before_renaming);
+	return syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+/* Forks, as another thread could do */
+
+static struct tshare_ctx *maker;
+static struct steps steps;
+static pid_t child;
+
+/* The child closes its context, and stays until it is told to end. */
+static void fork_and_close(void)
+{
+	child = fork();
+	if (child)
+		return;
+	tshare_ctx_unref(maker);
+	send_byte(steps.ends[0]);
+	await_byte(steps.ends[0]);
+	_exit(0);
+}
+
+static void check_the_name_goes_with_its_maker(void)
+{
+	struct tshare_region *region;
+	int status;
+
+	CHECK(steps_open(&steps));
+	CHECK(!tshare_ctx_new(NULL, &maker));
+	CHECK(!tshare_region_create(maker, "forked", 1, NULL, 0, NULL, &region));
+	CHECK(await_byte(steps.ends[1]));
+	tshare_region_unref(region);
+	tshare_ctx_unref(maker);
+	CHECK(open_error("forked") == -ENOENT);
+	CHECK(!has_home("forked"));
+	CHECK(send_byte(steps.ends[1]));
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+	steps_close(&steps);
+}
+
+TEST(a_child_that_was_forked_while_a_region_was_filled_does_not_keep_its_name)
+{
+	before_allocation = fork_and_close;
+	check_the_name_goes_with_its_maker();
+}
+
+TEST(a_child_that_was_forked_while_a_region_was_named_does_not_keep_its_name)
+{
+	before_renaming = fork_and_close;
+	check_the_name_goes_with_its_maker();
+}
+
+int main(void)
+{
+	return shm_main();
+}
