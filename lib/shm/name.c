@@ -22,7 +22,7 @@
 #include "shm/session.h"
 
 /* Names that are looked at when one more is made. */
-#define SWEEP_BATCH 64
+#define SWEEP_BATCH 8
 
 /* Names of the dead */
 
@@ -180,6 +180,18 @@ void shm_name_drop(struct shm_session *session, struct shm_name *name)
 	free(name);
 }
 
+/* Opens the home called @file if the file behind @fd is in it; else -ENOENT. */
+static int open_home_of(int dir, const char *file, int fd)
+{
+	int home = shm_home_open(dir, file);
+
+	if (home >= 0 && !shm_home_has(home, fd)) {
+		close(home);
+		return -ENOENT;
+	}
+	return home == -EPROTO ? -ENOENT : home;
+}
+
 int shm_name_open_home(const struct shm_session *session, const struct shm_name *name,
 		       char file[SHM_HOME_NAME_LEN])
 {
@@ -188,18 +200,12 @@ int shm_name_open_home(const struct shm_session *session, const struct shm_name 
 	/* Another process of a fork() may have finished the draft. */
 	if (name->draft) {
 		shm_next_name(file, name->name);
-		home = shm_home_open(session->dir, file);
-		if (home >= 0 && shm_home_has(home, name->fd))
+		home = open_home_of(session->dir, file, name->fd);
+		if (home != -ENOENT)
 			return home;
-		if (home >= 0)
-			close(home);
 	}
 	shm_home_name(file, name->name);
-	home = shm_home_open(session->dir, file);
-	if (home < 0 || shm_home_has(home, name->fd))
-		return home;
-	close(home);
-	return -ENOENT;
+	return open_home_of(session->dir, file, name->fd);
 }
 
 /*
@@ -228,20 +234,16 @@ void shm_names_end(struct shm_session *session)
 		end_name(session, name);
 }
 
-static bool is_unlinked(int fd)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && !st.st_nlink;
-}
-
-/* Whether the file has its name still. A process that may write it can give it other links. */
-static bool has_name(const struct shm_session *session, const struct shm_name *name)
+/*
+ * Whether the file has no name any more, whatever other links a process that may write it
+ * has given it. One that can't be looked at, for want of descriptors, has it still.
+ */
+static bool is_unlinked(const struct shm_session *session, const struct shm_name *name)
 {
 	char file[SHM_HOME_NAME_LEN];
 	_cleanup_close_ int home = shm_name_open_home(session, name, file);
 
-	return home >= 0;
+	return home == -ENOENT;
 }
 
 void shm_name_drop_if_unlinked(struct shm_session *session, const char *name)
@@ -251,7 +253,7 @@ void shm_name_drop_if_unlinked(struct shm_session *session, const char *name)
 	tshare_lock();
 	for (held = TAILQ_FIRST(&session->names); held; held = next) {
 		next = TAILQ_NEXT(held, entry);
-		if (!strcmp(held->name, name) && !has_name(session, held))
+		if (!strcmp(held->name, name) && is_unlinked(session, held))
 			shm_name_drop(session, held);
 	}
 	tshare_unlock();
@@ -292,7 +294,7 @@ void shm_names_drop_some_unlinked(struct shm_session *session)
 			i = SWEEP_BATCH;
 		TAILQ_REMOVE(&session->names, name, entry);
 		TAILQ_INSERT_TAIL(&session->names, name, entry);
-		if (*name->name && is_unlinked(name->fd))
+		if (*name->name && is_unlinked(session, name))
 			shm_name_drop(session, name);
 	}
 	tshare_unlock();

@@ -153,22 +153,48 @@ TEST(memory_of_names_that_others_unlinked_is_freed)
 	CHECK(found <= 1);
 }
 
+/* Descriptors of a process for the file behind that one. */
+static int descriptors_of(const struct stat *file)
+{
+	struct stat st;
+	int fd, found = 0;
+
+	for (fd = 0; fd < 1024; fd++)
+		found += !fstat(fd, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+	return found;
+}
+
 TEST(an_unlinked_name_costs_no_descriptor_whatever_links_its_file_has)
 {
 	struct tshare_region *region = new_region("linked");
 	char path[sizeof(directory) + 32];
-	struct stat file, st;
-	int fd, found = 0;
+	struct stat file;
 
 	snprintf(path, sizeof(path), "%s/kept", directory);
 	CHECK(!link(path_of("linked"), path));
 	CHECK(!stat(path, &file));
 	CHECK(!tshare_ctx_unlink(ctx, "linked"));
 	tshare_region_unref(region);
-	for (fd = 0; fd < 1024; fd++)
-		found += !fstat(fd, &st) && st.st_dev == file.st_dev && st.st_ino == file.st_ino;
 	CHECK(!unlink(path));
-	CHECK(!found);
+	CHECK(!descriptors_of(&file));
+}
+
+TEST(a_name_that_others_unlinked_costs_no_descriptor_whatever_links_its_file_has)
+{
+	char path[sizeof(directory) + 32];
+	struct stat file;
+
+	tshare_region_unref(new_region("taken-away"));
+	snprintf(path, sizeof(path), "%s/kept", directory);
+	CHECK(!link(path_of("taken-away"), path));
+	CHECK(!stat(path, &file));
+	CHECK(descriptors_of(&file) == 1);
+	CHECK(!unlink(path_of("taken-away")));
+	CHECK(!rmdir(home_of("taken-away")));
+	tshare_region_unref(new_region("another"));
+	CHECK(!tshare_ctx_unlink(ctx, "another"));
+	CHECK(!unlink(path));
+	CHECK(!descriptors_of(&file));
 }
 
 int main(void)

@@ -63,6 +63,39 @@ TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
 	CHECK(!status);
 }
 
+static int create_without_descriptors(int end)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, "held", 1, NULL, 0, NULL, &region) || !leave_descriptors(0) ||
+	    tshare_region_create(own, "more", 1, NULL, 0, NULL, &region) != -EMFILE)
+		return 1;
+	return !send_byte(end) || !await_byte(end);
+}
+
+TEST(create_without_a_free_descriptor_keeps_the_names_that_there_are)
+{
+	struct steps steps;
+	int status;
+	pid_t pid;
+
+	CHECK(steps_open(&steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(create_without_descriptors(steps.ends[0]));
+	CHECK(await_byte(steps.ends[1]));
+	CHECK(!open_error("held"));
+	CHECK(send_byte(steps.ends[1]));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!status);
+	steps_close(&steps);
+	/* It ended without its destructors. */
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+}
+
 static int wait_for_a_draft(void *name)
 {
 	const struct tshare_open_options options = {
