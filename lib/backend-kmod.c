@@ -124,6 +124,25 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 /* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
 #define FIRST_DESCS_SIZE 4096
 
+static bool name_is_drafts(void *session, const char *name)
+{
+	struct tshare_open request = { 0 };
+	int err;
+
+	memcpy(request.name, name, sizeof(request.name));
+	err = device_ioctl(session_fd(session), TSHARE_IOCTL_OPEN, &request);
+	if (!err)
+		close(request.fd);
+	return err == -EINPROGRESS;
+}
+
+/* A finished region's name is taken over where that is asked for, a draft's never is. */
+static int fail_taken(void *session, const struct backend_request *request)
+{
+	return tshare_fail_taken(request->name, request->flags & TSHARE_REPLACE ||
+							name_is_drafts(session, request->name));
+}
+
 static int fail_create_dmabuf(int err, const struct backend_request *request)
 {
 	switch (err) {
@@ -199,6 +218,8 @@ static int kmod_create(void *session, const struct backend_request *request,
 	}
 	memcpy(create.name, request->name, sizeof(create.name));
 	err = device_ioctl(session_fd(session), TSHARE_IOCTL_CREATE, &create);
+	if (err == -EEXIST)
+		return fail_taken(session, request);
 	if (err)
 		return request->dmabuf ? fail_create_dmabuf(err, request) :
 					 fail_create(err, request);
@@ -345,7 +366,7 @@ static int session_ioctl(void *session, unsigned long command, void *argument)
 	return err;
 }
 
-static int fail_finish(int err)
+static int fail_finish(int err, const char *name)
 {
 	switch (err) {
 	case 0:
@@ -355,7 +376,7 @@ static int fail_finish(int err)
 	case -ENOENT:
 		return tshare_fail(err, "region: the draft's name was removed");
 	case -EEXIST:
-		return tshare_fail(err, "name: is taken by another region; set TSHARE_REPLACE");
+		return tshare_fail_taken(name, false);
 	case -EPERM:
 		return tshare_fail(err, "region: the draft was made in another context, or its "
 					"name belongs to another user");
@@ -371,7 +392,7 @@ static int kmod_finish(void *session, struct backend_region *region, bool replac
 		.flags = replace ? TSHARE_FINISH_REPLACE : 0,
 	};
 
-	return fail_finish(session_ioctl(session, TSHARE_IOCTL_FINISH, &request));
+	return fail_finish(session_ioctl(session, TSHARE_IOCTL_FINISH, &request), region->name);
 }
 
 static int kmod_unlink_region(void *session, int fd, uint64_t id, const char *name)

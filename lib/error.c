@@ -73,8 +73,6 @@ int tshare_fail_name(int err, const char *name)
 	switch (err) {
 	case -ENOENT:
 		return tshare_fail(err, "name: there is no region '%s'", name);
-	case -EEXIST:
-		return tshare_fail(err, "name: '%s' is taken", name);
 	case -EACCES:
 		return tshare_fail(err, "name: the mode of '%s' denies the access", name);
 	case -EPERM:
@@ -88,6 +86,19 @@ int tshare_fail_name(int err, const char *name)
 	default:
 		return tshare_fail(err, "name: '%s': %s", name, strerror(-err));
 	}
+}
+
+int tshare_fail_taken(const char *name, bool draft)
+{
+	if (draft)
+		return tshare_fail(-EEXIST,
+				   "name: '%s' is taken by a draft; wait until its maker has "
+				   "finished it, or unlink it",
+				   name);
+	return tshare_fail(-EEXIST,
+			   "name: '%s' is taken by a finished region; unlink it, or replace it "
+			   "(TSHARE_REPLACE; in Python exist_ok or replace)",
+			   name);
 }
 
 void tshare_error_clear(void)

@@ -3,6 +3,8 @@
 #ifndef TSHARE_ERROR_H
 #define TSHARE_ERROR_H
 
+#include <stdbool.h>
+
 /*
  * Stores the thread's error text, "argument: reason", and returns @err, so that
  * a failure is one statement: return tshare_fail(-EINVAL, "size: ...").
@@ -29,6 +31,9 @@ void tshare_error_store_before(const char *format, ...) __attribute__((cold, for
 
 /* As tshare_fail(), with one text for what can be wrong with a region's name on any backend. */
 int tshare_fail_name(int err, const char *name) __attribute__((cold));
+
+/* The same for -EEXIST: a draft has the name, or a finished region. */
+int tshare_fail_taken(const char *name, bool draft) __attribute__((cold));
 
 /*
  * Replaces what could end a line or control a terminal by '?', in text with names

@@ -144,7 +144,7 @@ static int check_free(int dir, const char *name)
 	for (i = 0; i < 2; i++) {
 		state = shm_name_unlink_if_dead(dir, files[i]);
 		if (state == SHM_NAME_TAKEN || state == SHM_NAME_STUCK)
-			return shm_fail_taken(state, name);
+			return shm_fail_taken(dir, files[i], state, name);
 	}
 	return 0;
 }

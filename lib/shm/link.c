@@ -22,13 +22,22 @@
 /* The longest pause between two looks whether another maker is done, in microseconds. */
 #define LONGEST_PAUSE 1000
 
-int shm_fail_taken(enum shm_name_state state, const char *name)
+int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const char *name)
 {
+	_cleanup_close_ int home = shm_home_open(dir, file);
+	struct statx st;
+
 	if (state == SHM_NAME_STUCK)
 		return tshare_fail(-EEXIST,
 				   "name: '%s' is a dead process's; only its user can remove it",
 				   name);
-	return tshare_fail_name(-EEXIST, name);
+	if (state == SHM_NAME_UNSEEN && home < 0)
+		return tshare_fail_name(home, name);
+	if (home == -EPROTO || (home >= 0 && !shm_home_stat_file(home, &st)))
+		return tshare_fail(
+			-EEXIST, "name: '%s' is taken by %s/%s, which is no region's; remove that",
+			name, shm_directory(), file);
+	return tshare_fail_taken(name, home >= 0 && shm_stat(home, SHM_DRAFT_FILE, &st));
 }
 
 static int fail_directory(int err)
@@ -38,13 +47,20 @@ static int fail_directory(int err)
 
 /* Claims */
 
-/* Whether the claim is a draft's: another maker's is gone, or leads to the name, in a moment. */
-static bool is_draft(int dir, const char *next)
+/*
+ * Whether the claim is another maker's, who gives it up in a moment: neither a draft's nor
+ * something that is no region's.
+ */
+static bool claim_passes(int dir, const char *next)
 {
 	_cleanup_close_ int home = shm_home_open(dir, next);
 	struct statx st;
 
-	return home >= 0 && shm_stat(home, SHM_DRAFT_FILE, &st);
+	if (home < 0)
+		return home == -ENOENT;
+	if (shm_home_stat_file(home, &st))
+		return !shm_stat(home, SHM_DRAFT_FILE, &st);
+	return shm_home_unlink_if_dead(dir, next, home) == SHM_NAME_GONE;
 }
 
 /*
@@ -67,13 +83,14 @@ static int claim_name(int dir, const char *file, const struct backend_request *r
 		if (state == SHM_NAME_GONE)
 			continue;
 		if (!(request->flags & TSHARE_REPLACE) || state != SHM_NAME_TAKEN ||
-		    is_draft(dir, next))
-			return shm_fail_taken(state, request->name);
+		    !claim_passes(dir, next))
+			return shm_fail_taken(dir, next, state, request->name);
 		usleep(pause);
 		pause = pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE;
 	}
-	return err == -ENOTEMPTY || err == -EEXIST ? shm_fail_taken(SHM_NAME_TAKEN, request->name) :
-						     fail_directory(err);
+	return err == -ENOTEMPTY || err == -EEXIST ?
+		       shm_fail_taken(dir, next, SHM_NAME_TAKEN, request->name) :
+		       fail_directory(err);
 }
 
 /* Moving */
@@ -89,11 +106,11 @@ static int exchange_homes(int dir, const char *next, const char *file, const cha
 	if (home == -ENOENT)
 		return home;
 	if (home < 0)
-		return shm_fail_taken(SHM_NAME_TAKEN, name);
+		return shm_fail_taken(dir, file, SHM_NAME_TAKEN, name);
 	if (!shm_home_stat_file(home, &st)) {
 		/* It is just being removed, or isn't a region's, which is left alone. */
 		state = shm_home_unlink_if_dead(dir, file, home);
-		return state == SHM_NAME_GONE ? -ENOENT : shm_fail_taken(state, name);
+		return state == SHM_NAME_GONE ? -ENOENT : shm_fail_taken(dir, file, state, name);
 	}
 	err = shm_check_owner(home, "");
 	if (!err && renameat2(dir, next, dir, file, RENAME_EXCHANGE))
@@ -126,7 +143,7 @@ static int move_home(int dir, const char *next, const char *name, bool replace, 
 			continue;
 		}
 		if (state != SHM_NAME_TAKEN || !replace)
-			return shm_fail_taken(state, name);
+			return shm_fail_taken(dir, file, state, name);
 		err = exchange_homes(dir, next, file, name, old);
 		if (err != -ENOENT)
 			return err;
@@ -199,7 +216,7 @@ static int check_place(int dir, const char *name, bool replace)
 	if (state == SHM_NAME_GONE)
 		return 0;
 	if (!replace || state != SHM_NAME_TAKEN)
-		return shm_fail_taken(state, name);
+		return shm_fail_taken(dir, file, state, name);
 	home = shm_home_open(dir, file);
 	err = home < 0 ? home : shm_check_owner(home, "");
 	return err == -EPERM ? tshare_fail_name(err, name) : 0;

@@ -16,7 +16,7 @@ int shm_link(struct shm_session *session, int fd, const struct backend_request *
 
 int shm_finish(void *opened, struct backend_region *region, bool replace);
 
-/* Fails with -EEXIST. */
-int shm_fail_taken(enum shm_name_state state, const char *name);
+/* Fails with -EEXIST: the home called @file keeps a region from the name. */
+int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const char *name);
 
 #endif /* TSHARE_SHM_LINK_H */

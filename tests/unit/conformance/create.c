@@ -105,7 +105,7 @@ TEST(create_rejects_a_name_that_is_taken)
 	struct tshare_region *region = new_region(name), *other;
 
 	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &other) == -EEXIST);
-	CHECK(error_says("is taken"));
+	CHECK(error_says("is taken by a finished region; unlink it, or replace it"));
 	tshare_region_unref(region);
 }
 

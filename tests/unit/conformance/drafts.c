@@ -90,6 +90,18 @@ TEST(a_draft_takes_its_name)
 	tshare_region_unref(region);
 }
 
+TEST(a_create_that_a_draft_refuses_names_the_remedy)
+{
+	const char *name = unique("remedy");
+	struct tshare_region *region = new_draft(name), *other;
+
+	CHECK(create(name, NULL, &other) == -EEXIST);
+	CHECK(error_says("is taken by a draft; wait until"));
+	CHECK(create(name, &replacing, &other) == -EEXIST);
+	CHECK(error_says("is taken by a draft; wait until"));
+	tshare_region_unref(region);
+}
+
 TEST(a_draft_is_no_second_region_of_a_name)
 {
 	const char *name = unique("second");
@@ -417,7 +429,7 @@ TEST(finish_without_replace_leaves_the_name_and_the_draft)
 
 	CHECK(!create(name, &replacing_draft, &new));
 	CHECK(tshare_region_finish(new, 0) == -EEXIST);
-	CHECK(error_says("is taken"));
+	CHECK(error_says("is taken by a finished region; unlink it, or replace it"));
 	CHECK(id_of_name(name) == tshare_region_get_id(old));
 	CHECK(info_of(new).flags & TSHARE_DRAFT);
 	CHECK(!tshare_region_unlink(old));

@@ -730,6 +730,38 @@ TEST(another_file_in_place_of_the_pipe_is_no_maker)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
+static void check_blocked(const char *name, const char *path)
+{
+	struct tshare_options replacing = { .size = sizeof(replacing), .flags = TSHARE_REPLACE };
+	struct tshare_region *region;
+
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) == -EEXIST);
+	CHECK(error_says(path) && error_says("which is no region's; remove that"));
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, &replacing, &region) == -EEXIST);
+	CHECK(error_says(path) && error_says("which is no region's; remove that"));
+	CHECK(tshare_region_create(ctx, name, 1, NULL, 0, &draft_options, &region) == -EEXIST);
+	CHECK(error_says(path) && error_says("which is no region's; remove that"));
+}
+
+TEST(an_error_names_what_is_no_regions_and_blocks_a_name)
+{
+	char path[600];
+
+	CHECK(!mkdir(next_of("blocked"), 0755));
+	snprintf(path, sizeof(path), "%s/else", next_of("blocked"));
+	CHECK(!mkdir(path, 0755));
+	check_blocked("blocked", next_of("blocked"));
+	CHECK(!rmdir(path) && !rmdir(next_of("blocked")));
+
+	CHECK(!mknod(next_of("blocked"), S_IFREG | 0600, 0));
+	check_blocked("blocked", next_of("blocked"));
+	CHECK(!unlink(next_of("blocked")));
+
+	CHECK(!mknod(home_of("blocked"), S_IFREG | 0600, 0));
+	check_blocked("blocked", home_of("blocked"));
+	CHECK(!unlink(home_of("blocked")));
+}
+
 TEST(a_link_in_the_place_of_a_draft_is_not_followed)
 {
 	struct tshare_region *target = new_victim("target"), *region;
