@@ -57,69 +57,108 @@ static void *reserve_aligned(size_t size, size_t alignment)
 	return aligned;
 }
 
-static void *map_at_edge(const struct backend_region *handle, size_t alignment, int prot)
+/* What is mapped: of a file, or nothing but room that no other mapping takes. */
+struct content {
+	int prot;
+	int flags;
+	int fd;
+	off_t offset;
+};
+
+static const struct content room = {
+	.prot = PROT_NONE,
+	.flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	.fd = -1,
+};
+
+static struct content content_of(const struct tshare_region *region)
+{
+	return (struct content){
+		.prot = region->readonly ? PROT_READ : PROT_READ | PROT_WRITE,
+		.flags = MAP_SHARED,
+		.fd = region->handle.fd,
+		.offset = region->handle.map_offset,
+	};
+}
+
+static void *map(void *address, size_t size, const struct content *content, int flags)
+{
+	return mmap(address, size, content->prot, content->flags | flags, content->fd,
+		    content->offset);
+}
+
+static void *map_at_edge(size_t size, size_t alignment, const struct content *content)
 {
 	uintptr_t edge = atomic_load_explicit(&aligned_edge, memory_order_relaxed);
 	void *hint, *data;
 
-	if (edge <= handle->size)
+	if (edge <= size)
 		return MAP_FAILED;
-	hint = (void *)((edge - handle->size) & ~(uintptr_t)(alignment - 1));
-	data = mmap(hint, handle->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, handle->fd,
-		    handle->map_offset);
+	hint = (void *)((edge - size) & ~(uintptr_t)(alignment - 1));
+	data = map(hint, size, content, MAP_FIXED_NOREPLACE);
 	/* A kernel before Linux 4.17 takes the address as a hint. */
 	if (data != MAP_FAILED && data != hint) {
-		munmap(data, handle->size);
+		munmap(data, size);
 		return MAP_FAILED;
 	}
 	return data;
 }
 
-static void *map_aligned(const struct backend_region *handle, size_t alignment, int prot)
+static void *map_aligned(size_t size, size_t alignment, const struct content *content)
 {
-	void *data, *reserved;
-	int err;
+	void *data;
 
-	data = map_at_edge(handle, alignment, prot);
+	data = map_at_edge(size, alignment, content);
 	if (data == MAP_FAILED) {
-		reserved = reserve_aligned(handle->size, alignment);
-		if (reserved == MAP_FAILED)
+		data = reserve_aligned(size, alignment);
+		if (data == MAP_FAILED)
 			return MAP_FAILED;
-		data = mmap(reserved, handle->size, prot, MAP_SHARED | MAP_FIXED, handle->fd,
-			    handle->map_offset);
-		if (data == MAP_FAILED) {
-			err = errno;
-			munmap(reserved, handle->size);
-			errno = err;
+		if (content != &room)
+			data = map(data, size, content, MAP_FIXED);
+		/*
+		 * The kernel may have unmapped the room before it failed, and another
+		 * thread have mapped something there: what is left of it stays.
+		 */
+		if (data == MAP_FAILED)
 			return MAP_FAILED;
-		}
 	}
 	atomic_store_explicit(&aligned_edge, (uintptr_t)data, memory_order_relaxed);
 	return data;
 }
 
-/*
- * Maps a region, and aligns the address if it is large enough for huge pages:
- * neither dma-bufs nor shared memory do so by themselves.
- */
-static int map_region(struct tshare_region *region)
+static int fail_map(const struct tshare_region *region)
 {
-	const struct backend_region *handle = &region->handle;
-	size_t alignment = region->ctx->huge_page_size;
-	int prot = region->readonly ? PROT_READ : PROT_READ | PROT_WRITE;
+	return tshare_fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", region->handle.size,
+			   strerror(errno));
+}
+
+/*
+ * Finds a place for a region, aligned if it is large enough for huge pages: neither
+ * dma-bufs nor shared memory are so by themselves.
+ */
+static int place_region(struct tshare_region *region, const struct content *content)
+{
+	const size_t alignment = region->ctx->huge_page_size;
+	const uint64_t size = region->handle.size;
 	void *data;
 
-	if (handle->size > SIZE_MAX / 2)
-		return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", handle->size);
-	if (alignment > region->ctx->page_size && handle->size >= alignment)
-		data = map_aligned(handle, alignment, prot);
+	if (size > SIZE_MAX / 2)
+		return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", size);
+	if (alignment > region->ctx->page_size && size >= alignment)
+		data = map_aligned(size, alignment, content);
 	else
-		data = mmap(NULL, handle->size, prot, MAP_SHARED, handle->fd, handle->map_offset);
+		data = map(NULL, size, content, 0);
 	if (data == MAP_FAILED)
-		return tshare_fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", handle->size,
-				   strerror(errno));
+		return fail_map(region);
 	region->data = data;
 	return tshare_mappings_add(region);
+}
+
+static int map_region(struct tshare_region *region)
+{
+	const struct content content = content_of(region);
+
+	return place_region(region, &content);
 }
 
 static void unmap_region(struct tshare_region *region)
@@ -310,19 +349,45 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
 	return 0;
 }
 
-/* Whether the address space has room for @size bytes: 0 or -errno. */
-static int check_address_space(uint64_t size)
+static int fail_no_dmabuf(int fd)
 {
-	void *room =
-		mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (room == MAP_FAILED)
-		return tshare_fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", size,
-				   strerror(errno));
-	munmap(room, size);
-	return 0;
+	return tshare_fail(-EINVAL, "fd: %d is not another driver's dma-buf", fd);
 }
 
+/* Maps what a region is to consist of or, of memory that is still to be made, the room for it. */
+static int place_new(struct tshare_region *region, const int *dmabuf)
+{
+	struct content content;
+	int err;
+
+	if (!dmabuf)
+		return place_region(region, &room);
+	region->readonly = (fcntl(*dmabuf, F_GETFL) & O_ACCMODE) == O_RDONLY;
+	content = content_of(region);
+	content.fd = *dmabuf;
+	err = place_region(region, &content);
+	/* Each dma-buf knows mmap(), if only to refuse it. */
+	return err == -ENODEV ? fail_no_dmabuf(*dmabuf) : err;
+}
+
+/* Maps the new memory where there is room for it: see map_aligned() for what a failure leaves. */
+static int map_new(struct tshare_region *region)
+{
+	const struct content content = content_of(region);
+	int err;
+
+	if (map(region->data, region->handle.size, &content, MAP_FIXED) != MAP_FAILED)
+		return 0;
+	err = fail_map(region);
+	tshare_mappings_remove(region);
+	region->data = NULL;
+	return err;
+}
+
+/*
+ * Whatever a mapping can lack is taken before the region gets its name, which may be
+ * another region's: once that one has lost it, it would be lost in vain.
+ */
 static int create_region(struct tshare_region *region, struct backend_request *request)
 {
 	struct backend_region *handle = &region->handle;
@@ -337,14 +402,12 @@ static int create_region(struct tshare_region *region, struct backend_request *r
 		request->descs_size = list->size;
 		request->desc_count = list->count;
 	}
-	/* A region that can't be mapped is removed again: the one it has replaced is lost then. */
-	err = request->flags & TSHARE_REPLACE ? check_address_space(handle->size) : 0;
+	err = place_new(region, request->dmabuf);
 	if (!err)
 		err = region->backend->create(ctx->session, request, handle);
-	if (err)
+	if (err || request->dmabuf)
 		return err;
-	region->readonly = handle->readonly;
-	err = map_region(region);
+	err = map_new(region);
 	if (err && *handle->name)
 		region->backend->unlink_region(ctx->session, handle->fd, handle->id, handle->name);
 	return err;
@@ -400,7 +463,7 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
 		return tshare_fail(-EBADF, "fd: %d is not open", fd);
 	/* A dma-buf has at least one byte, and lseek() returns how many. */
 	if (size <= 0)
-		return tshare_fail(-EINVAL, "fd: %d is not another driver's dma-buf", fd);
+		return fail_no_dmabuf(fd);
 	return create(ctx, name, size, &fd, specs, count, options, region);
 }
 

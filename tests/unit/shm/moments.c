@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +87,44 @@ TEST(a_child_that_was_forked_while_a_region_was_named_does_not_keep_its_name)
 {
 	before_renaming = fork_and_close;
 	check_the_name_goes_with_its_maker();
+}
+
+/* The address space, which other threads use up */
+
+static void use_up_the_address_space(void)
+{
+	FILE *statm = fopen("/proc/self/statm", "re");
+	struct rlimit limit = {};
+	unsigned long pages = 0;
+
+	if (statm && fscanf(statm, "%lu", &pages) == 1)
+		limit.rlim_cur = limit.rlim_max = pages * sysconf(_SC_PAGESIZE) + (1 << 20);
+	if (statm)
+		fclose(statm);
+	setrlimit(RLIMIT_AS, &limit);
+}
+
+static int replace_without_address_space(void *name)
+{
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
+	struct tshare_region *region;
+
+	before_renaming = use_up_the_address_space;
+	if (tshare_region_create(ctx, name, 16 << 20, NULL, 0, &options, &region))
+		return 1;
+	*(char *)tshare_region_get_data(region) = 1;
+	return mmap(NULL, 16 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+}
+
+TEST(a_region_with_a_name_has_room_in_the_address_space)
+{
+	struct tshare_region *old = new_victim("roomy");
+	char name[] = "roomy";
+
+	CHECK(!in_child(replace_without_address_space, name));
+	tshare_region_unref(old);
+	/* The child ended without its destructors. */
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
 int main(void)
