@@ -10,12 +10,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
+#include "futex.h"
 #include "shm/file.h"
 #include "shm/home.h"
 #include "shm/limits.h"
@@ -25,7 +25,7 @@
 #include "shm/users.h"
 
 /* The least time between two sweeps of a session. */
-#define SWEEP_PAUSE_NS INT64_C(1000000000)
+#define SWEEP_PAUSE_NS NSEC_PER_SEC
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
@@ -191,14 +191,6 @@ static int create_file(struct shm_session *session, const struct backend_request
 		return err;
 	return *request->name ? create_named(session, request, header, user) :
 				create_unnamed(session, request, header);
-}
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 /*

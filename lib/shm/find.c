@@ -223,8 +223,8 @@ static int sleep_until_changed(int watch, int maker, const char *name, int64_t d
 		ns = deadline - clock_ns();
 		if (ns <= 0)
 			return -ETIMEDOUT;
-		left.tv_sec = ns / INT64_C(1000000000);
-		left.tv_nsec = ns % INT64_C(1000000000);
+		left.tv_sec = ns / NSEC_PER_SEC;
+		left.tv_nsec = ns % NSEC_PER_SEC;
 		ready = ppoll(fds, 2, deadline == INT64_MAX ? NULL : &left, NULL);
 		if (ready < 0)
 			return -errno;
