@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "export.h"
+#include "strides.h"
 #include "tshare.h"
 
 static const struct {
@@ -105,7 +106,7 @@ int tshare_dtype_get_name(struct tshare_dtype dtype, char *name)
 TSHARE_EXPORT
 uint32_t tshare_dtype_get_itemsize(struct tshare_dtype dtype)
 {
-	uint32_t bits = (uint32_t)dtype.bits * dtype.lanes;
+	uint32_t bits = element_bits(dtype);
 
 	return bits % 8 ? 0 : bits / 8;
 }

@@ -54,11 +54,6 @@ static int choose_strides(const struct tshare_spec *spec, int64_t filled[TSHARE_
 	return 0;
 }
 
-static uint64_t element_bits(const struct tshare_spec *spec)
-{
-	return (uint64_t)spec->dtype.bits * spec->dtype.lanes;
-}
-
 /* Puts a tensor at or behind @cursor if its place is free to choose, and moves @cursor there. */
 static int place(const struct tshare_spec *spec, const int64_t *strides, uint64_t *cursor,
 		 uint64_t *start)
@@ -66,7 +61,7 @@ static int place(const struct tshare_spec *spec, const int64_t *strides, uint64_
 	const uint64_t mask = TSHARE_TENSOR_ALIGNMENT - 1;
 	struct extent extent;
 
-	if (!strides_extent(element_bits(spec), spec->ndim, spec->shape, strides, &extent))
+	if (!strides_extent(spec->dtype, spec->ndim, spec->shape, strides, &extent))
 		return too_large();
 	if (spec->byte_offset == TSHARE_OFFSET_START) {
 		*start = 0;
@@ -249,7 +244,7 @@ int tshare_layout_view(const struct tshare_spec *spec, uint64_t region_size,
  */
 static int count_elements(const struct tshare_spec *spec)
 {
-	int64_t total = element_bits(spec);
+	int64_t total = element_bits(spec->dtype);
 	int32_t i;
 
 	for (i = 0; i < spec->ndim; i++)
@@ -289,8 +284,7 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
 		err = choose_strides(&known, filled, &strides);
 	if (!err)
 		err = count_elements(&known);
-	if (!err &&
-	    !strides_extent(element_bits(&known), known.ndim, known.shape, strides, &extent))
+	if (!err && !strides_extent(known.dtype, known.ndim, known.shape, strides, &extent))
 		err = too_large();
 	if (err || !extent.above)
 		return err;

@@ -2,7 +2,19 @@
 /* C strides, contiguity, extent. Errors and their texts are the callers'. */
 #include "strides.h"
 
-#include "tshare.h"
+bool strides_count(int32_t ndim, const int64_t *shape, int64_t *count)
+{
+	int32_t i;
+
+	*count = 1;
+	for (i = 0; i < ndim; i++)
+		if (!shape[i])
+			*count = 0;
+	for (i = 0; *count && i < ndim; i++)
+		if (__builtin_mul_overflow(*count, shape[i], count))
+			return false;
+	return true;
+}
 
 bool strides_fill(int32_t ndim, const int64_t *shape, int64_t *strides)
 {
@@ -36,10 +48,10 @@ bool strides_are_contiguous(int32_t ndim, const int64_t *shape, const int64_t *s
 }
 
 /* In elements first, relative to element [0, 0, ...], then in whole bytes. */
-bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
+bool strides_extent(struct tshare_dtype dtype, int32_t ndim, const int64_t *shape,
 		    const int64_t *strides, struct extent *extent)
 {
-	uint64_t before = 0, behind = 1, span, stride;
+	uint64_t before = 0, behind = 1, bits = element_bits(dtype), span, stride;
 	int32_t i;
 
 	*extent = (struct extent){ 0, 0 };
@@ -55,11 +67,11 @@ bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
 				      __builtin_add_overflow(behind, span, &behind)))
 			return false;
 	}
-	if (__builtin_mul_overflow(before, element_bits, &before) ||
-	    __builtin_mul_overflow(behind, element_bits, &behind))
+	if (__builtin_mul_overflow(before, bits, &before) ||
+	    __builtin_mul_overflow(behind, bits, &behind))
 		return false;
-	extent->below = before / 8 + !!(before % 8);
-	extent->above = behind / 8 + !!(behind % 8);
+	extent->below = bytes_of_bits(before);
+	extent->above = bytes_of_bits(behind);
 	return true;
 }
 

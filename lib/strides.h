@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's arithmetic of shapes and strides: the strides of C order, whether
- * strides are those, and how far a tensor extends. Strides count elements.
+ * The library's arithmetic of elements, shapes and strides: how large they are, the
+ * strides of C order, whether strides are those, and how far a tensor extends. Strides
+ * count elements.
  */
 #ifndef TSHARE_STRIDES_H
 #define TSHARE_STRIDES_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "tshare.h"
+
+/* Bits of an element; some take less than a byte. */
+static inline uint32_t element_bits(struct tshare_dtype dtype)
+{
+	return (uint32_t)dtype.bits * dtype.lanes;
+}
+
+/* Bytes that so many bits take. */
+static inline uint64_t bytes_of_bits(uint64_t bits)
+{
+	return bits / 8 + !!(bits % 8);
+}
+
+/* How many elements there are; false if they can't be counted. */
+bool strides_count(int32_t ndim, const int64_t *shape, int64_t *count);
 
 /*
  * Fills @strides with those of a C-contiguous tensor. Dimensions of zero count as one,
@@ -26,7 +44,7 @@ struct extent {
 };
 
 /* The extent of a tensor with checked shape; false if it overflows. */
-bool strides_extent(uint64_t element_bits, int32_t ndim, const int64_t *shape,
+bool strides_extent(struct tshare_dtype dtype, int32_t ndim, const int64_t *shape,
 		    const int64_t *strides, struct extent *extent);
 
 /*

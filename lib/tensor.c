@@ -219,13 +219,11 @@ uint64_t tshare_tensor_get_byte_offset(const struct tshare_tensor *tensor)
 TSHARE_EXPORT
 uint64_t tshare_tensor_get_nbytes(const struct tshare_tensor *tensor)
 {
-	const struct tshare_desc *desc = tensor->desc;
-	uint64_t bits = (uint64_t)desc->dtype_bits * desc->dtype_lanes;
-	uint32_t i;
+	int64_t count;
 
-	for (i = 0; i < desc->ndim; i++)
-		bits *= tensor->shape[i];
-	return bits / 8 + !!(bits % 8);
+	/* The elements and their bits were counted when the descriptor was checked. */
+	strides_count(tensor->desc->ndim, tensor->shape, &count);
+	return bytes_of_bits((uint64_t)count * element_bits(tshare_tensor_get_dtype(tensor)));
 }
 
 TSHARE_EXPORT
@@ -287,11 +285,6 @@ int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_
 
 /* Copies */
 
-static size_t element_bits(const struct tshare_desc *desc)
-{
-	return (size_t)desc->dtype_bits * desc->dtype_lanes;
-}
-
 /* @strides, or those of a C-contiguous tensor of that shape, in @buffer. */
 static const int64_t *or_contiguous(const int64_t *strides, const struct tshare_tensor *tensor,
 				    int64_t *buffer)
@@ -313,13 +306,14 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 		const void *from, const int64_t *from_strides)
 {
 	int64_t to_buffer[TSHARE_NDIM_LIMIT], from_buffer[TSHARE_NDIM_LIMIT];
+	const uint32_t bits = element_bits(tshare_tensor_get_dtype(tensor));
 	const struct tshare_desc *desc = tensor->desc;
 
 	to_strides = or_contiguous(to_strides, tensor, to_buffer);
 	from_strides = or_contiguous(from_strides, tensor, from_buffer);
-	if (element_bits(desc) % 8 == 0)
+	if (bits % 8 == 0)
 		tshare_copy_elements(to, to_strides, from, from_strides, desc->ndim, tensor->shape,
-				     element_bits(desc) / 8);
+				     bits / 8);
 	else if (!tshare_tensor_get_nbytes(tensor))
 		return 0;
 	else if (strides_are_contiguous(desc->ndim, tensor->shape, to_strides) &&
@@ -339,14 +333,13 @@ int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer)
 /* Finds before the copy is made what is wrong with the memory that it will be made of. */
 static int check_source(const struct tshare_spec *spec, const void *data)
 {
-	uint32_t bits = (uint32_t)spec->dtype.bits * spec->dtype.lanes;
 	int err;
 
 	err = tshare_spec_check(spec, data, NULL, 0);
 	if (err)
 		return err;
 	/* Its elements can be counted, as strides_are_contiguous() does. */
-	if (bits % 8 && spec->strides &&
+	if (element_bits(spec->dtype) % 8 && spec->strides &&
 	    !strides_are_contiguous(spec->ndim, spec->shape, spec->strides))
 		return fail_packed();
 	return 0;

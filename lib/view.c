@@ -47,7 +47,7 @@ static int make(struct tshare_tensor *tensor, const struct view *view, struct ts
 		.strides = view->strides,
 	};
 	/* The tensor was checked to lie in its region: this can't overflow. */
-	int64_t bits = view->offset * spec.dtype.bits * spec.dtype.lanes;
+	int64_t bits = view->offset * element_bits(spec.dtype);
 
 	if (bits % 8)
 		return tshare_fail(-EINVAL, "start: element %" PRId64 " begins within a byte",
@@ -144,22 +144,16 @@ int tshare_tensor_permute(struct tshare_tensor *tensor, const int32_t *dims,
 	return make(tensor, &new, view);
 }
 
-/* How many elements there are, if they can be counted. */
 static int count_elements(int32_t ndim, const int64_t *shape, int64_t *count)
 {
 	int32_t i;
 
-	*count = 1;
-	for (i = 0; i < ndim; i++) {
+	for (i = 0; i < ndim; i++)
 		if (shape[i] < 0)
 			return tshare_fail(-EINVAL, "shape[%" PRId32 "]: %" PRId64 " is negative",
 					   i, shape[i]);
-		if (!shape[i])
-			*count = 0;
-	}
-	for (i = 0; *count && i < ndim; i++)
-		if (__builtin_mul_overflow(*count, shape[i], count))
-			return tshare_fail(-EINVAL, "shape: more elements than can be counted");
+	if (!strides_count(ndim, shape, count))
+		return tshare_fail(-EINVAL, "shape: more elements than can be counted");
 	return 0;
 }
 
