@@ -193,6 +193,8 @@ static void delete_never(DLManagedTensorVersioned *managed)
 	abort();
 }
 
+static float numbers[12];
+
 /* Two by three of twelve floats, every second one, from the first on. */
 static DLManagedTensorVersioned foreign(float *data)
 {
@@ -226,7 +228,6 @@ static int spec_error(const DLManagedTensorVersioned *managed)
 
 TEST(spec_has_the_arrays_of_the_dlpack_tensor)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
@@ -243,7 +244,6 @@ TEST(spec_has_the_arrays_of_the_dlpack_tensor)
 
 TEST(spec_of_a_tensor_without_strides_has_none)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
@@ -256,7 +256,6 @@ TEST(spec_of_a_tensor_without_strides_has_none)
 
 TEST(spec_reports_readonly_and_ignores_that_it_is_a_copy)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
@@ -269,7 +268,6 @@ TEST(spec_reports_readonly_and_ignores_that_it_is_a_copy)
 
 TEST(spec_has_the_offset_in_the_address)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
@@ -283,7 +281,6 @@ TEST(spec_has_the_offset_in_the_address)
 
 TEST(spec_ignores_the_offset_when_data_is_null)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(NULL);
 	int64_t shape[] = { 2, 0 };
 	struct tshare_spec spec = { .size = sizeof(spec) };
@@ -300,7 +297,6 @@ TEST(spec_ignores_the_offset_when_data_is_null)
 
 TEST(spec_takes_memory_that_the_cpu_shares_with_a_gpu)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	struct tshare_spec spec = { .size = sizeof(spec) };
 	const void *data;
@@ -314,7 +310,6 @@ TEST(spec_takes_memory_that_the_cpu_shares_with_a_gpu)
 
 TEST(spec_refuses_memory_of_a_gpu)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 
 	managed.dl_tensor.device.device_type = kDLCUDA;
@@ -333,7 +328,6 @@ TEST(spec_refuses_another_major_version)
 
 TEST(spec_refuses_padded_elements)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 
 	managed.flags = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
@@ -343,7 +337,6 @@ TEST(spec_refuses_padded_elements)
 
 TEST(spec_refuses_an_offset_that_overflows)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 
 	managed.dl_tensor.byte_offset = UINT64_MAX;
@@ -353,7 +346,6 @@ TEST(spec_refuses_an_offset_that_overflows)
 
 TEST(spec_refuses_dimensions_without_a_shape)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 
 	managed.dl_tensor.shape = NULL;
@@ -363,7 +355,6 @@ TEST(spec_refuses_dimensions_without_a_shape)
 
 TEST(spec_refuses_too_many_dimensions)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 
 	managed.dl_tensor.ndim = TSHARE_NDIM_LIMIT + 1;
@@ -375,7 +366,6 @@ TEST(spec_refuses_too_many_dimensions)
 
 TEST(spec_refuses_elements_without_bits)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 
 	managed.dl_tensor.dtype.lanes = 0;
@@ -385,7 +375,6 @@ TEST(spec_refuses_elements_without_bits)
 
 TEST(spec_refuses_strides_that_overflow)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	int64_t strides[] = { INT64_MAX, INT64_MAX / 2 };
 
@@ -396,7 +385,6 @@ TEST(spec_refuses_strides_that_overflow)
 
 TEST(spec_of_the_legacy_form_is_checked_alike)
 {
-	float numbers[12];
 	DLManagedTensorVersioned managed = foreign(numbers);
 	DLManagedTensor legacy = { .dl_tensor = managed.dl_tensor };
 	struct tshare_spec spec = { .size = sizeof(spec) };

@@ -214,64 +214,52 @@ TEST(create_rejects_persistence_without_a_name)
 	CHECK(error_says("options.lifetime: "));
 }
 
-TEST(contiguous_memory_is_allocated_or_refused)
+/* Describes new memory with that flag, or returns false where it was refused. */
+static bool describe_new(uint32_t flag, const char *refused, struct tshare_region_info *info)
 {
-	struct tshare_options options = { .size = sizeof(options) };
-	struct tshare_region_info info = { .size = sizeof(info) };
+	const struct tshare_options options = { .size = sizeof(options), .flags = flag };
 	struct tshare_region *region;
 	int err;
 
-	options.flags = TSHARE_CONTIGUOUS;
+	info->size = sizeof(*info);
 	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
 	if (!limits_of(ctx).contiguous) {
 		CHECK(err == -EOPNOTSUPP);
-		CHECK(error_says("TSHARE_CONTIGUOUS"));
-		return;
+		CHECK(error_says(refused));
+		return false;
 	}
 	CHECK(!err);
-	CHECK(!tshare_region_get_info(region, &info));
+	CHECK(!tshare_region_get_info(region, info));
+	tshare_region_unref(region);
+	return true;
+}
+
+TEST(contiguous_memory_is_allocated_or_refused)
+{
+	struct tshare_region_info info;
+
+	if (!describe_new(TSHARE_CONTIGUOUS, "options.flags: TSHARE_CONTIGUOUS", &info))
+		return;
 	CHECK(info.flags & TSHARE_CONTIGUOUS);
 	CHECK(info.segments == 1);
-	tshare_region_unref(region);
 }
 
 TEST(memory_below_4_gib_is_allocated_or_refused)
 {
-	struct tshare_options options = { .size = sizeof(options) };
-	struct tshare_region_info info = { .size = sizeof(info) };
-	struct tshare_region *region;
-	int err;
+	struct tshare_region_info info;
 
-	options.flags = TSHARE_DMA32;
-	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
-	if (!limits_of(ctx).contiguous) {
-		CHECK(err == -EOPNOTSUPP);
+	if (!describe_new(TSHARE_DMA32, "options.flags: TSHARE_DMA32", &info))
 		return;
-	}
-	CHECK(!err);
-	CHECK(!tshare_region_get_info(region, &info));
 	CHECK(info.flags & TSHARE_DMA32);
 	CHECK(info.phys_addr < 1ULL << 32);
-	tshare_region_unref(region);
 }
 
 TEST(memory_of_a_node_is_allocated_or_refused)
 {
-	struct tshare_options options = { .size = sizeof(options) };
-	struct tshare_region_info info = { .size = sizeof(info) };
-	struct tshare_region *region;
-	int err;
+	struct tshare_region_info info;
 
-	options.flags = TSHARE_NODE;
-	err = tshare_region_create(ctx, NULL, 1, NULL, 0, &options, &region);
-	if (!limits_of(ctx).contiguous) {
-		CHECK(err == -EOPNOTSUPP);
-		return;
-	}
-	CHECK(!err);
-	CHECK(!tshare_region_get_info(region, &info));
-	CHECK(info.node == 0);
-	tshare_region_unref(region);
+	if (describe_new(TSHARE_NODE, "options.node", &info))
+		CHECK(info.node == 0);
 }
 
 TEST(create_rejects_what_no_machine_has)

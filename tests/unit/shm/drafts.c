@@ -147,22 +147,38 @@ TEST(no_killed_maker_leaves_half_a_region_or_blocks_its_name)
 
 /* Files of a killed maker */
 
-static int draft_and_be_killed(void *name)
+struct made {
+	const char *name;
+	struct tshare_options options;
+};
+
+static int make_and_be_killed(void *data)
 {
+	const struct made *made = data;
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
 	if (!tshare_ctx_new(NULL, &own) &&
-	    !tshare_region_create(own, name, 1, NULL, 0, &draft_options, &region))
+	    !tshare_region_create(own, made->name, 1, NULL, 0, &made->options, &region))
 		kill(getpid(), SIGKILL);
 	return 1;
+}
+
+static void leave_made(const char *name, uint32_t flags, uint32_t lifetime)
+{
+	struct made made = {
+		.name = name,
+		.options = { .size = sizeof(made.options), .flags = flags, .lifetime = lifetime },
+	};
+
+	CHECK(in_child(make_and_be_killed, &made) == -1);
 }
 
 TEST(a_dead_makers_draft_is_removed_with_its_pipe)
 {
 	char name[] = "dead";
 
-	CHECK(in_child(draft_and_be_killed, name) == -1);
+	leave_made(name, TSHARE_DRAFT, TSHARE_LIFETIME_MAKER);
 	CHECK(exists_at(next_of(name)));
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 	CHECK(!exists_at(next_of(name)));
@@ -172,7 +188,7 @@ TEST(an_open_removes_a_dead_makers_draft)
 {
 	char name[] = "looked-for";
 
-	CHECK(in_child(draft_and_be_killed, name) == -1);
+	leave_made(name, TSHARE_DRAFT, TSHARE_LIFETIME_MAKER);
 	CHECK(exists_at(next_of(name)));
 	CHECK(open_error(name) == -ENOENT);
 	CHECK(!exists_at(next_of(name)));
@@ -209,26 +225,11 @@ TEST(a_region_leads_to_its_name_before_its_file_is_renamed)
 	tshare_region_unref(region);
 }
 
-static int persist_and_be_killed(void *name)
-{
-	const struct tshare_options options = {
-		.size = sizeof(options),
-		.lifetime = TSHARE_LIFETIME_PERSIST,
-	};
-	struct tshare_region *region;
-	struct tshare_ctx *own;
-
-	if (!tshare_ctx_new(NULL, &own) &&
-	    !tshare_region_create(own, name, 1, NULL, 0, &options, &region))
-		kill(getpid(), SIGKILL);
-	return 1;
-}
-
 TEST(a_region_persists_where_its_name_leads_and_nowhere_else)
 {
 	char name[] = "placed", path[600], home[256];
 
-	CHECK(in_child(persist_and_be_killed, name) == -1);
+	leave_made(name, 0, TSHARE_LIFETIME_PERSIST);
 	snprintf(path, sizeof(path), "%s/new", home_of(name));
 	CHECK(!rename(path_of(name), path));
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
@@ -391,26 +392,11 @@ TEST(a_finish_that_is_refused_leaves_the_draft_in_its_place)
 	CHECK(!tshare_ctx_unlink(ctx, "kept"));
 }
 
-static int use_and_be_killed(void *name)
-{
-	const struct tshare_options options = {
-		.size = sizeof(options),
-		.lifetime = TSHARE_LIFETIME_USERS,
-	};
-	struct tshare_region *region;
-	struct tshare_ctx *own;
-
-	if (!tshare_ctx_new(NULL, &own) &&
-	    !tshare_region_create(own, name, 1, NULL, 0, &options, &region))
-		kill(getpid(), SIGKILL);
-	return 1;
-}
-
 TEST(a_killed_users_name_is_removed)
 {
 	char name[] = "used";
 
-	CHECK(in_child(use_and_be_killed, name) == -1);
+	leave_made(name, 0, TSHARE_LIFETIME_USERS);
 	CHECK(has_file(name));
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 	CHECK(!has_home(name));
