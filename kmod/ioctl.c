@@ -38,7 +38,7 @@
 #define UNLINK_SIZE_V1	   144
 #define INFO_SIZE_V1	   224
 #define LIST_SIZE_V1	   32
-#define COUNTER_SIZE_V1	   16
+#define COUNTER_SIZE_V1	   24
 #define FINISH_SIZE_V1	   16
 #define EXPORT_SIZE_V1	   32
 #define LIST_ENTRY_SIZE_V1 168
@@ -449,7 +449,7 @@ static int ioctl_list(struct ioctl_call *call)
 	return 0;
 }
 
-static struct file *ioctl_counter_open(int fd)
+static struct file *ioctl_counter_open(int fd, u64 *id)
 {
 	struct tshare_region *region;
 	struct dma_buf *dmabuf;
@@ -460,6 +460,7 @@ static struct file *ioctl_counter_open(int fd)
 	if (err)
 		return ERR_PTR(err);
 	file = tshare_counter_open(region, tshare_dmabuf_writable(dmabuf));
+	*id = region->id;
 	ioctl_put_region(dmabuf, region);
 	return file;
 }
@@ -473,7 +474,7 @@ static int ioctl_counter(struct ioctl_call *call)
 	if (req->flags & ~TSHARE_COUNTER_NO_CLOEXEC || req->reserved)
 		return -EINVAL;
 
-	file = ioctl_counter_open(req->fd);
+	file = ioctl_counter_open(req->fd, &req->id);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	err = ioctl_return_file(call, file, !(req->flags & TSHARE_COUNTER_NO_CLOEXEC));

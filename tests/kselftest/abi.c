@@ -95,7 +95,7 @@ FIXTURE_VARIANT_ADD(command, list)
 FIXTURE_VARIANT_ADD(command, counter)
 {
 	.nr = 6,
-	.size = 16,
+	.size = 24,
 	.flags_offset = offsetof(struct tshare_counter, flags),
 	.flags = TSHARE_COUNTER_NO_CLOEXEC,
 	.reserved_offset = offsetof(struct tshare_counter, reserved),
@@ -337,7 +337,7 @@ TEST(struct_sizes_are_those_of_the_first_version)
 	EXPECT_EQ(144, sizeof(struct tshare_unlink));
 	EXPECT_EQ(224, sizeof(struct tshare_info));
 	EXPECT_EQ(32, sizeof(struct tshare_list));
-	EXPECT_EQ(16, sizeof(struct tshare_counter));
+	EXPECT_EQ(24, sizeof(struct tshare_counter));
 	EXPECT_EQ(16, sizeof(struct tshare_finish));
 	EXPECT_EQ(32, sizeof(struct tshare_export));
 	EXPECT_EQ(24, sizeof(struct tshare_desc));

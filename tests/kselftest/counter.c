@@ -98,6 +98,14 @@ TEST_F(counter, is_one_for_all_openers)
 	EXPECT_TRUE(filled(shown, PAGE, 1));
 }
 
+TEST_F(counter, comes_with_the_regions_id)
+{
+	struct tshare_counter args = { .fd = self->ro };
+
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_COUNTER, &args));
+	EXPECT_EQ(id_of(self->dev, self->rw), args.id);
+}
+
 TEST_F(counter, differs_from_that_of_another_region)
 {
 	int other = create(self->dev, PAGE, NULL);

@@ -336,6 +336,29 @@ TEST_F(foreign, has_a_counter)
 	EXPECT_EQ(counter_inode(self->dev, fd), counter_inode(self->dev, self->dmabuf));
 }
 
+/* A reader of the first region can make the second one. */
+TEST_F(foreign, next_region_of_a_dma_buf_is_told_by_its_id)
+{
+	struct tshare_open opened = { .name = "camera" };
+	struct tshare_counter counter;
+	__u64 next;
+
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	close(name_foreign(self->dev, self->dmabuf, "camera", 0));
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_OPEN, &opened));
+	counter = (struct tshare_counter){ .fd = opened.fd };
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_COUNTER, &counter));
+	EXPECT_EQ(opened.id, counter.id);
+	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
+	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
+	next = id_of(self->dev, opened.fd);
+	EXPECT_LT(opened.id, next);
+	counter = (struct tshare_counter){ .fd = opened.fd };
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_COUNTER, &counter));
+	EXPECT_EQ(next, counter.id);
+}
+
 TEST_F(foreign, range_is_eopnotsupp)
 {
 	if (self->dmabuf < 0)

@@ -311,7 +311,10 @@ struct tshare_query {
  * A foreign region exists as long as its name. Until the name goes, the region
  * keeps a reference to the dma-buf, and INFO, COUNTER and FINISH find the region
  * by it. The dma-buf's memory counts against no limit. A dma-buf belongs to one
- * region at a time, in all namespaces together.
+ * region at a time, in all namespaces together. Once the name is gone, any process
+ * that has the dma-buf can make another region of it, with descriptors and a counter
+ * of its own. Compare the @id that INFO and COUNTER return with that of OPEN before
+ * you use what they return.
  *
  * OPEN returns a descriptor of that same dma-buf. It has one file, and so one mode:
  *
@@ -546,6 +549,7 @@ struct tshare_list {
  * @flags: in: TSHARE_COUNTER_*
  * @counter_fd: out: descriptor of a file that is the region's counter
  * @reserved: in: must be zero
+ * @id: out: the region's id
  *
  * Open a region's counter: one page of shared memory, initially zero, the same for
  * all users of the region. futex() works on a shared mapping of this file, where
@@ -565,6 +569,7 @@ struct tshare_counter {
 	__u32 flags;
 	__s32 counter_fd;
 	__u32 reserved;
+	__u64 id;
 };
 
 #define TSHARE_IOCTL_COUNTER _IOWR(TSHARE_IOCTL_MAGIC, 0x06, struct tshare_counter)
