@@ -509,6 +509,7 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
  *
  * The region ends with its name: after that no process can import the dma-buf as a
  * region, nor begin to publish or wait. Mappings stay. A dma-buf has one name at a time.
+ * A process that has it can give it the next one, and this object then gives -ENOENT.
  *
  * Return: 0; -EBADF, -EBUSY if it has a name already, -EINVAL if @fd is not a dma-buf or
  * is one of tshare's own, -EOPNOTSUPP on shm, what mmap() of the dma-buf returns, and what

@@ -243,6 +243,18 @@ static int adopt_descs(struct backend_region *region, const void *first, size_t 
 	return 0;
 }
 
+/*
+ * Whether the kernel's answer, which has @id, is about @region. A foreign region is gone
+ * with its name, and a process that has the dma-buf can make another region of it.
+ */
+static int check_same_region(const struct backend_region *region, uint64_t id)
+{
+	if (id == region->id)
+		return 0;
+	return tshare_fail(-ENOENT, "region: it is gone with its name, and another region has its "
+				    "dma-buf; open that one");
+}
+
 static int kmod_read_descs(void *session, const struct backend_region *region, void *descs)
 {
 	struct tshare_info info = {
@@ -258,7 +270,9 @@ static int kmod_read_descs(void *session, const struct backend_region *region, v
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
 	if (!session)
 		close(device);
-	return err ? tshare_fail(err, DEVICE ": info: %s", strerror(-err)) : 0;
+	if (err)
+		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
+	return check_same_region(region, info.id);
 }
 
 static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool readonly)
@@ -481,9 +495,10 @@ static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *i
 	return 0;
 }
 
-static int kmod_counter(void *session, int fd, bool own, struct backend_counter *counter)
+static int kmod_counter(void *session, const struct backend_region *region, bool own,
+			struct backend_counter *counter)
 {
-	struct tshare_counter request = { .fd = fd };
+	struct tshare_counter request = { .fd = region->fd };
 	int device, err;
 
 	(void)own; /* each is */
@@ -497,6 +512,11 @@ static int kmod_counter(void *session, int fd, bool own, struct backend_counter 
 		return tshare_fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
 	if (err)
 		return tshare_fail(err, DEVICE ": counter: %s", strerror(-err));
+	err = check_same_region(region, request.id);
+	if (err) {
+		close(request.counter_fd);
+		return err;
+	}
 	*counter = (struct backend_counter){ .fd = request.counter_fd };
 	return 0;
 }
@@ -521,9 +541,10 @@ static int kmod_export(void *session, const struct backend_region *region, uint6
 	return 0;
 }
 
-static int kmod_info(void *session, int fd, struct tshare_region_info *info)
+static int kmod_info(void *session, const struct backend_region *region,
+		     struct tshare_region_info *info)
 {
-	struct tshare_info answer = { .fd = fd };
+	struct tshare_info answer = { .fd = region->fd };
 	int device, err;
 
 	device = session ? session_fd(session) : open_device();
@@ -534,6 +555,9 @@ static int kmod_info(void *session, int fd, struct tshare_region_info *info)
 		close(device);
 	if (err)
 		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
+	err = check_same_region(region, answer.id);
+	if (err)
+		return err;
 	*info = (struct tshare_region_info){
 		.size = sizeof(*info),
 		.id = answer.id,

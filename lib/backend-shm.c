@@ -284,12 +284,13 @@ static int shm_unlink_region(void *opened, int fd, uint64_t id, const char *name
  * The region's own description is enough to map the counter and to test locks. A
  * lock needs another one, as the region's may have been passed to any process.
  */
-static int shm_counter(void *opened, int fd, bool own, struct backend_counter *counter)
+static int shm_counter(void *opened, const struct backend_region *region, bool own,
+		       struct backend_counter *counter)
 {
 	int new;
 
 	(void)opened;
-	new = own ? shm_file_reopen(fd, O_RDONLY) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	new = own ? shm_file_reopen(region->fd, O_RDONLY) : fcntl(region->fd, F_DUPFD_CLOEXEC, 0);
 	if (new < 0 && !own)
 		return tshare_fail(-errno, "region: %s", strerror(errno));
 	if (new == -EMFILE || new == -ENFILE || new == -ENOMEM || new == -ENODEV)
@@ -321,17 +322,18 @@ static int shm_export(void *opened, const struct backend_region *region, uint64_
 	return 0;
 }
 
-static int shm_info(void *opened, int fd, struct tshare_region_info *info)
+static int shm_info(void *opened, const struct backend_region *region,
+		    struct tshare_region_info *info)
 {
 	int err;
 
 	(void)opened;
-	err = shm_file_describe(fd, info);
+	err = shm_file_describe(region->fd, info);
 	if (err == -EINVAL)
 		return shm_damaged("it doesn't begin like a region");
 	if (err)
 		return err;
-	if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+	if ((fcntl(region->fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
 		info->flags |= TSHARE_READONLY;
 	return 0;
 }

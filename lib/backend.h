@@ -149,12 +149,12 @@ struct backend_ops {
 		    void *data);
 
 	/*
-	 * Finds the counter of the region behind @fd, which is this backend's.
-	 * If @own, then @counter has an open file description of its own, for
-	 * F_OFD_SETLK locks, and may be read-only: -EACCES if that is
-	 * unavailable. @session may be NULL, as for import().
+	 * Finds the counter of a region. If @own, then @counter has an open file
+	 * description of its own, for F_OFD_SETLK locks, and may be read-only: -EACCES
+	 * if that is unavailable. @session may be NULL, as for import().
 	 */
-	int (*counter)(void *session, int fd, bool own, struct backend_counter *counter);
+	int (*counter)(void *session, const struct backend_region *region, bool own,
+		       struct backend_counter *counter);
 
 	/*
 	 * Makes a descriptor of the @size bytes of @region from @offset on, which are
@@ -165,8 +165,9 @@ struct backend_ops {
 	int (*export)(void *session, const struct backend_region *region, uint64_t offset,
 		      uint64_t size, bool readonly, int *fd);
 
-	/* Describes the region behind @fd, which is this backend's. */
-	int (*info)(void *session, int fd, struct tshare_region_info *info);
+	/* Describes a region. @session may be NULL, as for import(). */
+	int (*info)(void *session, const struct backend_region *region,
+		    struct tshare_region_info *info);
 };
 
 extern const struct backend_ops tshare_backend_kmod;

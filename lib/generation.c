@@ -32,7 +32,7 @@ static int find_counter(const struct tshare_region *region, bool own, struct bac
 {
 	void *session = ctx_session(region->ctx, region->backend);
 
-	return region->backend->counter(session, region->handle.fd, own, found);
+	return region->backend->counter(session, &region->handle, own, found);
 }
 
 int generation_map(struct tshare_region *region)

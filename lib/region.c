@@ -782,7 +782,7 @@ int tshare_region_get_info(struct tshare_region *region, struct tshare_region_in
 
 	err = sized_check(info, "info.", SIZED_UPTO(struct tshare_region_info, tensor_count));
 	if (!err)
-		err = region->backend->info(session, region->handle.fd, &known);
+		err = region->backend->info(session, &region->handle, &known);
 	if (!err)
 		sized_fill(info, &known, sizeof(known));
 	return err;

@@ -98,6 +98,28 @@ TEST(a_dma_buf_has_one_name)
 	CHECK(!tshare_ctx_unlink(ctx, again));
 }
 
+/* Any process that has the dma-buf could make the next region of it. */
+TEST(the_next_region_of_a_dma_buf_is_not_taken_for_the_first)
+{
+	struct tshare_region_info info = { .size = sizeof(info) };
+	struct tshare_region *first, *next;
+	const char *name = unique("camera");
+	uint64_t generation;
+	int fd = new_dmabuf();
+
+	CHECK(!tshare_region_create_dmabuf(ctx, name, fd, NULL, 0, NULL, &first));
+	CHECK(!tshare_ctx_unlink(ctx, name));
+	CHECK(!tshare_region_create_dmabuf(ctx, name, fd, NULL, 0, NULL, &next));
+	CHECK(tshare_region_get_info(first, &info) == -ENOENT);
+	CHECK(error_says("another region has its dma-buf"));
+	CHECK(tshare_region_get_generation(first, &generation) == -ENOENT);
+	CHECK(!tshare_region_get_generation(next, &generation));
+	close(fd);
+	tshare_region_unref(next);
+	tshare_region_unref(first);
+	CHECK(!tshare_ctx_unlink(ctx, name));
+}
+
 TEST(a_dma_bufs_name_does_not_end_with_its_users)
 {
 	struct tshare_options options = {
