@@ -79,6 +79,7 @@ def later():
     def start(function, *arguments, seconds=0.1):
         timers.append(threading.Timer(seconds, function, arguments))
         timers[-1].start()
+        return timers[-1]
 
     yield start
     for timer in timers:

@@ -7,7 +7,6 @@ import signal
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -143,15 +142,8 @@ def test_copy_is_opened_only_when_complete(name):
         assert copying.returncode == 0
 
 
-def later(function, *arguments, **options):
-    """Calls it in another thread, when this one probably waits."""
-    thread = threading.Timer(0.05, function, arguments, options)
-    thread.start()
-    return thread
-
-
 @pytest.mark.parametrize("seconds", [60, 60.0, math.inf])
-def test_open_waits_for_a_name(name, seconds):
+def test_open_waits_for_a_name(name, seconds, later):
     made = []
     thread = later(lambda: made.append(tshare.create(name, 4)))
     t = tshare.open(name, wait=seconds)
@@ -159,15 +151,14 @@ def test_open_waits_for_a_name(name, seconds):
     assert t.region.id == made[0].region.id
 
 
-def test_open_waits_for_a_draft(name):
+def test_open_waits_for_a_draft(name, later):
     region = tshare.Region.create(name, size=4, draft=True)
-    thread = later(region.finish)
+    later(region.finish)
     assert tshare.Region.open(name, wait=60).id == region.id
-    thread.join()
 
 
 @pytest.mark.parametrize("other", [lambda t: t, lambda t: t.region])
-def test_open_waits_for_another_region(name, other):
+def test_open_waits_for_another_region(name, other, later):
     old = tshare.create(name, 4)
     with pytest.raises(BlockingIOError, match="still leads to other_than"):
         tshare.open(name, other_than=other(old))
@@ -184,14 +175,16 @@ def test_open_times_out(name):
     assert caught.value.filename == name
 
 
-def test_ctrl_c_ends_open(name):
-    thread = later(os.kill, os.getpid(), signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
+def test_ctrl_c_ends_open(name, later):
+    def interrupted():
+        later(os.kill, os.getpid(), signal.SIGINT)
         tshare.open(name, wait=60)
-    thread.join()
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
 
 
-def test_signal_handler_that_raises_nothing_does_not_end_open(name):
+def test_signal_handler_that_raises_nothing_does_not_end_open(name, later):
     got = []
     before = signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
     try:
@@ -220,6 +213,7 @@ def test_open_rejects_wrong_arguments(name):
 
 WAITER = """
 import sys, tshare
+print("waits", flush=True)
 try:
     tshare.open(sys.argv[1], wait=60)
 except FileNotFoundError:
@@ -241,6 +235,7 @@ def test_death_of_a_draft_s_maker_ends_open(name):
         assert maker.stdout.readline() == "made\n"
         waiter = subprocess.Popen([sys.executable, "-c", WAITER, name], **pipes)
         with waiter:
+            assert waiter.stdout.readline() == "waits\n"
             time.sleep(0.5)
             maker.kill()
             assert waiter.stdout.read() == "its maker has ended\n"
