@@ -2,6 +2,7 @@
 /* Arguments from Python; each error names the argument. */
 #include "ext.h"
 
+#include <limits.h>
 #include <string.h>
 
 int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
@@ -12,9 +13,15 @@ int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyOb
 	int j;
 
 	if (nargs > positional) {
-		PyErr_Format(PyExc_TypeError,
-			     "%s() takes at most %d positional arguments (%zd given)", function,
-			     positional, nargs);
+		if (positional < total)
+			PyErr_Format(PyExc_TypeError,
+				     "%s() takes at most %d positional arguments, not %zd (pass "
+				     "%s=... by keyword)",
+				     function, positional, nargs, names[positional]);
+		else
+			PyErr_Format(PyExc_TypeError,
+				     "%s() takes at most %d positional arguments, not %zd",
+				     function, positional, nargs);
 		return -1;
 	}
 	for (j = 0; j < total; j++)
@@ -42,6 +49,14 @@ int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyOb
 	return 0;
 }
 
+int ts_need_arg(PyObject *obj, const char *function, const char *argument)
+{
+	if (obj)
+		return 0;
+	PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s'", function, argument);
+	return -1;
+}
+
 const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep)
 {
 	const char *name;
@@ -57,8 +72,13 @@ const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep)
 		/* Surrogates that ts_text() has made of bytes which aren't UTF-8. */
 		PyErr_Clear();
 		*keep = PyUnicode_AsEncodedString(obj, "utf-8", "surrogateescape");
-		if (!*keep)
+		if (!*keep) {
+			PyErr_Clear();
+			PyErr_Format(PyExc_ValueError,
+				     "%s: %R has surrogates, which UTF-8 can't encode", argument,
+				     obj);
 			return NULL;
+		}
 		name = PyBytes_AsString(*keep);
 		size = PyBytes_Size(*keep);
 	}
@@ -70,12 +90,14 @@ const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep)
 	return name;
 }
 
-int ts_bool_arg(PyObject *obj, bool *value)
+int ts_bool_arg(PyObject *obj, const char *argument, bool *value)
 {
 	int truth = obj ? PyObject_IsTrue(obj) : 0;
 
-	if (truth < 0)
+	if (truth < 0) {
+		ts_raise_within("%s: ", argument);
 		return -1;
+	}
 	*value = truth;
 	return 0;
 }
@@ -104,6 +126,20 @@ int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, i
 	}
 	*value = result;
 	return 0;
+}
+
+int ts_fd_arg(PyObject *obj, const char *argument)
+{
+	int64_t fd;
+
+	if (PyLong_Check(obj))
+		return ts_int_arg(obj, argument, 0, INT_MAX, &fd) < 0 ? -1 : (int)fd;
+	if (!PyObject_HasAttrString(obj, "fileno")) {
+		PyErr_Format(PyExc_TypeError, "%s: must be an int or have fileno(), not %R",
+			     argument, Py_TYPE(obj));
+		return -1;
+	}
+	return PyObject_AsFileDescriptor(obj);
 }
 
 int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns)
@@ -191,8 +227,28 @@ static int lifetime_arg(PyObject *obj, uint32_t *lifetime)
 	return -1;
 }
 
+static int mode_arg(PyObject *obj, uint32_t *mode)
+{
+	PyObject *octal;
+	int64_t number;
+
+	if (ts_int_arg(obj, "mode", INT64_MIN, INT64_MAX, &number) < 0)
+		return -1;
+	if (number < 0 || number > 0777) {
+		octal = PyNumber_ToBase(obj, 8);
+		if (octal)
+			PyErr_Format(PyExc_ValueError, "mode: must be between 0 and 0o777, not %U",
+				     octal);
+		Py_XDECREF(octal);
+		return -1;
+	}
+	*mode = number ? number : TSHARE_MODE_NONE;
+	return 0;
+}
+
 int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 {
+	static const char *const names[] = { TS_OPTION_NAMES };
 	enum { MODE, LIFETIME, DRAFT, EXIST_OK, NODE, DMA32, CONTIGUOUS };
 	static const uint32_t flags[TS_OPTION_COUNT] = {
 		[DRAFT] = TSHARE_DRAFT,
@@ -204,12 +260,9 @@ int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 	bool set;
 	int i;
 
-	if (!ts_none(args[MODE])) {
-		if (ts_int_arg(args[MODE], "mode", 0, 0777, &number) < 0)
-			return -1;
-		options->mode = number ? number : TSHARE_MODE_NONE;
-	}
-	if (!ts_none(args[LIFETIME]) && lifetime_arg(args[LIFETIME], &options->lifetime) < 0)
+	if (args[MODE] && mode_arg(args[MODE], &options->mode) < 0)
+		return -1;
+	if (args[LIFETIME] && lifetime_arg(args[LIFETIME], &options->lifetime) < 0)
 		return -1;
 	if (!ts_none(args[NODE])) {
 		if (ts_int_arg(args[NODE], "node", 0, INT32_MAX, &number) < 0)
@@ -220,7 +273,7 @@ int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 	for (i = 0; i < TS_OPTION_COUNT; i++) {
 		if (!flags[i])
 			continue;
-		if (ts_bool_arg(args[i], &set) < 0)
+		if (ts_bool_arg(args[i], names[i], &set) < 0)
 			return -1;
 		if (set)
 			options->flags |= flags[i];

@@ -48,12 +48,15 @@ static PyObject *take(const struct ts_source *source, PyObject *name_arg,
 		handle = wrap(source, name);
 	if (handle) {
 		self = ts_tensor_wrap(handle);
+	} else if (copy == COPY_NEVER && name) {
+		PyErr_Format(PyExc_BufferError,
+			     "x: is outside of the region %R and has to be copied (copy=False "
+			     "forbids it)",
+			     name_arg);
 	} else if (copy == COPY_NEVER) {
 		PyErr_SetString(PyExc_BufferError,
-				name ? "x: is outside of that region and has to be copied "
-				       "(copy=False forbids it)" :
-				       "x: is outside of shared memory and has to be copied "
-				       "(copy=False forbids it)");
+				"x: is outside of shared memory and has to be copied (copy=False "
+				"forbids it)");
 	} else if (!ts_source_check_copy(source)) {
 		ctx = ts_session();
 		if (ctx) {
@@ -76,7 +79,7 @@ static int copy_arg(PyObject *obj, enum copy *copy)
 	*copy = COPY_IF_NEEDED;
 	if (ts_none(obj))
 		return 0;
-	if (ts_bool_arg(obj, &always) < 0)
+	if (ts_bool_arg(obj, "copy", &always) < 0)
 		return -1;
 	*copy = always ? COPY_ALWAYS : COPY_NEVER;
 	return 0;
@@ -108,12 +111,6 @@ static PyObject *as_it_is(PyObject *x, PyObject *name_arg)
 	return x;
 }
 
-static PyObject *need_x(const char *function)
-{
-	PyErr_Format(PyExc_TypeError, "%s() missing required argument 'x'", function);
-	return NULL;
-}
-
 /* The device can only be the CPU: None, "cpu", (kDLCPU, 0) or (kDLCPU, None). */
 static int device_arg(PyObject *device)
 {
@@ -139,10 +136,9 @@ PyObject *ts_from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
 	PyObject *given[3], *result;
 	enum copy copy;
 
-	if (ts_parse("from_dlpack", args, nargs, kwnames, names, 1, 3, given) < 0)
+	if (ts_parse("from_dlpack", args, nargs, kwnames, names, 1, 3, given) < 0 ||
+	    ts_need_arg(given[0], "from_dlpack", "x") < 0)
 		return NULL;
-	if (!given[0])
-		return need_x("from_dlpack");
 	if (device_arg(given[1]) < 0 || copy_arg(given[2], &copy) < 0)
 		return NULL;
 	if (copy != COPY_ALWAYS) {
@@ -167,10 +163,9 @@ PyObject *ts_asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssiz
 	struct ts_source source;
 	enum copy copy;
 
-	if (ts_parse("asarray", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0)
+	if (ts_parse("asarray", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0 ||
+	    ts_need_arg(given[0], "asarray", "x") < 0)
 		return NULL;
-	if (!given[0])
-		return need_x("asarray");
 	if (copy_arg(given[2], &copy) < 0 || ts_options_arg(given + 3, &options) < 0)
 		return NULL;
 	if (copy != COPY_ALWAYS) {

@@ -223,7 +223,7 @@ PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nar
 			return NULL;
 		}
 	}
-	if (!ts_none(given[3]) && ts_bool_arg(given[3], &copy) < 0)
+	if (!ts_none(given[3]) && ts_bool_arg(given[3], "copy", &copy) < 0)
 		return NULL;
 	if (!ts_none(given[0])) {
 		PyErr_SetString(PyExc_ValueError, "stream: must be None for a tensor on the CPU");

@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,39 +13,73 @@ PyObject *ts_text(const char *text)
 	return PyUnicode_DecodeUTF8(text, strlen(text), "surrogateescape");
 }
 
+/* What stands in the library's texts, and what a caller in Python calls it. */
+struct words {
+	const char *library;
+	const char *python;
+};
+
+static const struct words *find_start(const char *text, const struct words *words)
+{
+	for (; words->library; words++)
+		if (!strncmp(text, words->library, strlen(words->library)))
+			return words;
+	return NULL;
+}
+
+static const struct words *find_end(const char *text)
+{
+	static const struct words ends[] = {
+		{ "(TSHARE_REPLACE; in Python exist_ok or replace)",
+		  "(exist_ok=True; replace=True in finish())" },
+		{ "use TSHARE_LIFETIME_PERSIST", "use 'persist'" },
+		{ "set TSHARE_READONLY", "pass readonly=True" },
+	};
+	size_t i, length = strlen(text);
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (length >= strlen(ends[i].library) &&
+		    !strcmp(text + length - strlen(ends[i].library), ends[i].library))
+			return &ends[i];
+	return NULL;
+}
+
+/* The text with what it begins and ends with replaced: new reference. */
+static PyObject *translate(const char *text, const struct words *start)
+{
+	const struct words *end = find_end(text);
+	size_t skipped = start ? strlen(start->library) : 0;
+	size_t length = strlen(text) - skipped - (end ? strlen(end->library) : 0);
+	PyObject *rest, *result;
+
+	rest = PyUnicode_DecodeUTF8(text + skipped, length, "surrogateescape");
+	if (!rest)
+		return NULL;
+	result = PyUnicode_FromFormat("%s%U%s", start ? start->python : "", rest,
+				      end ? end->python : "");
+	Py_DECREF(rest);
+	return result;
+}
+
 /*
  * Where the library's text names members of its structures, they are arguments
- * here: "options.flags: TSHARE_DMA32 is not supported" becomes "dma32: is
- * not supported", and "byte_offset: " "offset: ". New reference.
+ * here, and so are its flags: "options.flags: TSHARE_DMA32 is not supported" becomes
+ * "dma32: is not supported". New reference.
  */
 static PyObject *in_words_of_python(const char *text)
 {
-	static const char options[] = "options.", flag[] = "flags: TSHARE_", place[] = "byte_";
-	static const char replace[] = "REPLACE ";
-	PyObject *name, *lower, *rest, *result = NULL;
-	size_t length;
+	static const struct words arguments[] = {
+		{ "options.flags: TSHARE_CONTIGUOUS", "contiguous:" },
+		{ "options.flags: TSHARE_DMA32", "dma32:" },
+		{ "options.flags: TSHARE_DRAFT", "draft:" },
+		{ "options.flags: TSHARE_REPLACE", "exist_ok:" },
+		{ "options.", "" },
+		{ "byte_offset:", "offset:" },
+		{ "flags: the region is read-only;", "readonly: the region is read-only;" },
+		{ NULL, NULL },
+	};
 
-	if (!strncmp(text, place, strlen(place)))
-		return ts_text(text + strlen(place));
-	if (strncmp(text, options, strlen(options)))
-		return ts_text(text);
-	text += strlen(options);
-	if (strncmp(text, flag, strlen(flag)))
-		return ts_text(text);
-	text += strlen(flag);
-	length = strcspn(text, " ");
-	if (!strncmp(text, replace, strlen(replace)))
-		name = PyUnicode_FromString("exist_ok");
-	else
-		name = PyUnicode_FromStringAndSize(text, length);
-	lower = name ? PyObject_CallMethod(name, "lower", NULL) : NULL;
-	rest = ts_text(text + length);
-	if (lower && rest)
-		result = PyUnicode_FromFormat("%U:%U", lower, rest);
-	Py_XDECREF(name);
-	Py_XDECREF(lower);
-	Py_XDECREF(rest);
-	return result;
+	return translate(text, find_start(text, arguments));
 }
 
 /* Appends the limit that was reached to the text. Takes over the reference. */
@@ -89,34 +124,90 @@ static PyObject *raise_text(int err, PyObject *text, PyObject *filename)
 	return NULL;
 }
 
-PyObject *ts_raise(int err, PyObject *filename)
+/* As in_words_of_python(), of one tensor of Region.create(). */
+static PyObject *in_words_of_tensor(const char *text, const struct tshare_spec *spec)
 {
-	const char *reason = tshare_error_get();
+	PyObject *what, *key, *result = NULL;
 
-	return raise_text(err, in_words_of_python(*reason ? reason : strerror(-err)), filename);
+	what = in_words_of_python(text);
+	key = ts_text(spec->name);
+	if (what && key)
+		result = PyUnicode_FromFormat("tensors: %R: %U", key, what);
+	Py_XDECREF(what);
+	Py_XDECREF(key);
+	return result;
 }
 
-PyObject *ts_raise_of(int err, PyObject *filename, const struct tshare_spec *specs, size_t count)
+/* Whether a text, which names no tensor if there is just one, is about that and not the region. */
+static bool is_of_sole_tensor(const char *text, const struct tshare_spec *spec)
 {
-	const char *reason = tshare_error_get();
-	PyObject *name, *what, *text = NULL;
+	static const char *const members[] = { "byte_offset", "dtype", "ndim", "shape", "strides" };
+	size_t i;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (!strncmp(text, members[i], strlen(members[i])))
+			return true;
+	return !strncmp(text, "name: ", 6) && strlen(spec->name) > TSHARE_TENSOR_NAME_MAX;
+}
+
+static PyObject *in_words_of_create(const char *text, const struct tshare_spec *specs, size_t count)
+{
+	static const struct words arguments[] = {
+		{ "fd: ", "dmabuf: " },
+		{ "count: ", "tensors: " },
+		{ "specs: ", "tensors: " },
+		{ "name: is NULL", "name: is None" },
+		{ NULL, NULL },
+	};
+	const struct words *start;
 	int length = 0;
 	size_t i;
 
-	if (sscanf(reason, "specs[%zu].%n", &i, &length) != 1 || !length || i >= count)
-		return ts_raise(err, filename);
-	what = in_words_of_python(reason + length);
-	name = ts_text(specs[i].name);
-	if (what && name)
-		text = PyUnicode_FromFormat("tensors: %R: %U", name, what);
-	Py_XDECREF(what);
-	Py_XDECREF(name);
-	return raise_text(err, text, filename);
+	if (sscanf(text, "specs[%zu].%n", &i, &length) == 1 && length && i < count)
+		return in_words_of_tensor(text + length, &specs[i]);
+	if (count == 1 && is_of_sole_tensor(text, specs))
+		return in_words_of_tensor(text, specs);
+	start = find_start(text, arguments);
+	return start ? translate(text, start) : in_words_of_python(text);
 }
 
-void ts_raise_within(const char *format, PyObject *what)
+/* The library's text, which it may not have for want of memory. */
+static const char *reason_of(int err)
+{
+	const char *reason = tshare_error_get();
+
+	return *reason ? reason : strerror(-err);
+}
+
+PyObject *ts_raise(int err, PyObject *filename)
+{
+	return raise_text(err, in_words_of_python(reason_of(err)), filename);
+}
+
+PyObject *ts_raise_of_create(int err, PyObject *filename, const struct tshare_spec *specs,
+			     size_t count)
+{
+	return raise_text(err, in_words_of_create(reason_of(err), specs, count), filename);
+}
+
+/* An array that is an argument is "x" in errors. Takes over the reference to the text. */
+static PyObject *without_x(PyObject *text)
+{
+	PyObject *x = text ? PyUnicode_FromString("x: ") : NULL, *rest;
+	Py_ssize_t found = x ? PyUnicode_Tailmatch(text, x, 0, PY_SSIZE_T_MAX, -1) : -1;
+
+	Py_XDECREF(x);
+	if (!found)
+		return text;
+	rest = found > 0 ? PyUnicode_Substring(text, strlen("x: "), PY_SSIZE_T_MAX) : NULL;
+	Py_XDECREF(text);
+	return rest;
+}
+
+void ts_raise_within(const char *format, ...)
 {
 	PyObject *type, *value, *traceback, *prefix, *text;
+	va_list args;
 
 	PyErr_Fetch(&type, &value, &traceback);
 	/* Other exceptions may have more than a text, or come from elsewhere. */
@@ -124,8 +215,10 @@ void ts_raise_within(const char *format, PyObject *what)
 		PyErr_Restore(type, value, traceback);
 		return;
 	}
-	prefix = PyUnicode_FromFormat(format, what);
-	text = prefix ? PyObject_Str(value ? value : type) : NULL;
+	va_start(args, format);
+	prefix = PyUnicode_FromFormatV(format, args);
+	va_end(args);
+	text = without_x(prefix ? PyObject_Str(value ? value : type) : NULL);
 	if (text)
 		PyErr_Format(type, "%U%U", prefix, text);
 	Py_XDECREF(prefix);

@@ -71,15 +71,15 @@ PyObject *ts_unlink(struct tshare_region *handle);
 struct tshare_tensor *ts_tensor_handle(PyObject *self);
 struct tshare_region *ts_region_handle(PyObject *self);
 
-/* Sorts the arguments of from_fd(): 0, or -1 with an error set. */
-int ts_parse_from_fd(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **fd,
-		     bool *readonly);
-/* The region that open() is called for, or behind a descriptor; NULL with an error set. */
+/* The region for the arguments of open() or of from_fd(); NULL with an error set. */
 struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
-struct tshare_region *ts_import_region(int fd, bool readonly);
+struct tshare_region *ts_import_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
-/* The only tensor of a region, whose reference is taken over. */
-PyObject *ts_tensor_sole(struct tshare_region *region);
+/*
+ * The only tensor of a region, whose reference is taken over. @argument led to the
+ * region, and Region's method @other opens one of several tensors.
+ */
+PyObject *ts_tensor_sole(struct tshare_region *region, const char *argument, const char *other);
 
 /*
  * Bytes from one index to the next along each dimension, owned by the object.
@@ -98,10 +98,11 @@ PyObject *ts_tensor_shape(PyObject *self);
  * Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
-/* The same; in a text about one of @specs the tensor's name replaces the index. */
-PyObject *ts_raise_of(int err, PyObject *filename, const struct tshare_spec *specs, size_t count);
-/* Puts a text, made with @what, in front of that of a plain exception that is set. */
-void ts_raise_within(const char *format, PyObject *what);
+/* The same for Region.create(), whose tensors are called by their keys. */
+PyObject *ts_raise_of_create(int err, PyObject *filename, const struct tshare_spec *specs,
+			     size_t count);
+/* Puts a text in front of that of a plain exception that is set, in place of an "x: ". */
+void ts_raise_within(const char *format, ...);
 /* Text of the library, in which names may be any bytes: UTF-8 with surrogateescape. */
 PyObject *ts_text(const char *text);
 
@@ -119,6 +120,8 @@ struct tshare_ctx *ts_session(void);
  */
 int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 	     const char *const *names, int positional, int total, PyObject **out);
+/* TypeError for an argument that wasn't given: 0, or -1 with that set. */
+int ts_need_arg(PyObject *obj, const char *function, const char *argument);
 /* Missing or None. */
 static inline bool ts_none(PyObject *obj)
 {
@@ -129,8 +132,10 @@ static inline bool ts_none(PyObject *obj)
  * and @keep, a new reference or NULL.
  */
 const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep);
-int ts_bool_arg(PyObject *obj, bool *value);
+int ts_bool_arg(PyObject *obj, const char *argument, bool *value);
 int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, int64_t *value);
+/* A file descriptor, or an object that has one; -1 with an error set. */
+int ts_fd_arg(PyObject *obj, const char *argument);
 /* A number of seconds, from 0; in nanoseconds, INT64_MAX for what is longer. */
 int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns);
 /* An int or a sequence of ints, at most TSHARE_NDIM_LIMIT of them. */

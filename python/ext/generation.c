@@ -122,7 +122,8 @@ static int parse_wait(const char *function, int total, PyObject *const *args, Py
 	static const char *const names[] = { "seen", "timeout", "spin" };
 
 	if (ts_parse(function, args, nargs, kwnames, names, 2, total, given) < 0 ||
-	    ts_int_arg(given[0] ? given[0] : Py_None, "seen", 0, INT64_MAX, seen) < 0)
+	    ts_need_arg(given[0], function, "seen") < 0 ||
+	    ts_int_arg(given[0], "seen", 0, INT64_MAX, seen) < 0)
 		return -1;
 	*timeout = INT64_MAX;
 	return ts_none(given[1]) ? 0 : ts_seconds_arg(given[1], "timeout", timeout);

@@ -18,15 +18,12 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 	int32_t ndim;
 	int err;
 
-	if (ts_parse("create", args, nargs, kwnames, names, 3, 3 + TS_OPTION_COUNT, given) < 0)
+	if (ts_parse("create", args, nargs, kwnames, names, 3, 3 + TS_OPTION_COUNT, given) < 0 ||
+	    ts_need_arg(given[1], "create", "shape") < 0)
 		return NULL;
-	if (!given[1]) {
-		PyErr_SetString(PyExc_TypeError, "create() missing required argument 'shape'");
-		return NULL;
-	}
 	if (ts_dims_arg(given[1], "shape", shape, &ndim) < 0)
 		return NULL;
-	if (!ts_none(given[2]) && ts_dtype_arg(given[2], &dtype) < 0)
+	if (given[2] && ts_dtype_arg(given[2], &dtype) < 0)
 		return NULL;
 	if (ts_options_arg(given + 3, &options) < 0)
 		return NULL;
@@ -51,22 +48,15 @@ static PyObject *module_open(PyObject *Py_UNUSED(module), PyObject *const *args,
 {
 	struct tshare_region *region = ts_open_region(args, nargs, kwnames);
 
-	return region ? ts_tensor_sole(region) : NULL;
+	return region ? ts_tensor_sole(region, "name", "open") : NULL;
 }
 
 static PyObject *module_from_fd(PyObject *Py_UNUSED(module), PyObject *const *args,
 				Py_ssize_t nargs, PyObject *kwnames)
 {
-	struct tshare_region *region;
-	PyObject *file;
-	bool readonly;
-	int fd;
+	struct tshare_region *region = ts_import_region(args, nargs, kwnames);
 
-	if (ts_parse_from_fd(args, nargs, kwnames, &file, &readonly) < 0)
-		return NULL;
-	fd = PyObject_AsFileDescriptor(file);
-	region = fd < 0 ? NULL : ts_import_region(fd, readonly);
-	return region ? ts_tensor_sole(region) : NULL;
+	return region ? ts_tensor_sole(region, "fd", "from_fd") : NULL;
 }
 
 static PyObject *module_unlink(PyObject *Py_UNUSED(module), PyObject *arg)

@@ -50,18 +50,6 @@ static void region_dealloc(PyObject *self)
 
 /* Opening a region */
 
-int ts_parse_from_fd(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **fd,
-		     bool *readonly)
-{
-	static const char *const names[] = { "fd", "readonly" };
-	PyObject *given[2];
-
-	if (ts_parse("from_fd", args, nargs, kwnames, names, 1, 2, given) < 0)
-		return -1;
-	*fd = given[0] ? given[0] : Py_None;
-	return ts_bool_arg(given[1], readonly);
-}
-
 /* A reference to the region of a Region or Tensor; NULL for None, or with an error set. */
 static int other_arg(PyObject *obj, struct tshare_region **other)
 {
@@ -150,7 +138,8 @@ struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, Py
 	bool readonly;
 
 	if (ts_parse("open", args, nargs, kwnames, names, 1, 4, given) < 0 ||
-	    ts_bool_arg(given[1], &readonly) < 0)
+	    ts_need_arg(given[0], "open", "name") < 0 ||
+	    ts_bool_arg(given[1], "readonly", &readonly) < 0)
 		return NULL;
 	if (given[2] && ts_seconds_arg(given[2], "wait", &options.timeout_ns) < 0)
 		return NULL;
@@ -158,18 +147,27 @@ struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, Py
 		return NULL;
 	options.flags = readonly ? TSHARE_READONLY : 0;
 	options.other_than = other;
-	region = open_named(given[0] ? given[0] : Py_None, &options);
+	region = open_named(given[0], &options);
 	tshare_region_unref(other);
 	return region;
 }
 
-struct tshare_region *ts_import_region(int fd, bool readonly)
+struct tshare_region *ts_import_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-	PyThreadState *state;
+	static const char *const names[] = { "fd", "readonly" };
 	struct tshare_region *region = NULL;
-	struct tshare_ctx *ctx = ts_session();
-	int err;
+	struct tshare_ctx *ctx;
+	PyThreadState *state;
+	PyObject *given[2];
+	bool readonly;
+	int fd, err;
 
+	if (ts_parse("from_fd", args, nargs, kwnames, names, 1, 2, given) < 0 ||
+	    ts_need_arg(given[0], "from_fd", "fd") < 0 ||
+	    ts_bool_arg(given[1], "readonly", &readonly) < 0)
+		return NULL;
+	fd = ts_fd_arg(given[0], "fd");
+	ctx = fd < 0 ? NULL : ts_session();
 	if (!ctx)
 		return NULL;
 	state = PyEval_SaveThread();
@@ -191,15 +189,8 @@ static PyObject *region_open(PyObject *Py_UNUSED(type), PyObject *const *args, P
 static PyObject *region_from_fd(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
 				PyObject *kwnames)
 {
-	struct tshare_region *region;
-	PyObject *file;
-	bool readonly;
-	int fd;
+	struct tshare_region *region = ts_import_region(args, nargs, kwnames);
 
-	if (ts_parse_from_fd(args, nargs, kwnames, &file, &readonly) < 0)
-		return NULL;
-	fd = PyObject_AsFileDescriptor(file);
-	region = fd < 0 ? NULL : ts_import_region(fd, readonly);
 	return region ? ts_region_wrap(region) : NULL;
 }
 
@@ -269,7 +260,7 @@ static PyObject *region_export(PyObject *self, PyObject *const *args, Py_ssize_t
 	if (!handle || ts_parse("export", args, nargs, kwnames, names, 2, 3, given) < 0 ||
 	    (given[0] && ts_int_arg(given[0], "offset", 0, INT64_MAX, &offset) < 0) ||
 	    (!ts_none(given[1]) && ts_int_arg(given[1], "size", 1, INT64_MAX, &size) < 0) ||
-	    ts_bool_arg(given[2], &readonly) < 0)
+	    ts_bool_arg(given[2], "readonly", &readonly) < 0)
 		return NULL;
 	err = tshare_region_export(handle, offset, size, readonly ? TSHARE_READONLY : 0, &fd);
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromLong(fd);
@@ -330,7 +321,7 @@ PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssiz
 	int err;
 
 	if (ts_parse("finish", args, nargs, kwnames, names, 0, 1, given) < 0 ||
-	    ts_bool_arg(given[0], &replace) < 0)
+	    ts_bool_arg(given[0], "replace", &replace) < 0)
 		return NULL;
 	tshare_region_ref(handle);
 	state = PyEval_SaveThread();

@@ -63,8 +63,7 @@ static int keep_dims(const int64_t *shape, const int64_t *strides, struct entry 
 }
 
 /* Describes a tensor that is filled from another library's. */
-static int entry_of_array(PyObject *name, PyObject *what, struct entry *entry,
-			  struct tshare_spec *spec)
+static int entry_of_array(PyObject *what, struct entry *entry, struct tshare_spec *spec)
 {
 	struct ts_source *source = PyMem_Calloc(1, sizeof(*source));
 
@@ -74,7 +73,6 @@ static int entry_of_array(PyObject *name, PyObject *what, struct entry *entry,
 	}
 	if (ts_source_open(what, source) < 0) {
 		PyMem_Free(source);
-		ts_raise_within("tensors: %R: ", name);
 		return -1;
 	}
 	entry->source = source;
@@ -84,31 +82,19 @@ static int entry_of_array(PyObject *name, PyObject *what, struct entry *entry,
 	return ts_source_check_copy(source);
 }
 
-/* @item: (name, what), and what is (shape, dtype[, strides[, offset]]) or an array */
-static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *spec)
+/* @what: (shape, dtype[, strides[, offset]]) or an array */
+static int parse_what(PyObject *what, struct entry *entry, struct tshare_spec *spec)
 {
 	int64_t shape[TSHARE_NDIM_LIMIT], strides[TSHARE_NDIM_LIMIT], offset;
 	bool strided = false;
-	PyObject *what;
 	Py_ssize_t count;
 
-	if (!PyTuple_Check(item) || PyTuple_Size(item) != 2) {
-		PyErr_Format(PyExc_TypeError, "tensors: its items() must be pairs, not %R", item);
-		return -1;
-	}
-	spec->size = sizeof(*spec);
-	what = PyTuple_GetItem(item, 1);
-	spec->name = ts_name_arg(PyTuple_GetItem(item, 0), "tensors", &entry->keep);
-	if (!spec->name)
-		return -1;
 	if (!PyTuple_Check(what))
-		return entry_of_array(PyTuple_GetItem(item, 0), what, entry, spec);
+		return entry_of_array(what, entry, spec);
 	count = PyTuple_Size(what);
 	if (count < 2 || count > 4) {
-		PyErr_Format(PyExc_TypeError,
-			     "tensors: %R: must be an array, or a tuple (shape, dtype, "
-			     "strides=None, offset=None)",
-			     PyTuple_GetItem(item, 0));
+		PyErr_SetString(PyExc_TypeError, "must be an array, or a tuple (shape, dtype, "
+						 "strides=None, offset=None)");
 		return -1;
 	}
 	if (ts_dims_arg(PyTuple_GetItem(what, 0), "shape", shape, &spec->ndim) < 0 ||
@@ -125,6 +111,29 @@ static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *s
 		spec->byte_offset = ts_offset(offset);
 	}
 	return keep_dims(shape, strided ? strides : NULL, entry, spec);
+}
+
+/* @item: (key, what) */
+static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *spec)
+{
+	PyObject *key;
+
+	if (!PyTuple_Check(item) || PyTuple_Size(item) != 2) {
+		PyErr_Format(PyExc_TypeError, "tensors: its items() must be pairs, not %R", item);
+		return -1;
+	}
+	spec->size = sizeof(*spec);
+	key = PyTuple_GetItem(item, 0);
+	spec->name = ts_name_arg(key, "key", &entry->keep);
+	if (!spec->name) {
+		ts_raise_within("tensors: ");
+		return -1;
+	}
+	if (parse_what(PyTuple_GetItem(item, 1), entry, spec) < 0) {
+		ts_raise_within("tensors: %R: ", key);
+		return -1;
+	}
+	return 0;
 }
 
 /* Copies the entries' sources into the region. Called without the GIL. */
@@ -265,7 +274,8 @@ static PyObject *create(PyObject *arg, uint64_t size, int dmabuf, PyObject *item
 			tshare_region_unref(region);
 	}
 	PyEval_RestoreThread(state);
-	self = err < 0 ? ts_raise_of(err, name ? arg : NULL, specs, count) : ts_region_wrap(region);
+	self = err < 0 ? ts_raise_of_create(err, name ? arg : NULL, specs, count) :
+			 ts_region_wrap(region);
 out:
 	for (i = 0; entries && i < count; i++) {
 		Py_XDECREF(entries[i].keep);
@@ -306,7 +316,7 @@ PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 	if (ts_parse("create", args, nargs, kwnames, names, 2, 4 + TS_OPTION_COUNT, given) < 0)
 		return NULL;
 	if (!ts_none(given[3])) {
-		dmabuf = PyObject_AsFileDescriptor(given[3]);
+		dmabuf = ts_fd_arg(given[3], "dmabuf");
 		if (dmabuf < 0)
 			return NULL;
 		if (!ts_none(given[2])) {

@@ -71,9 +71,10 @@ PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 	PyObject *given[2], *other;
 	int found;
 
-	if (ts_parse("get", args, nargs, kwnames, names, 2, 2, given) < 0)
+	if (ts_parse("get", args, nargs, kwnames, names, 2, 2, given) < 0 ||
+	    ts_need_arg(given[0], "get", "key") < 0)
 		return NULL;
-	found = lookup(self, given[0] ? given[0] : Py_None, &tensor);
+	found = lookup(self, given[0], &tensor);
 	if (found > 0)
 		return ts_tensor_wrap(tensor);
 	if (found < 0)

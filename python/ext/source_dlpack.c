@@ -182,7 +182,7 @@ static int check_negated(PyObject *x)
 	if (found <= 0 || !PyObject_HasAttrString(x, "is_neg"))
 		return found < 0 ? -1 : 0;
 	negated = PyObject_CallMethod(x, "is_neg", NULL);
-	found = negated ? ts_bool_arg(negated, &is_negated) : -1;
+	found = negated ? ts_bool_arg(negated, "x", &is_negated) : -1;
 	Py_XDECREF(negated);
 	if (found < 0 || !is_negated)
 		return found;

@@ -35,7 +35,7 @@ PyObject *ts_tensor_wrap(struct tshare_tensor *handle)
 	return (PyObject *)self;
 }
 
-PyObject *ts_tensor_sole(struct tshare_region *region)
+PyObject *ts_tensor_sole(struct tshare_region *region, const char *argument, const char *other)
 {
 	size_t count = tshare_region_get_tensor_count(region);
 	struct tshare_tensor *handle;
@@ -44,7 +44,8 @@ PyObject *ts_tensor_sole(struct tshare_region *region)
 
 	if (count != 1) {
 		PyErr_Format(PyExc_ValueError,
-			     "region: holds %zu tensors, not one (use tshare.Region)", count);
+			     "%s: the region holds %zu tensors, not one (use tshare.Region.%s())",
+			     argument, count, other);
 	} else {
 		err = tshare_region_get_tensor(region, 0, &handle);
 		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);

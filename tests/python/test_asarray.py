@@ -789,7 +789,7 @@ def test_other_types_of_numpy_s_are_refused(kind):
     for each in (x, [x, x], HasArray(np.asarray(x))):
         with pytest.raises(TypeError, match="x: unsupported dtype "):
             tshare.asarray(each)
-    with pytest.raises(TypeError, match="tensors: 'x': x: unsupported dtype "):
+    with pytest.raises(TypeError, match="tensors: 'x': unsupported dtype "):
         tshare.Region.create(None, {"x": x})
 
 
