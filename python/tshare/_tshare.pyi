@@ -297,6 +297,8 @@ class Region(Mapping[str, Tensor]):
             while any process has the region open. "persist": until it is unlinked.
         :param draft: Create a draft, which has the name and can't be opened before finish(). It
             is removed when it is closed or this process ends, with any lifetime.
+            multiprocessing passes it to other processes; any other pickle of it can be loaded
+            after finish().
         :param exist_ok: Replace, in one step, a region of this user that has the name. That
             region stays for its users, without a name. A draft replaces it in
             finish(replace=True).
@@ -534,7 +536,8 @@ def create(
     :param lifetime: How long the name stays: "maker": until this process ends. "users": while
         any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
-        removed when it is closed or this process ends, with any lifetime.
+        removed when it is closed or this process ends, with any lifetime. multiprocessing passes
+        it to other processes; any other pickle of it can be loaded after finish().
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region
         stays for its users, without a name. A draft replaces it in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.
@@ -628,7 +631,8 @@ def asarray(
     :param lifetime: How long the name stays: "maker": until this process ends. "users": while
         any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
-        removed when it is closed or this process ends, with any lifetime.
+        removed when it is closed or this process ends, with any lifetime. multiprocessing passes
+        it to other processes; any other pickle of it can be loaded after finish().
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region
         stays for its users, without a name. A draft replaces it in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.

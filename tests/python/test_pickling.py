@@ -191,6 +191,15 @@ def test_tensor_is_sent_after_its_name_is_removed(context, name):
     assert bytes(t)[0] == 7
 
 
+def test_draft_is_sent_by_its_descriptor(context, name):
+    t = tshare.create(name, 4, draft=True)
+    process = context.Process(target=write, args=(t, 7))
+    process.start()
+    join(process)
+    t.finish()
+    assert bytes(tshare.open(name))[0] == 7
+
+
 def test_executor_takes_and_returns_tensors(context):
     t = tshare.asarray(bytes([1, 2, 3]))
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -293,6 +302,27 @@ def test_pickle_doesn_t_land_on_another_region_of_the_name(kind, name):
         pickle.loads(data)
     assert error.value.errno == errno.ESTALE
     assert sole(pickle.loads(pickle.dumps(other))).shape == (4,)
+
+
+@pytest.mark.parametrize("part", [lambda t: t, lambda t: t.region])
+def test_pickle_of_a_draft_is_loaded_once_it_is_finished(part, name):
+    t = tshare.create(name, 4, draft=True)
+    data = pickle.dumps(part(t))
+    with pytest.raises(BlockingIOError, match="is a draft"):
+        pickle.loads(data)
+    t.finish()
+    assert pickle.loads(data).fileno() != t.fileno()
+
+
+def test_pickle_of_a_draft_doesn_t_land_on_the_region_that_it_will_replace(name):
+    old = tshare.create(name, 4)
+    new = tshare.create(name, 4, draft=True, exist_ok=True)
+    data = pickle.dumps(new)
+    with pytest.raises(OSError, match="not the one that was pickled") as caught:
+        pickle.loads(data)
+    assert caught.value.errno == errno.ESTALE
+    new.finish(replace=True)
+    assert pickle.loads(data).region.id == new.region.id != old.region.id
 
 
 def test_pickle_of_another_machine_is_refused(name, monkeypatch):
