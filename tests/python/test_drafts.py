@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Drafts, which can't be opened before they are finished, and regions that replace others."""
 
+import contextlib
 import math
 import os
 import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -291,3 +293,41 @@ def test_shareable_list_that_can_not_be_filled_leaves_no_name(name):
     with pytest.raises(struct.error):
         ShareableList([2**64], name=name)
     ShareableList([1], name=name).shm.unlink()
+
+
+def test_copy_that_can_not_be_finished_leaves_no_name(name, backend):
+    if backend == "kmod":
+        pytest.skip("the module's names are not a peer's to write")
+    folder = os.environ.get("TSHARE_SHM_DIR", "/dev/shm")
+    draft, place = f"{folder}/.tshare.{name}.next", f"{folder}/tshare.{name}"
+    source = bytearray(64 << 20)
+    done = threading.Event()
+
+    def take_the_place():
+        while not os.path.exists(draft):
+            if done.is_set():
+                return
+        time.sleep(0.002)  # until the region is made, and is being filled
+        with open(place, "x"):
+            pass
+
+    def create():
+        taker = threading.Thread(target=take_the_place)
+        taker.start()
+        try:
+            tshare.Region.create(name, {"a": source}).unlink()
+        finally:
+            done.set()
+            taker.join()
+            done.clear()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(place)
+
+    def create_until_refused():
+        while True:
+            create()
+
+    with pytest.raises(FileExistsError):
+        create_until_refused()
+    assert not os.path.exists(draft)
+    tshare.create(name, 1).unlink()
