@@ -40,6 +40,7 @@ struct ts_region {
 	PyObject ob_base;
 	struct tshare_region *handle;		   /* NULL when closed */
 	struct tshare_waiter *waiters[TS_WAITERS]; /* made when first needed */
+	bool indexed;				   /* a key was looked up */
 	PyObject *weakrefs;
 };
 

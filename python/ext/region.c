@@ -20,6 +20,7 @@ PyObject *ts_region_wrap(struct tshare_region *handle)
 	}
 	self->handle = handle;
 	memset(self->waiters, 0, sizeof(self->waiters));
+	self->indexed = false;
 	self->weakrefs = NULL;
 	return (PyObject *)self;
 }

@@ -11,6 +11,29 @@ Py_ssize_t ts_region_length(PyObject *self)
 	return handle ? (Py_ssize_t)tshare_region_get_tensor_count(handle) : -1;
 }
 
+/* From so many tensors on, the GIL is released while the library reads them. */
+#define LONG_LIST 1000
+
+/* The first lookup makes the library check and index the list, which can take milliseconds. */
+static int find(PyObject *self, struct tshare_region *handle, const char *name,
+		struct tshare_tensor **tensor)
+{
+	struct ts_region *region = (struct ts_region *)self;
+	PyThreadState *state;
+	int err;
+
+	if (region->indexed || tshare_region_get_tensor_count(handle) < LONG_LIST)
+		return tshare_region_find_tensor(handle, name, tensor);
+	/* close() may come while the GIL is released. */
+	tshare_region_ref(handle);
+	state = PyEval_SaveThread();
+	err = tshare_region_find_tensor(handle, name, tensor);
+	tshare_region_unref(handle);
+	PyEval_RestoreThread(state);
+	region->indexed = true;
+	return err;
+}
+
 /* 1 and @tensor, 0 if there is none of that name, or -1 with an error set. */
 static int lookup(PyObject *self, PyObject *key, struct tshare_tensor **tensor)
 {
@@ -31,7 +54,7 @@ static int lookup(PyObject *self, PyObject *key, struct tshare_tensor **tensor)
 		PyErr_Clear();
 		return 0;
 	}
-	err = tshare_region_find_tensor(handle, name, tensor);
+	err = find(self, handle, name, tensor);
 	Py_XDECREF(keep);
 	if (err == -ENOENT || err == -EINVAL || err == -ENAMETOOLONG)
 		return 0;
@@ -84,17 +107,20 @@ PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 	return other;
 }
 
-PyObject *ts_region_iter(PyObject *self)
+/* The names as a tuple. The first one makes the library check the list, as in find(). */
+static PyObject *list_names(struct tshare_region *handle)
 {
-	struct tshare_region *handle = ts_region_handle(self);
-	PyObject *names, *name, *iterator;
+	size_t count = tshare_region_get_tensor_count(handle), i;
+	PyObject *names, *name;
+	PyThreadState *state;
 	const char *text;
-	size_t count, i;
 	int err;
 
-	if (!handle)
-		return NULL;
-	count = tshare_region_get_tensor_count(handle);
+	if (count >= LONG_LIST) {
+		state = PyEval_SaveThread();
+		tshare_region_get_tensor_name(handle, 0, &text);
+		PyEval_RestoreThread(state);
+	}
 	names = PyTuple_New(count);
 	for (i = 0; names && i < count; i++) {
 		err = tshare_region_get_tensor_name(handle, i, &text);
@@ -102,6 +128,20 @@ PyObject *ts_region_iter(PyObject *self)
 		if (!name || PyTuple_SetItem(names, i, name) < 0)
 			Py_CLEAR(names);
 	}
+	return names;
+}
+
+PyObject *ts_region_iter(PyObject *self)
+{
+	struct tshare_region *handle = ts_region_handle(self);
+	PyObject *names, *iterator;
+
+	if (!handle)
+		return NULL;
+	/* close() may come while the GIL is released. */
+	tshare_region_ref(handle);
+	names = list_names(handle);
+	tshare_region_unref(handle);
 	if (!names)
 		return NULL;
 	iterator = PyObject_GetIter(names);

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 import collections.abc
 import errno
+import functools
+import operator
 import os
 import pickle
+import sys
+import threading
 import types
 
 import pytest
@@ -208,6 +212,45 @@ def test_long_list_of_tensors_is_the_same_for_those_that_open_it(name):
     assert all(region[key].shape == spec[0] for key, spec in specs.items())
     assert "layer.20000" not in region
     assert region.get("layer.20000") is None
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda r: functools.partial(r.__getitem__, "50000"),
+        lambda r: functools.partial(r.__contains__, "none"),
+        lambda r: functools.partial(r.get, "50000"),
+        lambda r: r.__iter__,
+    ],
+)
+def test_other_threads_run_while_a_long_list_of_tensors_is_read(name, read):
+    made = tshare.Region.create(name, {str(i): (1, "uint8") for i in range(96085)})
+    turns = []
+    done = threading.Event()
+
+    def take_turns():
+        while not done.is_set():
+            turns.append(None)
+
+    def turns_meanwhile():
+        """Return how many there are during a call, which no bytecode of ours surrounds."""
+        with tshare.Region.open(name) as region:
+            calls = [turns.__len__, read(region), turns.__len__]
+            before, _, after = map(operator.call, calls)
+        return after - before
+
+    thread = threading.Thread(target=take_turns)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        # On one processor the other thread may get none of a short time.
+        assert any(turns_meanwhile() for _ in range(300))
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert not made.closed
 
 
 def test_damaged_list_of_tensors_is_eproto(name, backend):
