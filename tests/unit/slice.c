@@ -142,6 +142,33 @@ TEST(slice_without_an_index_has_no_elements)
 	tshare_tensor_unref(tensor);
 }
 
+TEST(slice_without_an_index_begins_where_the_tensor_does)
+{
+	struct tshare_tensor *tensor = counting(), *view;
+
+	CHECK(!tshare_tensor_slice(tensor, 1, 3, 3, 1, &view));
+	CHECK(tshare_tensor_get_byte_offset(view) == tshare_tensor_get_byte_offset(tensor));
+	tshare_tensor_unref(view);
+	CHECK(!tshare_tensor_slice(tensor, 1, 0, 2, -1, &view));
+	CHECK(tshare_tensor_get_byte_offset(view) == tshare_tensor_get_byte_offset(tensor));
+	tshare_tensor_unref(view);
+	tshare_tensor_unref(tensor);
+}
+
+TEST(slice_with_one_index_keeps_the_stride)
+{
+	struct tshare_tensor *tensor = counting(), *view;
+
+	CHECK(!tshare_tensor_slice(tensor, 1, 1, 3, 5, &view));
+	CHECK(HAS_SHAPE(view, 2, 1, 4));
+	CHECK(tshare_tensor_get_strides(view)[1] == 4);
+	tshare_tensor_unref(view);
+	CHECK(!tshare_tensor_slice(tensor, 1, 0, 3, 2, &view));
+	CHECK(tshare_tensor_get_strides(view)[1] == 8);
+	tshare_tensor_unref(view);
+	tshare_tensor_unref(tensor);
+}
+
 TEST(slice_rejects_missing_dimensions_and_indices)
 {
 	struct tshare_tensor *tensor = counting(), *view;

@@ -493,6 +493,18 @@ TEST(from_dlpack_copies_a_foreign_tensor)
 	tshare_tensor_unref(tensor);
 }
 
+TEST(from_dlpack_of_a_foreign_tensor_leaves_no_error)
+{
+	float data[12] = { 0 };
+	int64_t shape[2], strides[2];
+	DLManagedTensorVersioned managed = foreign(data, shape, strides);
+	struct tshare_tensor *tensor;
+
+	CHECK(!tshare_tensor_from_dlpack(ctx, NULL, &managed, NULL, &tensor));
+	CHECK(!*tshare_error_get());
+	tshare_tensor_unref(tensor);
+}
+
 TEST(from_dlpack_wraps_memory_in_a_region)
 {
 	struct tshare_tensor *whole = counting(), *tensor;

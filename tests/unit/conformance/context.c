@@ -30,6 +30,40 @@ TEST(context_rejects_an_unknown_backend)
 	CHECK(error_says("options.backend: 'nfs'"));
 }
 
+/* Opens a context as if the variable had that value, and then restores it. */
+static int ctx_new_with(const char *variable)
+{
+	char *before = strdup(getenv("TSHARE_BACKEND") ?: "");
+	struct tshare_ctx *other;
+	int err;
+
+	CHECK(!(variable ? setenv("TSHARE_BACKEND", variable, 1) : unsetenv("TSHARE_BACKEND")));
+	err = tshare_ctx_new(NULL, &other);
+	if (!err)
+		tshare_ctx_unref(other);
+	CHECK(!(*before ? setenv("TSHARE_BACKEND", before, 1) : unsetenv("TSHARE_BACKEND")));
+	free(before);
+	return err;
+}
+
+TEST(an_empty_variable_chooses_no_backend)
+{
+	CHECK(!ctx_new_with(""));
+}
+
+TEST(the_variable_is_named_where_its_backend_is_unknown)
+{
+	CHECK(ctx_new_with("nfs") == -EINVAL);
+	CHECK(error_says("TSHARE_BACKEND: 'nfs'"));
+}
+
+/* The backends before the one that is chosen have failed, which the caller didn't see. */
+TEST(the_choice_of_a_backend_leaves_no_error)
+{
+	CHECK(!ctx_new_with(NULL));
+	CHECK(!*tshare_error_get());
+}
+
 TEST(limits_are_whole_pages)
 {
 	struct tshare_limits limits = limits_of(ctx);

@@ -61,24 +61,33 @@ TEST(cancel_ends_a_wait)
 	tshare_region_unref(region);
 }
 
-TEST(cancel_ends_a_spin)
-{
-	struct sleeper sleeper = { .region = new_region(NULL), .spin_ns = LONG };
-
-	start(&sleeper);
-	sleep_ns(50 * MS);
-	tshare_region_cancel(sleeper.region);
-	CHECK(result_of(&sleeper) == -ECANCELED);
-	tshare_region_unref(sleeper.region);
-}
-
 static void *wait_for_the_largest_time(void *data)
 {
 	struct sleeper *sleeper = data;
 	uint64_t generation;
 
-	sleeper->err = tshare_region_wait(sleeper->region, 0, INT64_MAX, 0, &generation);
+	sleeper->err =
+		tshare_region_wait(sleeper->region, 0, INT64_MAX, sleeper->spin_ns, &generation);
 	return NULL;
+}
+
+/* In a process that ends by itself if the spin doesn't. */
+static int cancel_an_endless_spin(void *unused)
+{
+	struct sleeper sleeper = { .region = new_region(NULL), .spin_ns = INT64_MAX };
+
+	(void)unused;
+	alarm(30);
+	if (pthread_create(&sleeper.thread, NULL, wait_for_the_largest_time, &sleeper))
+		return 1;
+	sleep_ns(50 * MS);
+	tshare_region_cancel(sleeper.region);
+	return pthread_join(sleeper.thread, NULL) || sleeper.err != -ECANCELED;
+}
+
+TEST(cancel_ends_a_spin)
+{
+	CHECK(!in_child(cancel_an_endless_spin, NULL));
 }
 
 TEST(a_wait_takes_the_largest_timeout)

@@ -354,6 +354,20 @@ TEST(a_finished_draft_takes_no_more_descriptors)
 	CHECK(!tshare_ctx_unlink(ctx, "drafted"));
 }
 
+TEST(a_finished_draft_that_persists_costs_its_maker_nothing)
+{
+	struct tshare_options options = draft_options;
+	size_t before = open_descriptors();
+	struct tshare_region *region;
+
+	options.lifetime = TSHARE_LIFETIME_PERSIST;
+	CHECK(!tshare_region_create(ctx, "lasting", 1, NULL, 0, &options, &region));
+	CHECK(!tshare_region_finish(region, 0));
+	tshare_region_unref(region);
+	CHECK(open_descriptors() == before);
+	CHECK(!tshare_ctx_unlink(ctx, "lasting"));
+}
+
 TEST(a_finished_draft_leaves_no_pipe)
 {
 	struct tshare_region *region;
@@ -581,6 +595,65 @@ TEST(an_open_ends_when_the_child_is_killed_that_a_draft_was_left_to)
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 	CHECK(!exists_at(next_of(opener.name)));
 	steps_close(&steps);
+}
+
+/* More events than the kernel keeps for a process that doesn't read them. */
+static bool overflow_inotify(void)
+{
+	FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+	char paths[2][300];
+	int i, limit = 0;
+
+	if (file && fscanf(file, "%d", &limit) != 1)
+		limit = 0;
+	if (file)
+		fclose(file);
+	if (limit < 1 || limit > 1 << 17)
+		return false;
+	for (i = 0; i < 2; i++)
+		snprintf(paths[i], sizeof(paths[i]), "%s/events-%d", directory, i);
+	/* Each change is two events, and differs from the one before. */
+	for (i = 0; i <= limit; i++)
+		if (mknod(paths[i % 2], S_IFREG | 0600, 0) || unlink(paths[i % 2]))
+			return false;
+	return true;
+}
+
+static int open_patiently(void *name)
+{
+	static const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = INT64_C(20000000000),
+	};
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	return tshare_ctx_new(NULL, &own) || tshare_region_open(own, name, &options, &region);
+}
+
+TEST(an_open_that_has_lost_events_looks_again)
+{
+	char name[] = "overflow";
+	struct tshare_region *region = NULL;
+	bool overflown;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(open_patiently(name));
+	usleep(100000);
+	CHECK(!kill(pid, SIGSTOP));
+	overflown = overflow_inotify();
+	region = new_region(name);
+	CHECK(!kill(pid, SIGCONT));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	tshare_region_unref(region);
+	CHECK(!tshare_ctx_unlink(ctx, name));
+	if (!overflown)
+		SKIP("inotify has no limit that can be reached");
+	CHECK(!status);
 }
 
 #define NO_LIMIT 78

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The memory of files: allocated at once, limited, counted, freed. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -90,6 +91,16 @@ TEST(files_beyond_the_limit_are_an_error_and_no_signal)
 	char name[] = "too-big";
 
 	CHECK(!in_child(create_beyond_the_file_size, name));
+}
+
+/* A seal against writing would let a process stop the region's publishers. */
+TEST(unnamed_regions_take_no_more_seals)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	CHECK(fcntl(tshare_region_get_fd(region), F_ADD_SEALS, F_SEAL_WRITE) < 0);
+	CHECK(errno == EPERM);
+	tshare_region_unref(region);
 }
 
 TEST(regions_beyond_the_limits_have_no_memory)

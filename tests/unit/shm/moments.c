@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT
 /*
- * What happens between two steps of a call: this program has a renameat() and a
- * posix_fallocate() of its own, which the library calls in place of the C library's.
+ * What happens between two steps of a call: this program has a renameat(), a
+ * posix_fallocate() and a clock_gettime() of its own, which the library calls in place of
+ * the C library's.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../shm.h"
 
-/* What happens before the next allocation of a file, or renaming. */
-static void (*before_allocation)(void), (*before_renaming)(void);
+/* What happens before the next allocation of a file, renaming, or look at the clock. */
+static void (*before_allocation)(void), (*before_renaming)(void), (*before_clock)(void);
+
+static int allocation_error; /* of the next one, or 0 */
 
 static void happen(void (**event)(void))
 {
@@ -30,8 +35,19 @@ static void happen(void (**event)(void))
 
 int posix_fallocate(int fd, off_t offset, off_t length)
 {
+	int err = allocation_error;
+
 	happen(&before_allocation);
+	allocation_error = 0;
+	if (err)
+		return err;
 	return syscall(SYS_fallocate, fd, 0, offset, length) ? errno : 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	happen(&before_clock);
+	return syscall(SYS_clock_gettime, clock, now);
 }
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
@@ -125,6 +141,75 @@ TEST(a_region_with_a_name_has_room_in_the_address_space)
 	tshare_region_unref(old);
 	/* The child ended without its destructors. */
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+}
+
+/* Memory, which a dead process has */
+
+static int create_and_be_killed(void *name)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	allocation_error = 0;
+	if (!tshare_ctx_new(NULL, &own) &&
+	    !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static void leave_a_dead_region(void)
+{
+	char name[] = "swept";
+
+	CHECK(in_child(create_and_be_killed, name) == -1);
+}
+
+TEST(a_create_without_room_removes_the_dead_and_tries_again)
+{
+	struct tshare_region *region;
+
+	before_allocation = leave_a_dead_region;
+	allocation_error = ENOSPC;
+	CHECK(!tshare_region_create(ctx, "tried", 1, NULL, 0, NULL, &region));
+	CHECK(!has_home("swept"));
+	tshare_region_unref(region);
+	CHECK(!tshare_ctx_unlink(ctx, "tried"));
+}
+
+TEST(a_create_without_room_fails_where_nobody_is_dead)
+{
+	struct tshare_region *region;
+
+	allocation_error = ENOSPC;
+	CHECK(tshare_region_create(ctx, "failed", 1, NULL, 0, NULL, &region) == -ENOMEM);
+	CHECK(!has_home("failed"));
+}
+
+/* A generation, which is published when the time is up */
+
+static struct tshare_region *published;
+
+static void publish_before_the_clock(void)
+{
+	CHECK(!tshare_region_publish(published, NULL));
+}
+
+/* The first look at the clock is for the deadline. */
+static void publish_before_the_second_look(void)
+{
+	before_clock = publish_before_the_clock;
+}
+
+TEST(a_generation_wins_over_the_timeout)
+{
+	uint64_t generation;
+
+	published = new_region(NULL);
+	CHECK(!tshare_region_get_generation(published, &generation) && !generation);
+	before_clock = publish_before_the_second_look;
+	CHECK(!tshare_region_wait(published, 0, 1, 0, &generation));
+	CHECK(generation == 1);
+	tshare_region_unref(published);
 }
 
 int main(void)

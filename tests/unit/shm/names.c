@@ -211,6 +211,28 @@ TEST(create_keeps_foreign_files)
 	CHECK(!tshare_ctx_unlink(ctx, "foreign"));
 }
 
+static int unlink_as_another(void *name)
+{
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
+		return 1;
+	return tshare_ctx_unlink(own, name) == -EPERM ? 0 : 2;
+}
+
+TEST(another_user_can_not_unlink_a_file_where_the_directory_would_let_it)
+{
+	char name[] = "not-theirs";
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 0777));
+	CHECK(!mknod(home_of(name), S_IFREG | 0666, 0));
+	CHECK(!in_child(unlink_as_another, name));
+	CHECK(!chmod(directory, 0700));
+	CHECK(!unlink(home_of(name)));
+}
+
 static int use_names_beside_silent_fuse(void *name)
 {
 	struct tshare_region *region;
