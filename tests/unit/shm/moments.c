@@ -33,6 +33,7 @@ static void happen(void (**event)(void))
 		now();
 }
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): theirs are reserved */
 int posix_fallocate(int fd, off_t offset, off_t length)
 {
 	int err = allocation_error;
@@ -55,6 +56,7 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 	happen(&before_renaming);
 	return syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
 }
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
 /* Forks, as another thread could do */
 
