@@ -54,10 +54,8 @@ int desc_list_check(struct desc_list *list, uint64_t region_size, const char *ar
 		list->places[i] = place;
 		err = tshare_desc_check(desc_list_get(list, i), list->size - place, region_size,
 					&why);
-		if (err && list->count > 1)
-			return tshare_fail(err, "%s[%zu].%s", array, i, why);
 		if (err)
-			return tshare_fail(err, "%s", why);
+			return tshare_fail(err, "%s[%zu].%s", array, i, why);
 		place += desc_list_get(list, i)->size;
 	}
 	if (place != list->size)

@@ -68,6 +68,14 @@ void tshare_error_store_before(const char *format, ...)
 	strncat(last_error, text, sizeof(last_error) - strlen(last_error) - 1);
 }
 
+void tshare_error_strip(const char *prefix)
+{
+	size_t length = strlen(prefix);
+
+	if (!strncmp(last_error, prefix, length))
+		memmove(last_error, last_error + length, strlen(last_error + length) + 1);
+}
+
 int tshare_fail_name(int err, const char *name)
 {
 	switch (err) {

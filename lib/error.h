@@ -14,6 +14,9 @@
 /* Puts a prefix in front of the text that is there, and returns @err. */
 #define tshare_fail_within(err, ...) TSHARE_FAIL(err, tshare_error_store_before(__VA_ARGS__))
 
+/* Takes a prefix that a caller above knows better off the text that is there. */
+#define tshare_fail_without(err, prefix) TSHARE_FAIL(err, tshare_error_strip(prefix))
+
 /*
  * Not functions, so that the compiler and its analyzer see that what is returned is
  * @err, and not 0. It is evaluated first: the text may need functions that set errno.
@@ -28,6 +31,7 @@
 
 void tshare_error_store(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
 void tshare_error_store_before(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
+void tshare_error_strip(const char *prefix) __attribute__((cold));
 
 /* As tshare_fail(), with one text for what can be wrong with a region's name on any backend. */
 int tshare_fail_name(int err, const char *name) __attribute__((cold));

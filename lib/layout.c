@@ -92,6 +92,12 @@ int spec_read(const struct tshare_spec *spec, struct tshare_spec *known)
 	return sized_read(spec, "spec.", SPEC_SHORTEST, known, sizeof(*known));
 }
 
+/* Says of which spec a member is wrong, before the text that is there. */
+static int fail_spec(int err, size_t place)
+{
+	return tshare_fail_within(err, "specs[%zu].", place);
+}
+
 /* Of an array, in which each has the size of the first. */
 static int read_element(const struct tshare_spec *specs, size_t i, struct tshare_spec *known)
 {
@@ -103,7 +109,7 @@ static int read_element(const struct tshare_spec *specs, size_t i, struct tshare
 				   "specs[%zu].size: %zu bytes, but that of specs[0] is %zu", i,
 				   spec->size, specs->size);
 	err = sized_read(spec, "", SPEC_SHORTEST, known, sizeof(*known));
-	return err ? tshare_fail_within(err, "specs[%zu].", i) : 0;
+	return err ? fail_spec(err, i) : 0;
 }
 
 /* Finds the size of the descriptor that a spec is to have. */
@@ -160,11 +166,6 @@ static int describe(const struct tshare_spec *spec, struct tshare_desc *desc, si
 	return 0;
 }
 
-static int fail_spec(int err, size_t place, size_t count)
-{
-	return count > 1 ? tshare_fail_within(err, "specs[%zu].", place) : err;
-}
-
 static int measure_all(const struct tshare_spec *specs, size_t count, size_t *total)
 {
 	struct tshare_spec spec;
@@ -178,7 +179,7 @@ static int measure_all(const struct tshare_spec *specs, size_t count, size_t *to
 			return err;
 		err = measure(&spec, &size);
 		if (err)
-			return fail_spec(err, i, count);
+			return fail_spec(err, i);
 		*total += size;
 	}
 	if (*total > TSHARE_DESCS_SIZE_MAX)
@@ -211,7 +212,7 @@ int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_lis
 		length = tshare_desc_size(spec.ndim, name_length(&spec));
 		err = describe(&spec, (struct tshare_desc *)(new->records + at), length, &cursor);
 		if (err)
-			return fail_spec(err, i, count);
+			return fail_spec(err, i);
 		at += length;
 		if (cursor > end)
 			end = cursor;

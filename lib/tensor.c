@@ -121,8 +121,9 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 	int err;
 
 	err = tshare_region_create(ctx, name, 0, &spec, 1, options, &region);
+	/* What the spec has are arguments here. */
 	if (err)
-		return err;
+		return tshare_fail_without(err, "specs[0].");
 	err = listed_tensor(region, 0, tensor);
 	if (err && name)
 		tshare_region_unlink(region);

@@ -138,18 +138,6 @@ static PyObject *in_words_of_tensor(const char *text, const struct tshare_spec *
 	return result;
 }
 
-/* Whether a text, which names no tensor if there is just one, is about that and not the region. */
-static bool is_of_sole_tensor(const char *text, const struct tshare_spec *spec)
-{
-	static const char *const members[] = { "byte_offset", "dtype", "ndim", "shape", "strides" };
-	size_t i;
-
-	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-		if (!strncmp(text, members[i], strlen(members[i])))
-			return true;
-	return !strncmp(text, "name: ", 6) && strlen(spec->name) > TSHARE_TENSOR_NAME_MAX;
-}
-
 static PyObject *in_words_of_create(const char *text, const struct tshare_spec *specs, size_t count)
 {
 	static const struct words arguments[] = {
@@ -165,8 +153,6 @@ static PyObject *in_words_of_create(const char *text, const struct tshare_spec *
 
 	if (sscanf(text, "specs[%zu].%n", &i, &length) == 1 && length && i < count)
 		return in_words_of_tensor(text + length, &specs[i]);
-	if (count == 1 && is_of_sole_tensor(text, specs))
-		return in_words_of_tensor(text, specs);
 	start = find_start(text, arguments);
 	return start ? translate(text, start) : in_words_of_python(text);
 }
