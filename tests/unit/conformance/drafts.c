@@ -340,7 +340,7 @@ static pid_t start_finisher(struct tshare_region *region, struct steps *steps, b
 
 TEST(a_child_can_finish_a_draft_that_its_parent_has_closed)
 {
-	const char *name = unique("childs");
+	const char *name = unique("inherited");
 	struct tshare_options options = draft_options;
 	struct tshare_region *region;
 	struct steps steps;
