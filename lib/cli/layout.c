@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,21 @@ bool layout_needs_shape(const struct layout *layout)
 	return !layout->size && !layout->count;
 }
 
+/* The library counts the tensors, which have names here, or are the only one. */
+static void fail_create(const struct layout *layout)
+{
+	const char *text = tshare_error_get();
+	int prefix = 0;
+	size_t i = 0;
+
+	if (sscanf(text, "specs[%zu].%n", &i, &prefix) != 1 || !prefix || i >= layout->count)
+		failure("%s", text);
+	else if (*layout->tensors[i].name)
+		failure("tensor '%s': %s", layout->tensors[i].name, text + prefix);
+	else
+		failure("%s", text + prefix);
+}
+
 struct tshare_region *layout_create(struct layout *layout, struct tshare_ctx *ctx)
 {
 	struct tshare_spec *specs;
@@ -180,6 +196,6 @@ struct tshare_region *layout_create(struct layout *layout, struct tshare_ctx *ct
 	free(specs);
 	if (!err)
 		return region;
-	failure("%s", tshare_error_get());
+	fail_create(layout);
 	return NULL;
 }
