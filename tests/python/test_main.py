@@ -160,7 +160,7 @@ def test_version_is_the_command_s():
 def test_full_disk_is_a_failure():
     with open("/dev/full", "wb") as full:
         said = subprocess.run(
-            [sys.executable, "-m", "tshare", "list"], stdout=full, stderr=subprocess.PIPE
+            [sys.executable, "-m", "tshare", "info"], stdout=full, stderr=subprocess.PIPE
         )
     assert said.returncode == 1
     assert said.stderr == b"tshare: standard output: write error\n"
