@@ -2,17 +2,15 @@
 """Descriptors of a region or of a part of it, and names for other drivers' dma-bufs."""
 
 import errno
-import fcntl
 import mmap
 import os
-import struct
 
 import pytest
 
 import tshare
+import vivid
 
 PAGE = mmap.PAGESIZE
-UDMABUF_CREATE = 0x40187542
 needs_parts = pytest.mark.skipif(
     not tshare.limits().dmabuf, reason="shared memory has no dma-bufs"
 )
@@ -26,17 +24,12 @@ def ring():
 
 @pytest.fixture
 def dmabuf():
-    """A dma-buf of two pages that udmabuf has made."""
+    """Another driver's dma-buf, of at least two pages."""
     if not tshare.limits().dmabuf:
         pytest.skip("shared memory has no dma-bufs")
-    if not os.path.exists("/dev/udmabuf"):
-        pytest.skip("the kernel has no udmabuf")
-    memfd = os.memfd_create("foreign", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(memfd, 2 * PAGE)
-    fcntl.fcntl(memfd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-    with open("/dev/udmabuf", "rb+", buffering=0) as device:
-        fd = fcntl.ioctl(device, UDMABUF_CREATE, struct.pack("IIQQ", memfd, 1, 0, 2 * PAGE))
-    os.close(memfd)
+    camera = vivid.find()
+    assert camera, "there is no vivid: tests/vm/run --modprobe 'vivid allocators=1 node_types=1'"
+    fd = vivid.export_buffer(camera)
     yield fd
     os.close(fd)
 
