@@ -14,13 +14,13 @@
 static volatile unsigned char sink;
 
 /* False with errno set. */
-static int attach(const char *path, Py_ssize_t size)
+static int attach(int directory, const char *path, Py_ssize_t size)
 {
 	unsigned char *data;
 	struct stat st;
 	int fd;
 
-	fd = openat(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+	fd = openat(directory, path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	/* The last bytes: a region's file begins with a header. */
@@ -35,9 +35,10 @@ static int attach(const char *path, Py_ssize_t size)
 	return data != MAP_FAILED;
 }
 
-PyDoc_STRVAR(bare_doc, "bare(path, size, /)\n--\n\n"
+PyDoc_STRVAR(bare_doc, "bare(directory, path, size, /)\n--\n\n"
 		       "Open a file, map its last bytes, read one, unmap and close.\n\n"
-		       ":param path: Path of the file.\n"
+		       ":param directory: Descriptor of a directory.\n"
+		       ":param path: Path of the file from there.\n"
 		       ":param size: Bytes to map, a multiple of the page size.\n"
 		       ":raises OSError: A system call failed.");
 
@@ -45,10 +46,11 @@ static PyObject *bare(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	const char *path;
 	Py_ssize_t size;
+	int directory;
 
-	if (!PyArg_ParseTuple(args, "sn", &path, &size))
+	if (!PyArg_ParseTuple(args, "isn", &directory, &path, &size))
 		return NULL;
-	if (!attach(path, size))
+	if (!attach(directory, path, size))
 		return PyErr_SetFromErrnoWithFilename(PyExc_OSError, path);
 	Py_RETURN_NONE;
 }
