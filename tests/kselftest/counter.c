@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/xattr.h>
 
-#include "util.h"
+#include "proc.h"
 
 FIXTURE(counter)
 {
@@ -371,20 +371,6 @@ TEST_F(counter, does_not_need_the_namespace_of_the_region)
 	EXPECT_LE(0, open_counter(dev, self->rw));
 }
 
-/* KiB of shared memory in the whole system, which the kernel counts to some hundred. */
-static long shared_kib(void)
-{
-	FILE *file = fopen("/proc/meminfo", "r");
-	char line[128];
-	long kib = -1;
-
-	while (file && kib < 0 && fgets(line, sizeof(line), file))
-		sscanf(line, "Shmem: %ld", &kib);
-	if (file)
-		fclose(file);
-	return kib;
-}
-
 /* The module doesn't count counters; their pages are counted as shared memory. */
 struct asker {
 	int dev;
@@ -431,7 +417,7 @@ TEST_F(counter, goes_with_its_last_user)
 {
 	const int rounds = 1000;
 	struct counters before = count_all();
-	long shared = shared_kib();
+	long shared = shared_memory();
 	int i, region, fd;
 
 	ASSERT_LE(0, shared);
@@ -445,7 +431,7 @@ TEST_F(counter, goes_with_its_last_user)
 		close(i % 2 ? region : fd);
 	}
 	EXPECT_SAME_COUNTERS(before);
-	EXPECT_GT(shared + rounds * (PAGE / 1024) / 2, shared_kib());
+	EXPECT_GT(shared + rounds * (long)PAGE / 2, shared_memory());
 }
 
 struct racer {

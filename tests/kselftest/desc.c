@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "proc.h"
 #include "record.h"
 
 #define REGION (4 * PAGE)
@@ -622,31 +623,17 @@ TEST_F(list, is_kept_with_any_limit_of_file_sizes)
 	EXPECT_TRUE(returns(self->dev, fd, &self->records));
 }
 
-static long shmem_kib(void)
-{
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-	long kib = -1;
-
-	while (file && kib < 0 && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Shmem: %ld", &kib) != 1)
-			kib = -1;
-	if (file)
-		fclose(file);
-	return kib;
-}
-
 TEST_F(list, is_shared_memory_that_goes_with_the_region)
 {
 	struct records records = many_records(131072);
-	long before = shmem_kib(), kib = records.size / KIB;
+	long before = shared_memory(), size = records.size;
 	int fd = create_described(self->dev, REGION, records.data, records.size, records.count);
 
 	ASSERT_LE(0, fd);
-	EXPECT_LT(before + kib / 2, shmem_kib());
+	EXPECT_LT(before + size / 2, shared_memory());
 	unlink_name(self->dev, "described");
 	close(fd);
-	EXPECT_GT(before + kib / 2, shmem_kib());
+	EXPECT_GT(before + size / 2, shared_memory());
 	free(records.data);
 }
 

@@ -8,7 +8,7 @@
 #include <linux/dma-buf.h>
 
 #include "driver/importer.h"
-#include "util.h"
+#include "proc.h"
 
 #define IMPORTER "/dev/tshare-importer"
 #define SIZE (256 * KIB)
@@ -18,16 +18,6 @@ static void __attribute__((constructor)) need_importer(void)
 {
 	if (access(IMPORTER, R_OK | W_OK))
 		ksft_exit_skip("no %s: %m\n", IMPORTER);
-}
-
-static bool booted_with(const char *option)
-{
-	char line[4096] = "";
-	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t len = read(fd, line, sizeof(line) - 1);
-
-	close(fd);
-	return len > 0 && strstr(line, option);
 }
 
 static int open_importer(void)

@@ -386,36 +386,14 @@ TEST_F(unfinished, goes_with_its_last_descriptor)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-/* A child that makes the draft and waits to be killed. */
-static pid_t start_maker(__u32 flags)
-{
-	int pipes[2];
-	char byte;
-	pid_t pid;
-
-	if (pipe(pipes))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		int fd = create_flags(open_device(), PAGE, "draft", flags);
-
-		if (fd < 0 || write(pipes[1], "", 1) != 1)
-			_exit(1);
-		pause();
-	}
-	close(pipes[1]);
-	if (read(pipes[0], &byte, 1) != 1)
-		pid = -1;
-	close(pipes[0]);
-	return pid;
-}
-
 TEST_F(unfinished, goes_at_once_when_its_maker_is_killed)
 {
+	struct tshare_create args = create_args(PAGE, "draft");
 	int i;
 
+	args.flags = variant->flags;
 	for (i = 0; i < 20; i++) {
-		pid_t maker = start_maker(variant->flags);
+		pid_t maker = start_region_maker(args);
 
 		ASSERT_LT(0, maker);
 		EXPECT_EQ(-EINPROGRESS, open_name(self->dev, "draft", 0));

@@ -2,6 +2,7 @@
 /* Dma-bufs over a part of a region, and read-only ones made of writable ones. */
 #include <pthread.h>
 
+#include "proc.h"
 #include "record.h"
 
 #define SIZE (8 * MIB)
@@ -18,12 +19,9 @@ FIXTURE(export)
 
 FIXTURE_SETUP(export)
 {
-	struct tshare_query query = {};
-
 	self->dev = open_device();
 	ASSERT_LE(0, self->dev);
-	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_QUERY, &query));
-	self->huge = query.features & TSHARE_FEATURE_HUGE_MAP;
+	self->huge = maps_huge_pages(self->dev);
 	self->before = count_all();
 	self->rw = create(self->dev, SIZE, "ring");
 	ASSERT_LE(0, self->rw);
@@ -40,26 +38,6 @@ FIXTURE_TEARDOWN(export)
 	close(self->ro);
 	close(self->rw);
 	close(self->dev);
-}
-
-/* Bytes of the area at @mem that are mapped with large entries. */
-static long large(const void *mem)
-{
-	FILE *file = fopen("/proc/self/smaps", "re");
-	unsigned long start, end;
-	bool here = false;
-	long kib = -1;
-	char line[512];
-
-	while (file && kib < 0 && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
-			here = start == (unsigned long)mem;
-		else if (here)
-			sscanf(line, "FilePmdMapped: %ld", &kib);
-	}
-	if (file)
-		fclose(file);
-	return kib < 0 ? -1 : kib * 1024;
 }
 
 /* Maps @size bytes at an address that is @beyond a multiple of 2 MiB. */
@@ -182,11 +160,11 @@ TEST_F(export, is_made_of_large_entries_where_address_and_place_are_congruent)
 	fill(mem, 6 * MIB, 2);
 	EXPECT_TRUE(filled(self->mem + MIB, 6 * MIB, 2));
 	/* The range begins and ends amid a folio, and has two whole ones between. */
-	EXPECT_EQ(4 * MIB, large(mem));
+	EXPECT_EQ(4 * MIB, smaps(mem, "FilePmdMapped"));
 	part = map_beyond(fd, 4 * MIB, RW, MIB, 0);
 	ASSERT_NE(MAP_FAILED, part);
 	EXPECT_EQ(0, memcmp(part, self->mem + 2 * MIB, 4 * MIB));
-	EXPECT_EQ(4 * MIB, large(part));
+	EXPECT_EQ(4 * MIB, smaps(part, "FilePmdMapped"));
 }
 
 TEST_F(export, of_whole_folios_is_made_of_large_entries)
@@ -198,7 +176,7 @@ TEST_F(export, of_whole_folios_is_made_of_large_entries)
 	if (!self->huge)
 		SKIP(return, "QUERY says that mappings are made of pages");
 	EXPECT_EQ(0, memcmp(mem, self->mem + 2 * MIB, 4 * MIB));
-	EXPECT_EQ(4 * MIB, large(mem));
+	EXPECT_EQ(4 * MIB, smaps(mem, "FilePmdMapped"));
 }
 
 TEST_F(export, of_other_than_whole_pages_is_einval)
@@ -393,16 +371,6 @@ TEST_F(export, keeps_the_region)
 	EXPECT_EQ(pattern(1, 3 * PAGE / 8), *(__u64 *)mem);
 	munmap(mem, 5 * PAGE);
 	EXPECT_SAME_COUNTERS(self->before);
-}
-
-static unsigned long counter_inode(int dev, int fd)
-{
-	struct tshare_counter args = { .fd = fd };
-	struct stat stat;
-
-	if (xioctl(dev, TSHARE_IOCTL_COUNTER, &args) || fstat(args.counter_fd, &stat))
-		return 0;
-	return stat.st_ino;
 }
 
 TEST_F(export, counter_is_the_regions)

@@ -314,16 +314,6 @@ TEST_F(foreign, descriptors_count_while_it_has_its_name)
 	free(records.data);
 }
 
-static unsigned long counter_inode(int dev, int fd)
-{
-	struct tshare_counter args = { .fd = fd };
-	struct stat stat;
-
-	if (xioctl(dev, TSHARE_IOCTL_COUNTER, &args) || fstat(args.counter_fd, &stat))
-		return 0;
-	return stat.st_ino;
-}
-
 TEST_F(foreign, has_a_counter)
 {
 	int fd;

@@ -160,24 +160,36 @@ static int import_fences(int fd, int sync_file, __u32 flags)
 	return xioctl(fd, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &args);
 }
 
+/* Lets vgem use the dma-buf @fd until signal_fence(), with the access of @attach's flags. */
+static int attach_fence(int drm, int fd, struct drm_vgem_fence_attach *attach)
+{
+	int err = import_gem(drm, fd, &attach->handle);
+
+	return err ? err : xioctl(drm, DRM_IOCTL_VGEM_FENCE_ATTACH, attach);
+}
+
+static int signal_fence(int drm, const struct drm_vgem_fence_attach *attach)
+{
+	struct drm_vgem_fence_signal args = { .fence = attach->out_fence };
+
+	return xioctl(drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &args);
+}
+
 TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_region)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
-	struct drm_vgem_fence_signal signal = {};
 	int fences;
 
 	if (self->drm < 0)
 		SKIP(return, "no vgem");
-	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, self->rw, &attach));
 	EXPECT_EQ(0, ready(self->rw, POLLIN | POLLOUT));
 	EXPECT_EQ(0, ready(self->ro, POLLIN | POLLOUT));
 	fences = export_fences(self->ro, DMA_BUF_SYNC_READ);
 	ASSERT_LE(0, fences);
 	EXPECT_EQ(0, ready(fences, POLLIN));
 
-	signal.fence = attach.out_fence;
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	ASSERT_EQ(0, signal_fence(self->drm, &attach));
 	EXPECT_EQ(POLLIN, ready(fences, POLLIN));
 	EXPECT_EQ(POLLIN | POLLOUT, ready(self->ro, POLLIN | POLLOUT));
 }
@@ -185,23 +197,19 @@ TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_region)
 TEST_F(vgem, read_fence_holds_back_writers_only)
 {
 	struct drm_vgem_fence_attach attach = {};
-	struct drm_vgem_fence_signal signal = {};
 
 	if (self->drm < 0)
 		SKIP(return, "no vgem");
-	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, self->rw, &attach));
 	EXPECT_EQ(POLLIN, ready(self->ro, POLLIN));
 	EXPECT_EQ(0, ready(self->ro, POLLOUT));
-	signal.fence = attach.out_fence;
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	ASSERT_EQ(0, signal_fence(self->drm, &attach));
 	EXPECT_EQ(POLLOUT, ready(self->ro, POLLOUT));
 }
 
 TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_region)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
-	struct drm_vgem_fence_signal signal = {};
 	int other = create(self->dev, PAGE, "other"), other_ro, fences;
 
 	if (self->drm < 0)
@@ -209,22 +217,19 @@ TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_region)
 	ASSERT_LE(0, other);
 	other_ro = open_name(self->dev, "other", 0);
 	ASSERT_LE(0, other_ro);
-	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, self->rw, &attach));
 	fences = export_fences(self->rw, DMA_BUF_SYNC_RW);
 	ASSERT_LE(0, fences);
 	EXPECT_EQ(POLLIN, ready(other_ro, POLLIN));
 	ASSERT_EQ(0, import_fences(other, fences, DMA_BUF_SYNC_WRITE));
 	EXPECT_EQ(0, ready(other_ro, POLLIN));
-	signal.fence = attach.out_fence;
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	ASSERT_EQ(0, signal_fence(self->drm, &attach));
 	EXPECT_EQ(POLLIN, ready(other_ro, POLLIN));
 }
 
 TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_range)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
-	struct drm_vgem_fence_signal signal = {};
 	int one, two, fences;
 
 	if (self->drm < 0)
@@ -232,15 +237,13 @@ TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_range)
 	one = export_range(self->dev, self->rw, MIB, MIB, TSHARE_EXPORT_WRITE);
 	two = export_range(self->dev, self->ro, MIB, MIB, 0);
 	ASSERT_LE(0, two);
-	ASSERT_EQ(0, import_gem(self->drm, one, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, one, &attach));
 	EXPECT_EQ(0, ready(one, POLLIN | POLLOUT));
 	EXPECT_EQ(0, ready(two, POLLIN | POLLOUT));
 	fences = export_fences(two, DMA_BUF_SYNC_READ);
 	ASSERT_LE(0, fences);
 	EXPECT_EQ(0, ready(fences, POLLIN));
-	signal.fence = attach.out_fence;
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	ASSERT_EQ(0, signal_fence(self->drm, &attach));
 	EXPECT_EQ(POLLIN, ready(fences, POLLIN));
 	EXPECT_EQ(POLLIN | POLLOUT, ready(two, POLLIN | POLLOUT));
 }
@@ -248,7 +251,6 @@ TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_range)
 TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_range)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
-	struct drm_vgem_fence_signal signal = {};
 	int one, two, fences;
 
 	if (self->drm < 0)
@@ -256,15 +258,13 @@ TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_range)
 	one = export_range(self->dev, self->rw, MIB, MIB, TSHARE_EXPORT_WRITE);
 	two = export_range(self->dev, self->rw, MIB, MIB, 0);
 	ASSERT_LE(0, two);
-	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, self->rw, &attach));
 	fences = export_fences(self->rw, DMA_BUF_SYNC_RW);
 	ASSERT_LE(0, fences);
 	EXPECT_EQ(POLLIN, ready(two, POLLIN));
 	ASSERT_EQ(0, import_fences(one, fences, DMA_BUF_SYNC_WRITE));
 	EXPECT_EQ(0, ready(two, POLLIN));
-	signal.fence = attach.out_fence;
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	ASSERT_EQ(0, signal_fence(self->drm, &attach));
 	EXPECT_EQ(POLLIN, ready(two, POLLIN));
 }
 
@@ -272,7 +272,6 @@ TEST_F(vgem, imported_fence_is_seen_through_every_dma_buf_of_the_range)
 TEST_F(vgem, fence_of_a_range_holds_up_nothing_else)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
-	struct drm_vgem_fence_signal signal = {};
 	int fd, other, overlapping;
 
 	if (self->drm < 0)
@@ -281,31 +280,26 @@ TEST_F(vgem, fence_of_a_range_holds_up_nothing_else)
 	other = export_range(self->dev, self->rw, 2 * MIB, MIB, 0);
 	overlapping = export_range(self->dev, self->rw, MIB, MIB + PAGE, 0);
 	ASSERT_LE(0, overlapping);
-	ASSERT_EQ(0, import_gem(self->drm, fd, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, fd, &attach));
 	EXPECT_EQ(0, ready(fd, POLLIN));
 	EXPECT_EQ(POLLIN | POLLOUT, ready(other, POLLIN | POLLOUT));
 	EXPECT_EQ(POLLIN | POLLOUT, ready(overlapping, POLLIN | POLLOUT));
 	EXPECT_EQ(POLLIN | POLLOUT, ready(self->rw, POLLIN | POLLOUT));
-	signal.fence = attach.out_fence;
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	ASSERT_EQ(0, signal_fence(self->drm, &attach));
 }
 
 TEST_F(vgem, whole_exported_again_has_the_regions_fences)
 {
 	struct drm_vgem_fence_attach attach = { .flags = VGEM_FENCE_WRITE };
-	struct drm_vgem_fence_signal signal = {};
 	int again;
 
 	if (self->drm < 0)
 		SKIP(return, "no vgem");
 	again = export_range(self->dev, self->ro, 0, 5 * MIB, 0);
 	ASSERT_LE(0, again);
-	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, self->rw, &attach));
 	EXPECT_EQ(0, ready(again, POLLIN));
-	signal.fence = attach.out_fence;
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &signal));
+	ASSERT_EQ(0, signal_fence(self->drm, &attach));
 }
 
 TEST_F(vgem, pending_fence_does_not_leak_with_the_range)
@@ -317,8 +311,7 @@ TEST_F(vgem, pending_fence_does_not_leak_with_the_range)
 		SKIP(return, "no vgem");
 	fd = export_range(self->dev, self->rw, MIB, MIB, TSHARE_EXPORT_WRITE);
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, import_gem(self->drm, fd, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, fd, &attach));
 	EXPECT_EQ(0, close_gem(self->drm, attach.handle));
 	close(fd);
 	EXPECT_SAME_COUNTERS(self->before);
@@ -333,8 +326,7 @@ TEST_F(vgem, pending_fence_does_not_leak_with_the_region)
 
 	if (self->drm < 0)
 		SKIP(return, "no vgem");
-	ASSERT_EQ(0, import_gem(self->drm, self->rw, &attach.handle));
-	ASSERT_EQ(0, xioctl(self->drm, DRM_IOCTL_VGEM_FENCE_ATTACH, &attach));
+	ASSERT_EQ(0, attach_fence(self->drm, self->rw, &attach));
 	EXPECT_EQ(0, close_gem(self->drm, attach.handle));
 	close(self->rw);
 	close(self->ro);

@@ -12,6 +12,7 @@
 #include <sys/sysinfo.h>
 
 #include "probe.h"
+#include "proc.h"
 
 #define ROUNDS 8
 #define LARGE (512 * MIB)
@@ -23,16 +24,6 @@ static __u64 free_memory(void)
 	struct sysinfo memory;
 
 	return sysinfo(&memory) ? 0 : (__u64)memory.freeram * memory.mem_unit;
-}
-
-static bool booted_with(const char *option)
-{
-	char line[4096] = "";
-	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t len = read(fd, line, sizeof(line) - 1);
-
-	close(fd);
-	return len > 0 && strstr(line, option);
 }
 
 /* A child that makes a region of @size, writes a byte to @done, and waits. */

@@ -3,7 +3,7 @@
 #include <sys/personality.h>
 #include <sys/uio.h>
 
-#include "util.h"
+#include "proc.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -21,12 +21,9 @@ FIXTURE(mapping)
 
 FIXTURE_SETUP(mapping)
 {
-	struct tshare_query query = {};
-
 	self->dev = open_device();
 	ASSERT_LE(0, self->dev);
-	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_QUERY, &query));
-	self->huge = query.features & TSHARE_FEATURE_HUGE_MAP;
+	self->huge = maps_huge_pages(self->dev);
 	self->fd = create(self->dev, SIZE, NULL);
 	ASSERT_LE(0, self->fd);
 	self->mem = map_aligned(self->fd, SIZE, RW);
@@ -39,26 +36,6 @@ FIXTURE_TEARDOWN(mapping)
 	munmap(self->mem, SIZE);
 	close(self->fd);
 	close(self->dev);
-}
-
-/* Value of a line in smaps, in bytes, for the area that begins at @mem; -1 if there is none. */
-static long smaps(const void *mem, const char *field)
-{
-	FILE *file = fopen("/proc/self/smaps", "re");
-	unsigned long start, end;
-	bool here = false;
-	long kib = -1;
-	char line[512];
-
-	while (file && kib < 0 && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
-			here = start == (unsigned long)mem;
-		else if (here && !strncmp(line, field, strlen(field)))
-			sscanf(line + strlen(field), ": %ld", &kib);
-	}
-	if (file)
-		fclose(file);
-	return kib < 0 ? -1 : kib * 1024;
 }
 
 static long status(const char *field)

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/shm.h>
 
-#include "util.h"
+#include "proc.h"
 
 FIXTURE(names)
 {
@@ -122,43 +122,13 @@ TEST_F(names, stay_while_a_forked_child_has_the_file)
 	EXPECT_EQ(-ENOENT, open_name(self->dev, "bound", 0));
 }
 
-/* A child that makes "mortal" of @size with @flags and waits to be killed. */
-static pid_t start_maker(size_t size, __u32 flags)
-{
-	struct tshare_create args = create_args(size, "mortal");
-	int pipes[2];
-	char byte;
-	pid_t pid;
-
-	args.flags = flags;
-	if (pipe(pipes))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		int fd = do_create(open_device(), &args);
-		char *mem = map(fd, size, RW);
-
-		if (fd < 0 || mem == MAP_FAILED)
-			_exit(1);
-		memset(mem, 1, size);
-		if (write(pipes[1], "", 1) != 1)
-			_exit(1);
-		pause();
-	}
-	close(pipes[1]);
-	if (read(pipes[0], &byte, 1) != 1)
-		pid = -1;
-	close(pipes[0]);
-	return pid;
-}
-
 TEST_F(names, go_at_once_when_their_maker_is_killed)
 {
 	struct counters before = count_all();
 	int i;
 
 	for (i = 0; i < 20; i++) {
-		pid_t maker = start_maker(4 * MIB, 0);
+		pid_t maker = start_region_maker(create_args(4 * MIB, "mortal"));
 
 		ASSERT_LT(0, maker);
 		ASSERT_LE(0, close(open_name(self->dev, "mortal", 0)));
@@ -171,10 +141,13 @@ TEST_F(names, go_at_once_when_their_maker_is_killed)
 
 TEST_F(names, that_persist_survive_their_maker)
 {
-	pid_t maker = start_maker(PAGE, TSHARE_CREATE_PERSIST);
+	struct tshare_create args = create_args(PAGE, "mortal");
+	pid_t maker;
 	char *mem;
 	int fd;
 
+	args.flags = TSHARE_CREATE_PERSIST;
+	maker = start_region_maker(args);
 	ASSERT_LT(0, maker);
 	ASSERT_EQ(0, kill(maker, SIGKILL));
 	ASSERT_EQ(maker, waitpid(maker, NULL, 0));
@@ -618,20 +591,6 @@ static int make_visit(struct visit *visit)
 	*visit = *shared;
 	munmap(shared, PAGE);
 	return result;
-}
-
-/* Bytes of shared memory on the whole machine. */
-static long shared_memory(void)
-{
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-	long kib = -1;
-
-	while (file && kib < 0 && fgets(line, sizeof(line), file))
-		sscanf(line, "Shmem: %ld", &kib);
-	if (file)
-		fclose(file);
-	return kib < 0 ? -1 : kib * (long)KIB;
 }
 
 /* Waits for the kernel to free a namespace, which it does in the background. */

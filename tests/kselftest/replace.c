@@ -274,104 +274,30 @@ FIXTURE_VARIANT(lifetimes)
 #define PERSIST TSHARE_CREATE_PERSIST
 #define USERS TSHARE_CREATE_USERS
 
-FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers)
-{
-};
+#define LIFETIMES(old, new)                             \
+	{                                               \
+		.old_flags = (old), .new_flags = (new), \
+	}
 
-FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent)
-{
-	.new_flags = PERSIST,
-};
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers) LIFETIMES(0, 0);
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent) LIFETIMES(0, PERSIST);
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_users) LIFETIMES(0, USERS);
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers) LIFETIMES(PERSIST, 0);
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent) LIFETIMES(PERSIST, PERSIST);
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_users) LIFETIMES(PERSIST, USERS);
+FIXTURE_VARIANT_ADD(lifetimes, users_by_makers) LIFETIMES(USERS, 0);
+FIXTURE_VARIANT_ADD(lifetimes, users_by_persistent) LIFETIMES(USERS, PERSIST);
+FIXTURE_VARIANT_ADD(lifetimes, users_by_users) LIFETIMES(USERS, USERS);
 
-FIXTURE_VARIANT_ADD(lifetimes, makers_by_users)
-{
-	.new_flags = USERS,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers)
-{
-	.old_flags = PERSIST,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent)
-{
-	.old_flags = PERSIST,
-	.new_flags = PERSIST,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, persistent_by_users)
-{
-	.old_flags = PERSIST,
-	.new_flags = USERS,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, users_by_makers)
-{
-	.old_flags = USERS,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, users_by_persistent)
-{
-	.old_flags = USERS,
-	.new_flags = PERSIST,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, users_by_users)
-{
-	.old_flags = USERS,
-	.new_flags = USERS,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers_draft)
-{
-	.new_flags = DRAFT,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent_draft)
-{
-	.new_flags = DRAFT | PERSIST,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, makers_by_users_draft)
-{
-	.new_flags = DRAFT | USERS,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers_draft)
-{
-	.old_flags = PERSIST,
-	.new_flags = DRAFT,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent_draft)
-{
-	.old_flags = PERSIST,
-	.new_flags = DRAFT | PERSIST,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, persistent_by_users_draft)
-{
-	.old_flags = PERSIST,
-	.new_flags = DRAFT | USERS,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, users_by_makers_draft)
-{
-	.old_flags = USERS,
-	.new_flags = DRAFT,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, users_by_persistent_draft)
-{
-	.old_flags = USERS,
-	.new_flags = DRAFT | PERSIST,
-};
-
-FIXTURE_VARIANT_ADD(lifetimes, users_by_users_draft)
-{
-	.old_flags = USERS,
-	.new_flags = DRAFT | USERS,
-};
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_makers_draft) LIFETIMES(0, DRAFT);
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_persistent_draft) LIFETIMES(0, DRAFT | PERSIST);
+FIXTURE_VARIANT_ADD(lifetimes, makers_by_users_draft) LIFETIMES(0, DRAFT | USERS);
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_makers_draft) LIFETIMES(PERSIST, DRAFT);
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_persistent_draft) LIFETIMES(PERSIST, DRAFT | PERSIST);
+FIXTURE_VARIANT_ADD(lifetimes, persistent_by_users_draft) LIFETIMES(PERSIST, DRAFT | USERS);
+FIXTURE_VARIANT_ADD(lifetimes, users_by_makers_draft) LIFETIMES(USERS, DRAFT);
+FIXTURE_VARIANT_ADD(lifetimes, users_by_persistent_draft) LIFETIMES(USERS, DRAFT | PERSIST);
+FIXTURE_VARIANT_ADD(lifetimes, users_by_users_draft) LIFETIMES(USERS, DRAFT | USERS);
 
 FIXTURE_SETUP(lifetimes)
 {

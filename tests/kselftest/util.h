@@ -193,6 +193,17 @@ static inline int export_range(int dev, int fd, __u64 offset, __u64 size, __u32 
 	return err ? err : args.export_fd;
 }
 
+/* Inode number of the region's counter, or 0. */
+static inline unsigned long counter_inode(int dev, int fd)
+{
+	struct tshare_counter args = { .fd = fd };
+	struct stat stat;
+
+	if (xioctl(dev, TSHARE_IOCTL_COUNTER, &args) || fstat(args.counter_fd, &stat))
+		return 0;
+	return stat.st_ino;
+}
+
 static inline int get_info(int dev, int fd, struct tshare_info *info)
 {
 	*info = (struct tshare_info){ .fd = fd };
@@ -242,6 +253,15 @@ static inline int listed(int dev, __u32 flags, __u64 id)
 				return 1;
 	} while (args.count == ARRAY_SIZE(entries));
 	return 0;
+}
+
+/* Whether the kernel maps regions 2 MiB at a time. */
+static inline bool maps_huge_pages(int dev)
+{
+	struct tshare_query query = {};
+
+	return !xioctl(dev, TSHARE_IOCTL_QUERY, &query) &&
+	       query.features & TSHARE_FEATURE_HUGE_MAP;
 }
 
 static inline void *map(int fd, size_t size, int prot)
@@ -453,6 +473,34 @@ static inline int in_child(int (*fn)(void *arg), void *arg)
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return -errno;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* A child that makes a region, fills it, and waits to be killed. */
+static inline pid_t start_region_maker(struct tshare_create args)
+{
+	int pipes[2];
+	char byte;
+	pid_t pid;
+
+	if (pipe(pipes))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		int fd = do_create(open_device(), &args);
+		char *mem = map(fd, args.size, RW);
+
+		if (fd < 0 || mem == MAP_FAILED)
+			_exit(1);
+		memset(mem, 1, args.size);
+		if (write(pipes[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(pipes[1]);
+	if (read(pipes[0], &byte, 1) != 1)
+		pid = -1;
+	close(pipes[0]);
+	return pid;
 }
 
 /* Sends @fd through @sock. */
