@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "cleanup.h"
 #include "desc-list.h"
 #include "error.h"
 
@@ -60,6 +61,15 @@ static int open_device(void)
 
 	fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 	return fd < 0 ? fail_open_device(-errno) : fd;
+}
+
+/* The session's device or, without a session, one that is opened for the call, in @own. */
+static int device_of(void *session, int *own)
+{
+	if (session)
+		return session_fd(session);
+	*own = open_device();
+	return *own;
 }
 
 static int query(int fd, struct tshare_query *query)
@@ -262,14 +272,12 @@ static int kmod_read_descs(void *session, const struct backend_region *region, v
 		.descs = (uintptr_t)descs,
 		.descs_size = region->descs_size,
 	};
-	int device, err;
+	_cleanup_close_ int own = -1;
+	int device = device_of(session, &own), err;
 
-	device = session ? session_fd(session) : open_device();
 	if (device < 0)
 		return device;
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
-	if (!session)
-		close(device);
 	if (err)
 		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
 	return check_same_region(region, info.id);
@@ -355,29 +363,10 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 
 static int kmod_import(void *session, int fd, bool readonly, struct backend_region *region)
 {
-	int device, err;
+	_cleanup_close_ int own = -1;
+	int device = device_of(session, &own);
 
-	if (session)
-		return import_from(session_fd(session), fd, readonly, region);
-	device = open_device();
-	if (device < 0)
-		return device;
-	err = import_from(device, fd, readonly, region);
-	close(device);
-	return err;
-}
-
-/* One ioctl through the session's device or, without a session, one that is opened for it. */
-static int session_ioctl(void *session, unsigned long command, void *argument)
-{
-	int device = session ? session_fd(session) : open_device(), err;
-
-	if (device < 0)
-		return device;
-	err = device_ioctl(device, command, argument);
-	if (!session)
-		close(device);
-	return err;
+	return device < 0 ? device : import_from(device, fd, readonly, region);
 }
 
 static int fail_finish(int err, const char *name)
@@ -405,17 +394,23 @@ static int kmod_finish(void *session, struct backend_region *region, bool replac
 		.fd = region->fd,
 		.flags = replace ? TSHARE_FINISH_REPLACE : 0,
 	};
+	_cleanup_close_ int own = -1;
+	int device = device_of(session, &own);
 
-	return fail_finish(session_ioctl(session, TSHARE_IOCTL_FINISH, &request), region->name);
+	if (device < 0)
+		return device;
+	return fail_finish(device_ioctl(device, TSHARE_IOCTL_FINISH, &request), region->name);
 }
 
 static int kmod_unlink_region(void *session, int fd, uint64_t id, const char *name)
 {
 	struct tshare_unlink request = { .id = id };
+	_cleanup_close_ int own = -1;
+	int device = device_of(session, &own);
 
 	(void)fd;
 	(void)name;
-	return session_ioctl(session, TSHARE_IOCTL_UNLINK, &request);
+	return device < 0 ? device : device_ioctl(device, TSHARE_IOCTL_UNLINK, &request);
 }
 
 static int kmod_unlink(void *session, const char *name)
@@ -499,15 +494,13 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 			struct backend_counter *counter)
 {
 	struct tshare_counter request = { .fd = region->fd };
-	int device, err;
+	_cleanup_close_ int own_device = -1;
+	int device = device_of(session, &own_device), err;
 
 	(void)own; /* each is */
-	device = session ? session_fd(session) : open_device();
 	if (device < 0)
 		return device;
 	err = device_ioctl(device, TSHARE_IOCTL_COUNTER, &request);
-	if (!session)
-		close(device);
 	if (err == -ENOTTY)
 		return tshare_fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
 	if (err)
@@ -524,14 +517,12 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 static int kmod_export(void *session, const struct backend_region *region, uint64_t offset,
 		       uint64_t size, bool readonly, int *fd)
 {
-	int device, ret;
+	_cleanup_close_ int own = -1;
+	int device = device_of(session, &own), ret;
 
-	device = session ? session_fd(session) : open_device();
 	if (device < 0)
 		return device;
 	ret = export_range(device, region->fd, offset, size, readonly);
-	if (!session)
-		close(device);
 	if (ret == -EOPNOTSUPP)
 		return tshare_fail(ret, "region: parts and read-only descriptors of another "
 					"driver's dma-buf are not supported");
@@ -545,14 +536,12 @@ static int kmod_info(void *session, const struct backend_region *region,
 		     struct tshare_region_info *info)
 {
 	struct tshare_info answer = { .fd = region->fd };
-	int device, err;
+	_cleanup_close_ int own = -1;
+	int device = device_of(session, &own), err;
 
-	device = session ? session_fd(session) : open_device();
 	if (device < 0)
 		return device;
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &answer);
-	if (!session)
-		close(device);
 	if (err)
 		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
 	err = check_same_region(region, answer.id);
