@@ -124,7 +124,7 @@ static int open_file_called(int home, const char *entry, int access)
  */
 static const char *const file_names[] = { SHM_DRAFT_FILE, SHM_NEW_FILE, SHM_REGION_FILE };
 
-#define FINISHED   2
+#define FINISHED   ((size_t)2)
 #define FILE_NAMES (FINISHED + 1)
 
 static int open_file_before(int home, size_t end, int access)
