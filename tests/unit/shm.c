@@ -63,17 +63,6 @@ void write_at(const char *name, off_t offset, const void *bytes, size_t size)
 	close(fd);
 }
 
-int open_error(const char *name)
-{
-	struct tshare_region *region;
-	int err;
-
-	err = tshare_region_open(ctx, name, NULL, &region);
-	if (!err)
-		tshare_region_unref(region);
-	return err;
-}
-
 int ignore(const struct tshare_region_info *info, void *data)
 {
 	(void)info;

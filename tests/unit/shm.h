@@ -67,9 +67,6 @@ struct tshare_region *new_victim(const char *name);
 /* Overwrites bytes of a region's file. */
 void write_at(const char *name, off_t offset, const void *bytes, size_t size);
 
-/* What tshare_region_open() of the name returns. */
-int open_error(const char *name);
-
 /* For tshare_ctx_list(). */
 int ignore(const struct tshare_region_info *info, void *data);
 

@@ -116,6 +116,17 @@ bool error_says(const char *part)
 	return false;
 }
 
+int open_error(const char *name)
+{
+	struct tshare_region *region;
+	int err;
+
+	err = tshare_region_open(ctx, name, NULL, &region);
+	if (!err)
+		tshare_region_unref(region);
+	return err;
+}
+
 bool exists(const char *name)
 {
 	struct tshare_region *region;

@@ -61,6 +61,9 @@ size_t open_descriptors(void);
 /* Whether the text of the last error has @part. */
 bool error_says(const char *part);
 
+/* What tshare_region_open() of the name returns. */
+int open_error(const char *name);
+
 /* Whether the name can be opened for reading, in a context of its own. */
 bool exists(const char *name);
 

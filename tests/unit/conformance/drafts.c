@@ -38,17 +38,6 @@ static struct tshare_region *new_draft(const char *name)
 	return region;
 }
 
-static int open_error(const char *name)
-{
-	struct tshare_region *region;
-	int err;
-
-	err = tshare_region_open(ctx, name, NULL, &region);
-	if (!err)
-		tshare_region_unref(region);
-	return err;
-}
-
 static uint64_t id_of_name(const char *name)
 {
 	struct tshare_region *region;

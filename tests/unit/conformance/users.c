@@ -42,17 +42,6 @@ static struct tshare_region *opened(const char *name)
 	return region;
 }
 
-static int open_error(const char *name)
-{
-	struct tshare_region *region;
-	int err;
-
-	err = tshare_region_open(ctx, name, NULL, &region);
-	if (!err)
-		tshare_region_unref(region);
-	return err;
-}
-
 /* A process that makes such a region, and then does what it is told to. */
 struct maker {
 	const char *name;
