@@ -94,6 +94,17 @@ def test_unlinked_draft_can_not_be_finished(name):
         tshare.open(name)
 
 
+def test_draft_is_removed_with_the_last_that_has_it_open(name):
+    t = tshare.create(name, 4, draft=True)
+    view = t[1:]
+    t.close()
+    with pytest.raises(BlockingIOError):
+        tshare.open(name)
+    view.close()
+    with pytest.raises(FileNotFoundError):
+        tshare.open(name)
+
+
 def test_unlinked_draft_leaves_its_name_free(name):
     tshare.create(name, 4, draft=True).unlink()
     assert tshare.create(name, 5).region.id == tshare.open(name).region.id
