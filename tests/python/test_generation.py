@@ -358,6 +358,22 @@ def test_close_ends_a_wait_in_a_thread_that_looks_for_nothing_else(region):
     assert errors == ["region: closed during wait()"]
 
 
+def test_wait_in_another_thread_looks_for_no_signals(region):
+    sleeps = []
+
+    def wait():
+        before = count_sleeps()
+        with pytest.raises(TimeoutError):
+            region.wait(0, 1)
+        sleeps.append(count_sleeps() - before)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join()
+    # The main thread, in which Python's handlers run, wakes up ten times a second.
+    assert sleeps[0] < 6
+
+
 def test_close_of_a_tensors_region_leaves_its_others(later):
     with tshare.create(None, 4) as tensor:
         waiting, closing = tensor.region, tensor.region

@@ -283,10 +283,11 @@ def test_tensor_s_name_may_be_a_path(key, name):
     assert pickle.loads(pickle.dumps(region[key])).name == key
 
 
+@pytest.mark.parametrize("tensors", [None, SPECS])
 @pytest.mark.parametrize("size", [0, -1, 2**63])
-def test_region_refuses_invalid_size(size):
-    with pytest.raises(ValueError, match="size"):
-        tshare.Region.create(None, size=size)
+def test_region_refuses_invalid_size(size, tensors):
+    with pytest.raises(ValueError, match="^size: must be between 1 and "):
+        tshare.Region.create(None, tensors, size=size)
 
 
 def test_region_refuses_more_than_there_is_memory():

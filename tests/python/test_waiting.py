@@ -2,10 +2,12 @@
 """Waiting for a generation in an event loop, and iterating over generations."""
 
 import asyncio
+import contextlib
 import errno
 import math
 import os
 import queue
+import select
 import selectors
 import subprocess
 import sys
@@ -254,6 +256,46 @@ def test_child_of_fork_waits_in_a_loop_of_its_own(region):
         assert os.waitpid(pid, 0)[1] == 0
 
     asyncio.run(parent())
+
+
+def test_end_of_an_inherited_task_leaves_the_parent_s_wait_alone(region):
+    async def main():
+        waiting = asyncio.create_task(region.wait_async(0, 60))
+        await asyncio.sleep(0.1)
+        pid = os.fork()
+        if not pid:
+            try:
+                waiting.get_coro().close()
+            finally:
+                os._exit(sys.exc_info()[0] is not None)
+        assert os.waitpid(pid, 0)[1] == 0
+        region.publish()
+        assert await waiting == 1
+
+    asyncio.run(main())
+
+
+def test_news_that_another_loop_has_read_in_between_is_not_lost(region, monkeypatch):
+    join = tshare._waiting._join
+
+    def join_late(wait):
+        watch = join(wait)
+        region.publish()
+        select.select([watch.fd], [], [])
+        os.eventfd_read(watch.fd)
+        return watch
+
+    monkeypatch.setattr(tshare._waiting, "_join", join_late)
+    assert asyncio.run(region.wait_async(0, 2)) == 1
+
+
+def test_loop_that_watches_no_descriptors_leaves_none_behind(region):
+    class Loop(asyncio.SelectorEventLoop):
+        def add_reader(self, *_):
+            raise NotImplementedError
+
+    with contextlib.closing(Loop()) as loop, pytest.raises(NotImplementedError):
+        loop.run_until_complete(region.wait_async(0))
 
 
 def test_generations_are_iterated_over(region, later):
