@@ -156,28 +156,12 @@ class Tensor(Buffer):
         The region owns the descriptor and closes it.
         """
     def finish(self, *, replace: bool = False) -> None:
-        """Let others open the region, which was created with draft=True.
+        """Let others open the region, as Region.finish() does, with the same errors.
 
-        The name leads to the region from one moment on. Processes that open it see all data
-        written before. After an error the region is still a draft.
-
-        :param replace: Replace a region of this user that has the name. That region stays for
-            its users, without a name.
-        :raises ValueError: The region is not a draft.
-        :raises FileExistsError: Another region has the name, and replace is not given.
-        :raises FileNotFoundError: The name was removed.
-        :raises PermissionError: That region is another user's, or the draft was created in
-            another process.
+        :param replace: Replace a region of this user that has the name.
         """
     def unlink(self) -> None:
-        """Remove the region's own name, and never that of a region which has taken it over.
-
-        The memory stays for its users.
-
-        :raises ValueError: The region never had a name.
-        :raises FileNotFoundError: The region has lost its name.
-        :raises PermissionError: The name belongs to another user.
-        """
+        """Remove the region's own name, as Region.unlink() does, with the same errors."""
     def numpy(self) -> Any:
         """Return a NumPy array over the memory, never a copy.
 

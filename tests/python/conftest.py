@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 import gc
 import itertools
+import multiprocessing
 import os
+import pickle
 import signal
 import threading
+from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
 
 import pytest
 
@@ -84,6 +87,31 @@ def later():
     yield start
     for timer in timers:
         timer.join()
+
+
+@pytest.fixture(scope="module")
+def helper_processes():
+    """multiprocessing's own, which are started once, and use descriptors."""
+    resource_tracker.ensure_running()
+    forkserver.ensure_running()
+
+
+@pytest.fixture(params=["fork", "forkserver", "spawn"])
+def context(request):
+    yield multiprocessing.get_context(request.param)
+    # Ends the thread that serves descriptors, which has descriptors of its own.
+    resource_sharer.stop()
+
+
+@pytest.fixture
+def travel():
+    """A function that sends an object to another process and back."""
+
+    def travel(thing):
+        return pickle.loads(reduction.ForkingPickler.dumps(thing))
+
+    yield travel
+    resource_sharer.stop()
 
 
 def count_fds():

@@ -242,7 +242,8 @@ def test_child_of_fork_is_a_publisher_of_its_own(region):
         assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_ctrl_c_ends_a_wait_with_keyboard_interrupt(name):
+@pytest.mark.parametrize("spin", [0, 1000])
+def test_ctrl_c_ends_a_wait_with_keyboard_interrupt(name, spin):
     code = """
         import sys
         import tshare
@@ -250,29 +251,11 @@ def test_ctrl_c_ends_a_wait_with_keyboard_interrupt(name):
         region = tshare.Region.create(sys.argv[1], size=1)
         try:
             print("ready", flush=True)
-            region.wait(0)
+            region.wait(0, spin=float(sys.argv[2]))
         except KeyboardInterrupt:
             print("interrupted", flush=True)
     """
-    with other(code, name) as process:
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "interrupted\n"
-
-
-def test_ctrl_c_ends_a_spin_with_keyboard_interrupt(name):
-    code = """
-        import sys
-        import tshare
-
-        region = tshare.Region.create(sys.argv[1], size=1)
-        try:
-            print("ready", flush=True)
-            region.wait(0, spin=1000)
-        except KeyboardInterrupt:
-            print("interrupted", flush=True)
-    """
-    with other(code, name) as process:
+    with other(code, name, spin) as process:
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"

@@ -6,26 +6,14 @@ import multiprocessing
 import os
 import pickle
 import sys
-from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker, util
+from multiprocessing import reduction, resource_sharer, util
 
 import pytest
 
 import tshare
 from support import address, need, run
 
-
-@pytest.fixture(scope="module", autouse=True)
-def helpers():
-    # Processes that are started once, and use descriptors.
-    resource_tracker.ensure_running()
-    forkserver.ensure_running()
-
-
-@pytest.fixture(params=["fork", "forkserver", "spawn"])
-def context(request):
-    yield multiprocessing.get_context(request.param)
-    # Ends the thread that serves descriptors, which has descriptors of its own.
-    resource_sharer.stop()
+pytestmark = pytest.mark.usefixtures("helper_processes")
 
 
 def write(tensor, value):

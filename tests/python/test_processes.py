@@ -53,17 +53,10 @@ def test_processes_share_memory_by_name(maker, name):
     assert run("import sys, tshare; print(memoryview(tshare.open(sys.argv[1]))[1])", name) == "43"
 
 
-def test_name_goes_with_its_maker_and_memory_stays(maker, name):
+@pytest.mark.parametrize("end", ["end", "kill"])
+def test_name_goes_with_its_maker_and_memory_stays(maker, end, name):
     t = tshare.open(name)
-    maker.end()
-    with pytest.raises(FileNotFoundError):
-        tshare.open(name)
-    assert memoryview(t)[0] == 42
-
-
-def test_name_goes_with_a_killed_maker_and_memory_stays(maker, name):
-    t = tshare.open(name)
-    maker.kill()
+    getattr(maker, end)()
     with pytest.raises(FileNotFoundError):
         tshare.open(name)
     assert memoryview(t)[0] == 42

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import multiprocessing
 import pickle
-from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
+from multiprocessing import reduction, resource_sharer
 
 import pytest
 
@@ -12,11 +12,7 @@ torch = need("torch")
 torch_data = need("torch.utils.data")
 torch_multiprocessing = need("torch.multiprocessing")
 
-
-@pytest.fixture(scope="module", autouse=True)
-def helpers():
-    resource_tracker.ensure_running()
-    forkserver.ensure_running()
+pytestmark = pytest.mark.usefixtures("helper_processes")
 
 
 # A process that imports PyTorch anew takes half a minute to do so in a virtual

@@ -5,7 +5,6 @@ import multiprocessing
 import pickle
 import threading
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
 
 import pytest
 
@@ -14,31 +13,7 @@ from support import need, run
 from tshare.shared_memory import SharedMemory
 
 np = need("numpy")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def helpers():
-    # Processes that are started once, and use descriptors.
-    resource_tracker.ensure_running()
-    forkserver.ensure_running()
-
-
-@pytest.fixture(params=["fork", "forkserver", "spawn"])
-def context(request):
-    yield multiprocessing.get_context(request.param)
-    # Ends the thread that serves descriptors, which has descriptors of its own.
-    resource_sharer.stop()
-
-
-@pytest.fixture
-def travel():
-    """A function that sends an object to another process and back."""
-
-    def travel(thing):
-        return pickle.loads(reduction.ForkingPickler.dumps(thing))
-
-    yield travel
-    resource_sharer.stop()
+pytestmark = pytest.mark.usefixtures("helper_processes")
 
 
 def add(array, value):
