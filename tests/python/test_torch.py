@@ -51,6 +51,14 @@ def test_from_dlpack_of_scalars():
     assert torch.from_dlpack(tshare.create(None, (), "float32")).shape == ()
 
 
+def test_default_collate_takes_views_as_pytorch_s_tensors():
+    t = tshare.create(None, (2, 3), "uint8")
+    collate = torch.utils.data.default_collate
+    assert collate([view.torch() for view in t]).shape == (2, 3)
+    with pytest.raises(TypeError, match="default_collate"):
+        collate([*t])
+
+
 def test_from_dlpack_of_empty_tensors():
     if not VERSIONED:
         pytest.skip("PyTorch 1.13 never deletes a tensor without data")
