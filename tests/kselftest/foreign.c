@@ -220,6 +220,15 @@ TEST_F(foreign, with_wishes_for_memory_is_einval)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
+TEST_F(foreign, with_the_lifetime_of_its_users_is_eopnotsupp)
+{
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	EXPECT_EQ(-EOPNOTSUPP,
+		  name_foreign(self->dev, self->dmabuf, "camera", TSHARE_CREATE_USERS));
+	EXPECT_SAME_COUNTERS(self->before);
+}
+
 TEST_F(foreign, that_has_a_region_is_ebusy)
 {
 	int fd;
@@ -408,6 +417,23 @@ TEST_F(foreign, is_released_with_its_name)
 	self->dmabuf = -1;
 	EXPECT_EQ(count, count_dma_bufs());
 	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
+	EXPECT_EQ(count - 1, count_dma_bufs());
+}
+
+TEST_F(foreign, that_is_refused_is_not_held)
+{
+	struct tshare_create args = foreign_args(self->dmabuf, "camera");
+	int count;
+
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	count = count_dma_bufs();
+	ASSERT_LT(0, count);
+	args.descs_size = sizeof(struct tshare_desc);
+	args.desc_count = 1;
+	EXPECT_EQ(-EFAULT, do_create(self->dev, &args));
+	close(self->dmabuf);
+	self->dmabuf = -1;
 	EXPECT_EQ(count - 1, count_dma_bufs());
 }
 
