@@ -189,10 +189,10 @@ PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 	return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
 }
 
-/* Calls a function of tshare._waiting. Takes over @args, which may be NULL with an error set. */
-static PyObject *call_waiting(const char *name, PyObject *args)
+/* Calls what a module has. Takes over @args, which may be NULL with an error set. */
+static PyObject *call_module(const char *module_name, const char *name, PyObject *args)
 {
-	PyObject *module = args ? PyImport_ImportModule("tshare._waiting") : NULL;
+	PyObject *module = args ? PyImport_ImportModule(module_name) : NULL;
 	PyObject *callable = module ? PyObject_GetAttrString(module, name) : NULL;
 	PyObject *result = callable ? PyObject_CallObject(callable, args) : NULL;
 
@@ -212,8 +212,8 @@ PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t
 	if (!ts_region_handle(self) ||
 	    parse_wait("wait_async", 2, args, nargs, kwnames, given, &seen, &timeout) < 0)
 		return NULL;
-	return call_waiting("wait_async",
-			    Py_BuildValue("OOO", self, given[0], given[1] ? given[1] : Py_None));
+	return call_module("tshare._waiting", "wait_async",
+			   Py_BuildValue("OOO", self, given[0], given[1] ? given[1] : Py_None));
 }
 
 PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -230,7 +230,7 @@ PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_
 		given = NULL;
 	else if (ts_int_arg(given, "seen", 0, INT64_MAX, &seen) < 0)
 		return NULL;
-	return call_waiting("Generations",
-			    given ? Py_BuildValue("OO", self, given) :
-				    Py_BuildValue("ON", self, ts_region_generation(self, NULL)));
+	return call_module("tshare._generations", "Generations",
+			   given ? Py_BuildValue("OO", self, given) :
+				   Py_BuildValue("ON", self, ts_region_generation(self, NULL)));
 }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeVar, 
 
 from typing_extensions import Buffer, CapsuleType
 
-from ._waiting import Generations
+from ._generations import Generations
 
 __version__: str
 

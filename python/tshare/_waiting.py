@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a generation in an event loop, and iterating over generations.
+"""Waiting for a generation in an event loop.
 
 The loops watch a region's event descriptor, which one thread of the library's makes
 readable, for all regions of the process. To read the descriptor takes the news from
@@ -144,40 +144,3 @@ async def wait_async(region: Region, seen: int, timeout: float | None) -> int:
         if timer:
             timer.cancel()
         _leave(watch, wait)
-
-
-class Generations:
-    """Iterates over a region's generations; see Region.generations()."""
-
-    def __init__(self, region: Region, seen: int) -> None:
-        self._region = region
-        self._seen = seen
-
-    def _is_end(self, error: Exception) -> bool:
-        if isinstance(error, OSError):
-            return error.errno == errno.EOWNERDEAD
-        return self._region.closed
-
-    def __iter__(self) -> Generations:
-        return self
-
-    def __next__(self) -> int:
-        try:
-            self._seen = self._region.wait(self._seen)
-        except (OSError, ValueError) as error:
-            if self._is_end(error):
-                raise StopIteration from None
-            raise
-        return self._seen
-
-    def __aiter__(self) -> Generations:
-        return self
-
-    async def __anext__(self) -> int:
-        try:
-            self._seen = await self._region.wait_async(self._seen)
-        except (OSError, ValueError) as error:
-            if self._is_end(error):
-                raise StopAsyncIteration from None
-            raise
-        return self._seen

@@ -318,6 +318,18 @@ def test_generations_are_iterated_over(region, later):
     assert asyncio.run(main(generations)) == [3, 4, 5]
 
 
+def test_loop_over_generations_imports_no_asyncio():
+    code = """
+        import sys
+        import tshare
+
+        region = tshare.Region.create(size=1)
+        region.publish()
+        print(next(region.generations(0)), "asyncio" in sys.modules)
+    """
+    assert run_in_silence(code) == "1 False"
+
+
 def test_generations_that_a_loop_was_too_slow_for_are_skipped(region):
     generations = region.generations()
     for _ in range(3):
