@@ -370,13 +370,23 @@ static int place_new(struct tshare_region *region, const int *dmabuf)
 	return err == -ENODEV ? fail_no_dmabuf(*dmabuf) : err;
 }
 
-/* Maps the new memory where there is room for it: see map_aligned() for what a failure leaves. */
+/*
+ * Maps the new memory where there is room for it: see map_aligned() for what a failure leaves.
+ * After mlockall(MCL_FUTURE) the room counts as locked memory, and so would the region
+ * beside it until it has replaced the room: the room is unlocked where the limit is too low
+ * for both.
+ */
 static int map_new(struct tshare_region *region)
 {
 	const struct content content = content_of(region);
+	const uint64_t size = region->handle.size;
+	void *data;
 	int err;
 
-	if (map(region->data, region->handle.size, &content, MAP_FIXED) != MAP_FAILED)
+	data = map(region->data, size, &content, MAP_FIXED);
+	if (data == MAP_FAILED && errno == EAGAIN && !munlock(region->data, size))
+		data = map(region->data, size, &content, MAP_FIXED);
+	if (data != MAP_FAILED)
 		return 0;
 	err = fail_map(region);
 	tshare_mappings_remove(region);

@@ -3,10 +3,13 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,6 +94,44 @@ TEST(files_beyond_the_limit_are_an_error_and_no_signal)
 	char name[] = "too-big";
 
 	CHECK(!in_child(create_beyond_the_file_size, name));
+}
+
+/* Root's capability would exceed the limit. */
+static bool drop_ipc_lock(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[2];
+
+	if (syscall(SYS_capget, &header, sets))
+		return false;
+	sets[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &= ~CAP_TO_MASK(CAP_IPC_LOCK);
+	return !syscall(SYS_capset, &header, sets);
+}
+
+/* With more locked memory than the region takes, and less than two of it would. */
+static int replace_in_locked_memory(void *name)
+{
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
+	const struct rlimit limit = { 7 << 20, 7 << 20 };
+	struct tshare_region *region;
+
+	if (!drop_ipc_lock() || setrlimit(RLIMIT_MEMLOCK, &limit) || mlockall(MCL_FUTURE))
+		return 1;
+	if (tshare_region_create(ctx, name, 4 << 20, NULL, 0, &options, &region))
+		return 2;
+	*(char *)tshare_region_get_data(region) = 1;
+	return 0;
+}
+
+TEST(a_process_with_locked_memory_needs_no_more_of_it_than_the_region_has)
+{
+	struct tshare_region *old = new_victim("locked");
+	char name[] = "locked";
+
+	CHECK(!in_child(replace_in_locked_memory, name));
+	tshare_region_unref(old);
+	/* The child ended without its destructors. */
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
 /* A seal against writing would let a process stop the region's publishers. */
