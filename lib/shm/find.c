@@ -30,12 +30,14 @@ static bool is_shortage(int err)
 
 /*
  * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no
- * such draft. The maker is there as long as the pipe has a reader.
+ * such draft. The maker is there as long as the pipe has a reader. A pipe without a file
+ * beside it is what a process left that was killed while it unlinked the draft.
  */
 static int open_maker(int dir, const char *name)
 {
 	char next[SHM_HOME_NAME_LEN];
 	_cleanup_close_ int home = -1;
+	struct statx st;
 	int maker;
 
 	shm_next_name(next, name);
@@ -43,6 +45,10 @@ static int open_maker(int dir, const char *name)
 	if (home < 0)
 		return is_shortage(home) ? home : -ENOENT;
 	maker = shm_home_open_maker(home);
+	if (maker >= 0 && !shm_home_stat_file(home, &st)) {
+		close(maker);
+		maker = -ENXIO;
+	}
 	if (maker == -ENXIO)
 		shm_home_unlink_if_dead(dir, next, home);
 	return maker == -ENXIO || maker == -EPROTO ? -ENOENT : maker;

@@ -771,6 +771,24 @@ TEST(a_directory_that_is_no_regions_is_not_replaced)
 	CHECK(!rmdir(home_of("not-ours")));
 }
 
+TEST(a_draft_that_was_half_removed_is_not_waited_for)
+{
+	struct opener opener = { .name = "half" };
+	struct tshare_region *region;
+	char path[600];
+
+	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &draft_options, &region));
+	start_opener(&opener);
+	await_opener_of_pipe(opener.name);
+	/* A process that unlinks the name is killed after this step. */
+	snprintf(path, sizeof(path), "%s/draft", next_of(opener.name));
+	CHECK(!unlink(path));
+	CHECK(open_error(opener.name) == -ENOENT);
+	CHECK(error_of(&opener) == -ENOENT);
+	CHECK(!exists_at(next_of(opener.name)));
+	tshare_region_unref(region);
+}
+
 TEST(another_file_in_place_of_the_pipe_is_no_maker)
 {
 	char name[] = "posed", path[600];
