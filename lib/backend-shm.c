@@ -228,7 +228,7 @@ static int unlink_at(int dir, const char *file, int fd)
 	if (shm_name_unlink_if_dead(dir, file) == SHM_NAME_GONE)
 		return -ENOENT;
 	home = shm_home_open(dir, file);
-	if (fd >= 0 && (home < 0 || !shm_home_has(home, fd)))
+	if (fd >= 0 && (home == -EPROTO || (home >= 0 && !shm_home_has(home, fd))))
 		return -ENOENT;
 	if (home == -EPROTO)
 		return unlink_foreign(dir, file);

@@ -372,6 +372,14 @@ static void end_draft(struct shm_session *session, int home, struct shm_name *na
 		shm_name_drop(session, name);
 }
 
+/* Renames the file of a draft in its home; @home may be the error that opening it had. */
+static int begin_finish(int home)
+{
+	if (home < 0)
+		return home;
+	return renameat(home, SHM_DRAFT_FILE, home, SHM_NEW_FILE) ? -errno : 0;
+}
+
 /*
  * As "new" the draft is out of reach for those that unlink drafts by name, and in a finish
  * that fails also for those that may. So what can be refused is refused before: nobody else
@@ -395,10 +403,13 @@ static int finish_draft(struct shm_session *session, struct shm_name *name,
 	err = home < 0 ? 0 : check_place(session->dir, name->name, replace);
 	if (err)
 		return err;
-	if (home < 0 || renameat(home, SHM_DRAFT_FILE, home, SHM_NEW_FILE)) {
+	err = begin_finish(home);
+	if (err == -ENOENT) {
 		shm_name_drop(session, name);
 		return fail_lost();
 	}
+	if (err)
+		return tshare_fail_name(err, name->name);
 	err = shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, false));
 	if (err)
 		fail_directory(err);

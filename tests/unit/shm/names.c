@@ -96,6 +96,34 @@ TEST(create_without_a_free_descriptor_keeps_the_names_that_there_are)
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
+static int use_a_draft_without_descriptors(void *name)
+{
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_DRAFT };
+	struct tshare_region *region;
+	int spare[4], i;
+
+	if (tshare_region_create(ctx, name, 1, NULL, 0, &options, &region))
+		return 1;
+	for (i = 0; i < 4; i++)
+		spare[i] = dup(0);
+	if (!leave_descriptors(0))
+		return 2;
+	if (tshare_region_unlink(region) != -EMFILE)
+		return 3;
+	if (tshare_region_finish(region, 0) != -EMFILE)
+		return 4;
+	for (i = 0; i < 4; i++)
+		close(spare[i]);
+	return tshare_region_finish(region, 0) || tshare_region_unlink(region);
+}
+
+TEST(a_draft_stays_one_if_there_is_no_free_descriptor_to_finish_or_to_unlink_it)
+{
+	char name[] = "short";
+
+	CHECK(!in_child(use_a_draft_without_descriptors, name));
+}
+
 static int wait_for_a_draft(void *name)
 {
 	const struct tshare_open_options options = {
