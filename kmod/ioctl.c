@@ -192,10 +192,13 @@ static int user_check_element_size(u32 size, u32 min)
 static int ioctl_query(struct ioctl_call *call)
 {
 	struct tshare_query *query = call->arg;
+	u64 left;
 
 	if (query->flags)
 		return -EINVAL;
 
+	/* First: this ends the charges of pages that are no longer pinned. */
+	left = tshare_pages_left(call->tf->ns);
 	*query = (struct tshare_query){
 		.version = TSHARE_ABI_VERSION,
 		.features = TSHARE_CHUNK_ORDER ? TSHARE_FEATURE_HUGE_MAP : 0,
@@ -208,7 +211,7 @@ static int ioctl_query(struct ioctl_call *call)
 		.descs_size_max = TSHARE_DESCS_SIZE_MAX,
 		.bytes_limit = (u64)tshare_pages_limit() << PAGE_SHIFT,
 		.bytes_used = (u64)tshare_pages_used() << PAGE_SHIFT,
-		.region_bytes_max = (u64)tshare_pages_left(call->tf->ns) << PAGE_SHIFT,
+		.region_bytes_max = left << PAGE_SHIFT,
 	};
 	return 0;
 }

@@ -178,13 +178,15 @@ TEST_F(pinned, freed_folio_can_be_allocated_at_once)
 TEST_F(pinned, freed_folio_is_seen_by_query)
 {
 	__u64 folio = folio_size(self->dev);
+	struct tshare_query query = {};
 
 	ASSERT_EQ(0, pin(self->dev, 2 * MIB, 0, self->pipes[0]));
 	EXPECT_EQ(LIMIT - folio, region_bytes_max(self->dev));
 	EXPECT_EQ(folio, bytes_used(self->dev));
 	unpin(self->pipes[0]);
-	EXPECT_EQ(LIMIT, region_bytes_max(self->dev));
-	EXPECT_EQ(0, bytes_used(self->dev));
+	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_QUERY, &query));
+	EXPECT_EQ(LIMIT, query.region_bytes_max);
+	EXPECT_EQ(0, query.bytes_used);
 }
 
 TEST_F(pinned, freed_folio_is_seen_by_itself)
