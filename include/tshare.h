@@ -507,6 +507,9 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
  * which then makes the mapping read-only. A read-only one keeps mmap() from writing,
  * but not a process that has a device whose driver ignores the mode of what it imports.
  *
+ * The dma-buf's memory counts against no limit of the module's, but the region as one
+ * page.
+ *
  * The region ends with its name: after that no process can import the dma-buf as a
  * region, nor begin to publish or wait. Mappings stay. A dma-buf has one name at a time.
  * A process that has it can give it the next one, and this object then gives -ENOENT.

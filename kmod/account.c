@@ -229,13 +229,12 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
 /**
  * tshare_charge_create() - count a region to be against all limits
  * @ns: its namespace
- * @nr_pages: its pages, and those of its descriptors
+ * @nr_pages: what it counts for, from 1
  *
  * As for mlock(), everything counts as its creator's locked memory, and the
  * capability is checked only where the limit would be exceeded.
  *
- * Return: the charge, NULL for no pages, or an ERR_PTR: -EDQUOT if a limit would be
- * passed, -ENOMEM.
+ * Return: the charge, or an ERR_PTR: -EDQUOT if a limit would be passed, -ENOMEM.
  */
 struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long nr_pages)
 {
@@ -243,8 +242,6 @@ struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long n
 	struct tshare_charge *charge;
 	int err;
 
-	if (!nr_pages)
-		return NULL;
 	charge = kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
 	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
 	if (!charge || !fresh) {
@@ -285,7 +282,7 @@ static void charge_destroy(struct tshare_charge *charge)
 
 /**
  * tshare_charge_release() - free a region's memory, and end its charge with it
- * @charge: from tshare_charge_create(), or NULL; what else it counts is free
+ * @charge: from tshare_charge_create(); what else it counts is free
  * @pfn: the region's first page frame number
  * @nr_pages: its pages, from 0
  *
@@ -295,11 +292,8 @@ static void charge_destroy(struct tshare_charge *charge)
  */
 void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages)
 {
-	unsigned long pinned;
+	unsigned long pinned = nr_pages - tshare_run_release(pfn, nr_pages, &charge->pinned);
 
-	if (!charge)
-		return;
-	pinned = nr_pages - tshare_run_release(pfn, nr_pages, &charge->pinned);
 	if (!pinned) {
 		charge_destroy(charge);
 		return;

@@ -24,9 +24,13 @@ static unsigned long region_wanted_pages(const struct tshare_create *req)
 	return req->flags & TSHARE_CREATE_DMABUF ? 0 : req->size >> PAGE_SHIFT;
 }
 
+/*
+ * The first page stands for what the module itself keeps of a region, with up to a page of
+ * descriptors: of a foreign one, too, which has no page of the module's.
+ */
 static unsigned long region_counted_pages(const struct tshare_create *req)
 {
-	return region_wanted_pages(req) + tshare_descs_nr_pages(req->descs_size);
+	return max(region_wanted_pages(req), 1UL) + tshare_descs_nr_pages(req->descs_size);
 }
 
 /* Gives the region a run of zeroed pages, unless it is foreign. */

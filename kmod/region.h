@@ -55,7 +55,7 @@ struct tshare_ns;
  *         under tshare_lock
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors
- * @charge: what its pages and descriptors count against; NULL if they don't count
+ * @charge: what its pages and descriptors count against
  * @ranges: its pages, whole and in parts, as dma-bufs are over them
  * @maps_lock: protects @maps; no other lock of the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs

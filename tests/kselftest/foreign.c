@@ -4,6 +4,7 @@
 #include <linux/udmabuf.h>
 #include <pthread.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 
 #include "drm.h"
 #include "record.h"
@@ -299,13 +300,32 @@ TEST_F(foreign, info_reports_flags_and_size)
 	EXPECT_STREQ("camera", entry.name);
 }
 
-TEST_F(foreign, memory_counts_against_no_limit)
+TEST_F(foreign, counts_as_one_page)
 {
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
-	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
-	EXPECT_EQ(self->before.bytes, read_number(SYSFS "bytes"));
+	close(name_foreign(self->dev, self->dmabuf, "camera", 0));
+	EXPECT_EQ(self->before.bytes + (long)PAGE, read_number(SYSFS "bytes"));
 	EXPECT_EQ(self->before.regions + 1, read_number(SYSFS "regions"));
+	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
+	EXPECT_SAME_COUNTERS(self->before);
+}
+
+/* A name that persists keeps memory of the kernel's, and needs no process. */
+TEST_F(foreign, names_are_limited)
+{
+	struct rlimit memlock = { .rlim_cur = PAGE - 1, .rlim_max = PAGE };
+
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &memlock));
+	ASSERT_TRUE(become(USER_A));
+	EXPECT_EQ(-EDQUOT, name_foreign(self->dev, self->dmabuf, "camera", TSHARE_CREATE_PERSIST));
+	EXPECT_EQ(-ENOENT, unlink_name(self->dev, "camera"));
+	memlock.rlim_cur = PAGE;
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &memlock));
+	EXPECT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", TSHARE_CREATE_PERSIST));
+	EXPECT_EQ(0, unlink_name(self->dev, "camera"));
 }
 
 TEST_F(foreign, descriptors_count_while_it_has_its_name)
@@ -317,7 +337,8 @@ TEST_F(foreign, descriptors_count_while_it_has_its_name)
 		SKIP(return, "the kernel has no %s", variant->missing);
 	set_records(&args, &records);
 	close(do_create(self->dev, &args));
-	EXPECT_EQ(self->before.bytes + (long)whole_pages(records.size), read_number(SYSFS "bytes"));
+	EXPECT_EQ(self->before.bytes + (long)(PAGE + whole_pages(records.size)),
+		  read_number(SYSFS "bytes"));
 	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
 	EXPECT_SAME_COUNTERS(self->before);
 	free(records.data);

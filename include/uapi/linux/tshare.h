@@ -237,8 +237,9 @@ struct tshare_desc {
  * @reserved: out: zero
  * @bytes_limit: out: bytes that all regions together may have
  * @bytes_used: out: bytes that all regions together have, with their descriptors
- *              where these take more than a page, and bytes still pinned of
- *              regions that are gone; all count against every limit
+ *              where these take more than a page, a page for each foreign region,
+ *              and bytes still pinned of regions that are gone; all count against
+ *              every limit
  * @region_bytes_max: out: bytes that one region of this caller may have now,
  *                    by all limits that apply to it, its descriptors included as in
  *                    @bytes_used; whether there is a contiguous run of that size,
@@ -308,13 +309,13 @@ struct tshare_query {
  * which tensors must lie. @fd, out: another descriptor of the same dma-buf.
  * TSHARE_CREATE_DMA32 and _NODE ask for memory, so they are -EINVAL with it.
  *
- * A foreign region exists as long as its name. Until the name goes, the region
- * keeps a reference to the dma-buf, and INFO, COUNTER and FINISH find the region
- * by it. The dma-buf's memory counts against no limit. A dma-buf belongs to one
- * region at a time, in all namespaces together. Once the name is gone, any process
- * that has the dma-buf can make another region of it, with descriptors and a counter
- * of its own. Compare the @id that INFO and COUNTER return with that of OPEN before
- * you use what they return.
+ * A foreign region exists as long as its name. Until the name goes, the region keeps
+ * a reference to the dma-buf, and INFO, COUNTER and FINISH find the region by it.
+ * The dma-buf's memory counts against no limit, but the region as one page against
+ * all. A dma-buf belongs to one region at a time, in all namespaces together. Once
+ * the name is gone, any process that has the dma-buf can make another region of it,
+ * with descriptors and a counter of its own. Compare the @id that INFO and COUNTER
+ * return with that of OPEN before you use what they return.
  *
  * OPEN returns a descriptor of that same dma-buf. It has one file, and so one mode:
  *
