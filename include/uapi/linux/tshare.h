@@ -138,7 +138,8 @@
  *               waited for has ended; or the draft to be finished has lost its name
  * ENOMEM        no contiguous run of that size, on that node, below 4 GiB;
  *               or no memory, in the system or the memory cgroup, for
- *               descriptors or a counter
+ *               descriptors, a counter, or the kernel's own record of a
+ *               region, a dma-buf or a range
  * ENOTTY        unknown command
  * EOPNOTSUPP    a range of a foreign dma-buf, or TSHARE_CREATE_USERS for one
  * EPERM         the caller is neither owner of the region whose name it unlinks
