@@ -283,10 +283,10 @@ static int hold_file(struct shm_session *session, int fd, struct shm_name **held
 	return err;
 }
 
-/* For a name that the session holds. */
-static int link_for_session(struct shm_session *session, int fd,
-			    const struct backend_request *request)
+/* The session holds the name for as long as it goes with its maker: see hold_file(). */
+int shm_link(struct shm_session *session, int fd, const struct backend_request *request)
 {
+	bool draft = request->flags & TSHARE_DRAFT;
 	struct shm_name *name;
 	int err;
 
@@ -295,25 +295,15 @@ static int link_for_session(struct shm_session *session, int fd,
 		return err;
 	err = link_file(session, name->fd, request, &name->maker);
 	tshare_lock();
-	if (err) {
+	if (err || (request->lifetime != TSHARE_LIFETIME_MAKER && !draft)) {
 		shm_name_drop(session, name);
 	} else {
-		name->draft = request->flags & TSHARE_DRAFT;
+		name->draft = draft;
 		name->lifetime = request->lifetime;
 		stpcpy(name->name, request->name);
 	}
 	tshare_unlock();
 	return err;
-}
-
-int shm_link(struct shm_session *session, int fd, const struct backend_request *request)
-{
-	int maker = -1, err;
-
-	if (request->lifetime == TSHARE_LIFETIME_MAKER || request->flags & TSHARE_DRAFT)
-		return link_for_session(session, fd, request);
-	err = lock_life(fd);
-	return err ? err : link_file(session, fd, request, &maker);
 }
 
 /* Drafts */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -107,6 +108,58 @@ TEST(a_child_that_was_forked_while_a_region_was_named_does_not_keep_its_name)
 	check_the_name_goes_with_its_maker();
 }
 
+/* The child stays, and its parent is killed, as if by another process. */
+static void fork_and_die(void)
+{
+	if (fork())
+		kill(getpid(), SIGKILL);
+	close(steps.ends[1]);
+	send_byte(steps.ends[0]);
+	await_byte(steps.ends[0]);
+	_exit(0);
+}
+
+/* After the claim to the name. */
+static void die_at_the_next_renaming(void)
+{
+	before_renaming = fork_and_die;
+}
+
+static void check_the_name_is_free_after_its_makers_death(uint32_t lifetime)
+{
+	const struct tshare_options options = { .size = sizeof(options), .lifetime = lifetime };
+	struct tshare_region *region;
+	int status;
+	pid_t pid;
+
+	CHECK(steps_open(&steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		before_renaming = die_at_the_next_renaming;
+		_exit(tshare_region_create(ctx, "killed", 1, NULL, 0, &options, &region));
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFSIGNALED(status));
+	CHECK(await_byte(steps.ends[1]));
+	before_renaming = NULL;
+	region = new_region("killed");
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
+	CHECK(send_byte(steps.ends[1]));
+	steps_close(&steps);
+}
+
+TEST(a_child_that_was_forked_while_a_region_was_named_does_not_block_its_name)
+{
+	check_the_name_is_free_after_its_makers_death(TSHARE_LIFETIME_MAKER);
+}
+
+TEST(a_child_that_was_forked_while_a_region_that_persists_was_named_does_not_block_its_name)
+{
+	check_the_name_is_free_after_its_makers_death(TSHARE_LIFETIME_PERSIST);
+}
+
 /* The address space, which other threads use up */
 
 static void use_up_the_address_space(void)
@@ -156,6 +209,7 @@ static int create_and_be_killed(void *name)
 	if (!tshare_ctx_new(NULL, &own) &&
 	    !tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
 		kill(getpid(), SIGKILL);
+	close(steps.ends[1]);
 	return 1;
 }
 
