@@ -105,7 +105,7 @@ int tshare_fail_taken(const char *name, bool draft)
 				   name);
 	return tshare_fail(-EEXIST,
 			   "name: '%s' is taken by a finished region; unlink it, or replace it "
-			   "(TSHARE_REPLACE; in Python exist_ok or replace)",
+			   "(TSHARE_REPLACE)",
 			   name);
 }
 

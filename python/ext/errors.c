@@ -30,8 +30,7 @@ static const struct words *find_start(const char *text, const struct words *word
 static const struct words *find_end(const char *text)
 {
 	static const struct words ends[] = {
-		{ "(TSHARE_REPLACE; in Python exist_ok or replace)",
-		  "(exist_ok=True; replace=True in finish())" },
+		{ "(TSHARE_REPLACE)", "(exist_ok=True; replace=True in finish())" },
 		{ "use TSHARE_LIFETIME_PERSIST", "use 'persist'" },
 		{ "set TSHARE_READONLY", "pass readonly=True" },
 	};
