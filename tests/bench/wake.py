@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Two processes that answer one another, as in wake.c, in Python.
+"""Two processes that answer one another, as in wake.c, in Python, bound to CPUs as there.
 
 Prints one row each, in the format of pair.h.
 """
@@ -12,6 +12,11 @@ import time
 import tshare
 
 ROUNDS = 100
+
+# Where the one process runs, and the other one: together, or apart.
+OWN_CPU, *OTHER_CPUS = sorted(os.sched_getaffinity(0))
+TOGETHER = {OWN_CPU}
+APART = set(OTHER_CPUS[:1])
 
 
 class Pipe:
@@ -82,15 +87,16 @@ class Players:
 
     def answer(self, order):
         self.attach()
-        while os.read(order, 1):
+        while place := os.read(order, 1):
+            os.sched_setaffinity(0, APART if place == b"a" else TOGETHER)
             for _ in range(ROUNDS):
                 self.there.hear()
                 self.back.say()
         os._exit(0)
 
-    def play(self):
+    def play(self, place):
         """Seconds for one way."""
-        os.write(self.orders, b".")
+        os.write(self.orders, b"a" if place == APART else b"t")
         start = time.perf_counter()
         for _ in range(ROUNDS):
             self.there.say()
@@ -98,11 +104,11 @@ class Players:
         return (time.perf_counter() - start) / ROUNDS / 2
 
 
-def pair(row, other, ours, theirs, rounds=100):
+def pair(row, place, other, ours, theirs, rounds=100):
     times = ([], [])
     for i in range(-rounds // 10, rounds):
         for players, taken in zip((ours, theirs), times, strict=True):
-            elapsed = players.play()
+            elapsed = players.play(place)
             if i >= 0:
                 taken.append(elapsed)
     a, b = map(statistics.median, times)
@@ -114,10 +120,14 @@ def main():
     pipe, event, generation, spinning = (
         Players(kind) for kind in (Pipe, Event, Generation, SpinningGeneration)
     )
-    row = f"Python: publish to wake-up ({tshare.backend()})"
-    pair(row, "a byte through a pipe", generation, pipe)
-    pair(row, "an eventfd", generation, event)
-    pair("Python: the same, spinning", "a byte through a pipe", spinning, pipe)
+    os.sched_setaffinity(0, TOGETHER)
+    for title, place in (("one CPU", TOGETHER), ("two CPUs", APART)):
+        if place:
+            row = f"Python: publish to wake-up, {title} ({tshare.backend()})"
+            pair(row, place, "a byte through a pipe", generation, pipe)
+            pair(row, place, "an eventfd", generation, event)
+    if APART:
+        pair("Python: the same, spinning", APART, "a byte through a pipe", spinning, pipe)
     # The other processes end with this one's ends of their pipes.
     sys.stdout.flush()
 
