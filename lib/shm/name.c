@@ -263,11 +263,9 @@ void shm_name_leave_draft(struct shm_session *session, const char *name)
 {
 	struct shm_name *held;
 
-	tshare_lock();
 	TAILQ_FOREACH(held, &session->names, entry)
 	if (!strcmp(held->name, name))
 		shm_name_close_maker(held);
-	tshare_unlock();
 }
 
 void shm_names_drop_unnamed(struct shm_session *session)

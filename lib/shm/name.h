@@ -52,7 +52,7 @@ void shm_name_drop_if_unlinked(struct shm_session *session, const char *name);
 
 /*
  * Leaves the draft of that name to the other processes that have it since a fork(): those
- * that wait for its maker wait for them alone.
+ * that wait for its maker wait for them alone. With the process's lock held.
  */
 void shm_name_leave_draft(struct shm_session *session, const char *name);
 

@@ -128,16 +128,14 @@ void shm_users_end(void)
 	}
 }
 
-/* Whether an object of this process has a draft of that name open. */
+/* Whether an object of this process has that draft open. With the process's lock held. */
 static bool has_draft_open(const char *name)
 {
 	const struct shm_user *user;
 
-	tshare_lock();
 	LIST_FOREACH(user, &users, entry)
 	if (user->draft && !strcmp(user->name, name))
 		break;
-	tshare_unlock();
 	return user;
 }
 
@@ -152,6 +150,9 @@ void shm_release(void *opened, struct backend_region *region)
 	if (!session || !draft)
 		return;
 	shm_name_drop_if_unlinked(session, region->name);
+	/* At once: another thread may just be making the next draft of that name. */
+	tshare_lock();
 	if (!has_draft_open(region->name))
 		shm_name_leave_draft(session, region->name);
+	tshare_unlock();
 }
