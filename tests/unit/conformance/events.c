@@ -275,6 +275,7 @@ TEST(many_regions_have_event_descriptors)
 	struct tshare_region *regions[MANY];
 	int fds[MANY], i;
 
+	CHECK(only_one_thread_is_left());
 	for (i = 0; i < MANY; i++) {
 		regions[i] = new_region(NULL);
 		fds[i] = event_of(regions[i]);
@@ -346,8 +347,8 @@ TEST(event_descriptors_leave_nothing_behind)
 		CHECK(thread_count() == 2);
 		tshare_region_unref(other);
 		CHECK(open_descriptors() == before);
+		CHECK(only_one_thread_is_left());
 	}
-	CHECK(only_one_thread_is_left());
 	tshare_region_unref(region);
 }
 
