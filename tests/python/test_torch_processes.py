@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 import multiprocessing
-import pickle
-from multiprocessing import reduction, resource_sharer
+from multiprocessing import resource_sharer
 
 import pytest
 
@@ -81,17 +80,6 @@ class Lines(torch_data.Dataset):
     def __getitem__(self, index):
         self.lines[index, 1] += 1
         return self.lines[index]
-
-
-@pytest.fixture
-def travel():
-    """A function that sends an object to another process and back."""
-
-    def travel(thing):
-        return pickle.loads(reduction.ForkingPickler.dumps(thing))
-
-    yield travel
-    resource_sharer.stop()
 
 
 def in_place(tensor):
