@@ -48,7 +48,7 @@ static int add_user(int fd, const struct shm_header *header, struct shm_user *ne
 	if (err)
 		return tshare_fail(err, "region: lock: %s", strerror(-err));
 	new->fd = no_cleanup(own);
-	new->draft = header->flags &SHM_DRAFT;
+	new->draft = !!(header->flags & SHM_DRAFT);
 	memcpy(new->name, header->name, sizeof(new->name));
 	LIST_INSERT_HEAD(&users, new, entry);
 	return 0;
