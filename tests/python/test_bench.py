@@ -222,7 +222,7 @@ def test_rows_of_a_missing_library_give_the_reason(without, tmp_path):
 
 def test_a_missing_matplotlib_is_an_error_before_anything_is_measured(without, tmp_path):
     process = bench("--plot", tmp_path / "bench.png", **without("matplotlib"))
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "--plot: needs matplotlib" in errors
     assert output == ""
@@ -239,7 +239,7 @@ def interrupted(process, at):
         assert read, seen
         seen += read
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 130
     return output
 

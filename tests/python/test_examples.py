@@ -99,7 +99,7 @@ class Example:
             self.process.kill()
         assert self.process.returncode == status, output + errors
         # Helpers of multiprocessing end when they find that their parent has ended.
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while left := list(processes_of(self.process.pid)):
             assert time.monotonic() < deadline, left
             time.sleep(0.05)

@@ -337,7 +337,7 @@ def test_close_ends_a_wait_in_a_thread_that_looks_for_nothing_else(region):
     # The first 100 ms are slept alike in all threads.
     time.sleep(0.3)
     same.close()
-    thread.join(60)
+    thread.join(300)
     assert errors == ["region: closed during wait()"]
 
 

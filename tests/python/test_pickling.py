@@ -383,12 +383,12 @@ def test_worker_that_ends_with_its_task_leaves_the_result(library):
     context = multiprocessing.get_context("forkserver")
     if library == "multiprocessing":
         with context.Pool(2, maxtasksperchild=1) as pool:
-            results = pool.map_async(patient_numbers, range(1, 9), chunksize=1).get(timeout=60)
+            results = pool.map_async(patient_numbers, range(1, 9), chunksize=1).get(timeout=300)
     else:
         options = {"max_tasks_per_child": 1} if sys.version_info >= (3, 11) else {}
         executor = concurrent.futures.ProcessPoolExecutor(2, context, **options)
         with executor:
-            results = list(executor.map(patient_numbers, range(1, 9), timeout=60))
+            results = list(executor.map(patient_numbers, range(1, 9), timeout=300))
     assert [bytes(t) for t in results] == [bytes(range(i)) for i in range(1, 9)]
     resource_sharer.stop()
 

@@ -41,7 +41,7 @@ static int create_within(void *data)
 	struct tshare_region *region;
 	int i;
 
-	alarm(120);
+	alarm(HANG_SECONDS);
 	if (!write_file(ROOT "/outer/memory.max", limits->outer) ||
 	    !write_file(ROOT "/outer/inner/memory.max", limits->inner) ||
 	    !write_file(ROOT "/outer/inner/cgroup.procs", "0"))

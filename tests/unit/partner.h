@@ -11,7 +11,7 @@
 #define MS INT64_C(1000000)
 
 /* Longer than any wait takes that something ends. */
-#define LONG (20000 * MS)
+#define LONG (HANG_SECONDS * 1000 * MS)
 
 int64_t now_ns(void);
 void sleep_ns(int64_t ns);

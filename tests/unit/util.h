@@ -10,6 +10,12 @@
 
 #include "tap.h"
 
+/*
+ * After so many seconds a child that a test runs has hung. The slowest machine is a guest in
+ * emulation, on a processor that others keep busy: it may stand still for many seconds.
+ */
+#define HANG_SECONDS 300
+
 /* The context of a test, with the backend that TSHARE_BACKEND names or the default one. */
 extern struct tshare_ctx *ctx;
 

@@ -206,7 +206,7 @@ static void *come_and_go_on(void *unused)
 static int come_and_go_in_child(void *unused)
 {
 	(void)unused;
-	alarm(20);
+	alarm(HANG_SECONDS);
 	return !come_and_go();
 }
 

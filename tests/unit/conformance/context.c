@@ -161,7 +161,7 @@ TEST(no_thread_is_in_a_log_function_that_was_replaced)
 static int replace_log_fn(void *unused)
 {
 	(void)unused;
-	alarm(20);
+	alarm(HANG_SECONDS);
 	tshare_ctx_set_log_fn(ctx, NULL, NULL, 0);
 	return 0;
 }

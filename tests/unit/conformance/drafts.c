@@ -558,7 +558,7 @@ static int replace_often(const char *name)
 	struct tshare_ctx *own;
 	int i;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	for (i = 0; i < 100; i++) {
 		if (tshare_ctx_new(NULL, &own))
 			return 1;
@@ -595,7 +595,7 @@ static int replace_for_ever(const char *name)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	if (tshare_ctx_new(NULL, &own))
 		return 1;
 	for (;;) {

@@ -394,7 +394,7 @@ static int ask_anew(void *data)
 	struct inherited *inherited = data;
 	int fd;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	if (fcntl(inherited->fd, F_GETFD) != -1 || thread_count() != 1)
 		return 1;
 	if (tshare_region_get_event_fd(inherited->region, &fd) || !await_news(fd))
@@ -465,7 +465,7 @@ static int use_events_without_waitv(void *unused)
 	int fds[3], i;
 
 	(void)unused;
-	alarm(60);
+	alarm(HANG_SECONDS);
 	if (!forbid_waitv(ENOSYS))
 		return 77;
 	for (i = 0; i < 3; i++) {

@@ -22,7 +22,7 @@ static const struct tshare_options replacing = {
 };
 
 /* Long enough that nothing ends for it. */
-#define LONG INT64_C(20000000000)
+#define LONG (HANG_SECONDS * INT64_C(1000000000))
 
 static int open_within(const char *name, int64_t timeout_ns, const struct tshare_region *other_than,
 		       struct tshare_region **region)

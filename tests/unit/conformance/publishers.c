@@ -50,7 +50,6 @@ static void check_death_is_noticed(struct tshare_region *waiter, const char *nam
 	pids[1] = start_partner(kill_later, &killer);
 	CHECK(wait_beyond(waiter, seen, -1, 0) == -EOWNERDEAD);
 	CHECK(now_ns() - begin >= 200 * MS);
-	CHECK(now_ns() - begin < 5000 * MS);
 	CHECK(!end_of(pids[1]));
 	CHECK(end_of(pids[0]) == -1);
 	close(partner.steps.ends[1]);

@@ -181,7 +181,7 @@ static int publish_after_a_cancelled_thread(void *unused)
 	pthread_t thread;
 
 	(void)unused;
-	alarm(20);
+	alarm(HANG_SECONDS);
 	return tshare_region_create(ctx, NULL, 1, NULL, 0, NULL, &region) ||
 	       pthread_create(&thread, NULL, publish_cancelled, region) ||
 	       pthread_join(thread, NULL) || tshare_region_publish(region, NULL) ||

@@ -46,7 +46,6 @@ TEST(cancel_ends_a_wait)
 {
 	struct sleeper sleepers[3] = { 0 };
 	struct tshare_region *region = new_region(NULL);
-	int64_t begin = now_ns();
 	int i;
 
 	for (i = 0; i < 3; i++) {
@@ -57,7 +56,6 @@ TEST(cancel_ends_a_wait)
 	tshare_region_cancel(region);
 	for (i = 0; i < 3; i++)
 		CHECK(result_of(&sleepers[i]) == -ECANCELED);
-	CHECK(now_ns() - begin < LONG / 2);
 	tshare_region_unref(region);
 }
 
@@ -77,7 +75,7 @@ static int cancel_an_endless_spin(void *unused)
 	struct sleeper sleeper = { .region = new_region(NULL), .spin_ns = INT64_MAX };
 
 	(void)unused;
-	alarm(30);
+	alarm(HANG_SECONDS);
 	if (pthread_create(&sleeper.thread, NULL, wait_for_the_largest_time, &sleeper))
 		return 1;
 	sleep_ns(50 * MS);
@@ -281,7 +279,7 @@ TEST(a_wait_is_no_cancellation_point)
 
 static int wait_in_child(void *region)
 {
-	alarm(20);
+	alarm(HANG_SECONDS);
 	if (wait_beyond(region, 1, 50 * MS, 0) != -ETIMEDOUT)
 		return 1;
 	tshare_region_cancel(region);
@@ -315,7 +313,7 @@ static int wait_without_waitv(void *data)
 	struct tshare_region *region = open_as_partner(&partner);
 	pid_t pid;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	if (!forbid_waitv(without->err))
 		return 77;
 	if (wait_beyond(region, 0, 250 * MS, 0) != -ETIMEDOUT)
@@ -354,7 +352,7 @@ static int cancel_without_waitv(void *data)
 {
 	struct sleeper sleeper = { .region = data };
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	if (!forbid_waitv(ENOSYS))
 		return 77;
 	start(&sleeper);

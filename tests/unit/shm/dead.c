@@ -222,7 +222,7 @@ static int make_and_die_often(void *name)
 {
 	int i;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	for (i = 0; i < 100; i++)
 		if (in_child(make_and_die, name))
 			return 1;
@@ -253,7 +253,7 @@ static int sweep_for_ever(void)
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	while (!tshare_ctx_new(NULL, &own)) {
 		if (tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region))
 			return 1;

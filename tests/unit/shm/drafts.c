@@ -67,7 +67,7 @@ static int make_for_ever(const char *name, unsigned int seed)
 	struct tshare_ctx *own;
 	int err;
 
-	alarm(120);
+	alarm(HANG_SECONDS);
 	for (;;) {
 		if (tshare_ctx_new(NULL, &own))
 			return 1;

@@ -70,7 +70,7 @@ TEST(import_refuses_files_of_other_file_systems)
 /* Runs in a child, which a signal ends if the import blocks. */
 static int import_in_time(void *fd)
 {
-	alarm(20);
+	alarm(HANG_SECONDS);
 	return import_error(*(int *)fd) != -EINVAL;
 }
 
@@ -124,7 +124,7 @@ static int publish_in_time(void *fd)
 {
 	struct tshare_region *region;
 
-	alarm(20);
+	alarm(HANG_SECONDS);
 	return tshare_region_import(ctx, *(int *)fd, 0, &region) ||
 	       tshare_region_publish(region, NULL) != -EACCES;
 }
@@ -133,7 +133,7 @@ static int import_readonly_in_time(void *fd)
 {
 	struct tshare_region *region;
 
-	alarm(20);
+	alarm(HANG_SECONDS);
 	return tshare_region_import(ctx, *(int *)fd, TSHARE_READONLY, &region) ||
 	       !tshare_region_is_readonly(region);
 }

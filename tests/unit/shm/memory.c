@@ -61,7 +61,7 @@ static int create_under_a_timer(void *unused)
 	timer_t timer;
 
 	(void)unused;
-	alarm(30);
+	alarm(HANG_SECONDS);
 	signal(SIGUSR1, do_nothing);
 	return timer_create(CLOCK_MONOTONIC, &event, &timer) ||
 	       timer_settime(timer, 0, &often, NULL) ||

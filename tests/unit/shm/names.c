@@ -267,7 +267,7 @@ static int use_names_beside_silent_fuse(void *name)
 
 	if (mount_silent_fuse(home_of(name)) < 0)
 		return NO_FUSE;
-	alarm(20);
+	alarm(HANG_SECONDS);
 	close_context();
 	open_context();
 	if (tshare_region_create(ctx, "beside", 1, NULL, 0, NULL, &region) || open_error("beside"))
