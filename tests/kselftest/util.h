@@ -396,7 +396,7 @@ static inline bool counters_return_to(struct counters before)
 {
 	int tries;
 
-	for (tries = 0; tries < 100; tries++) {
+	for (tries = 0; tries < 3000; tries++) {
 		struct counters now = count_all();
 
 		if (now.regions == before.regions && now.exports == before.exports &&

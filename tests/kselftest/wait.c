@@ -543,7 +543,7 @@ TEST_F(wait, for_ever_stays_so_when_interrupted)
 TEST_F(wait, that_was_interrupted_goes_on_for_its_draft)
 {
 	int fd = create_draft(self->dev, "name");
-	struct waiter *waiter = start_handling_waiter(self->other, 20 * SECOND);
+	struct waiter *waiter = start_handling_waiter(self->other, 100 * SECOND);
 
 	ASSERT_NE(NULL, waiter);
 	ASSERT_EQ(0, kill(waiter->pid, SIGUSR1));
@@ -573,7 +573,7 @@ TEST_F(wait, that_is_stopped_learns_that_its_draft_has_ended)
 	struct waiter *waiter;
 
 	ASSERT_LE(0, create_draft(self->dev, "name"));
-	waiter = start_waiter(self->other, "name", 20 * SECOND, 0);
+	waiter = start_waiter(self->other, "name", 100 * SECOND, 0);
 	ASSERT_NE(NULL, waiter);
 	ASSERT_EQ(0, kill(waiter->pid, SIGSTOP));
 	ASSERT_EQ(waiter->pid, waitpid(waiter->pid, NULL, WUNTRACED));
