@@ -37,7 +37,9 @@
  * drop, and the same memory: regions are shared mappings, not copies. It may use
  * them at once, whatever the parent's other threads were doing. A name goes with its
  * context when the last process that has the context exits or drops it. execve()
- * ends them all: all descriptors are close-on-exec.
+ * ends them all: all descriptors are close-on-exec. CUDA is the exception: a child whose
+ * parent uses it can't, so that its calls for it are -EOPNOTSUPP and its last unref of a
+ * pin leaves the parent's registration alone.
  *
  * Signals. No function may be called in a signal handler; a handler may read and
  * write a region's memory. Calls that wait say so, and may end with -EINTR. All
@@ -59,7 +61,8 @@
  * -EAGAIN        the thread behind an event descriptor can't be started; or the
  *                name still leads to the region in other_than
  * -EBADF         fd is not open
- * -EBUSY         the dma-buf has a name already
+ * -EBUSY         the dma-buf has a name already; or another user of CUDA has registered
+ *                some of the region's memory
  * -ECANCELED     waiting was cancelled
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
  *                memory cgroup's is reached
@@ -69,18 +72,20 @@
  * -EINVAL        an argument is malformed; tshare_error_get() names it
  * -EINPROGRESS   the region is a draft: its maker hasn't finished it yet
  * -EINTR         a signal handler ran while the call waited
+ * -EIO           CUDA's driver fails
  * -ENAMETOOLONG  a region's name of more than TSHARE_NAME_MAX bytes, or a tensor's
  *                of more than TSHARE_TENSOR_NAME_MAX
  * -ENODEV        the backend is unavailable (no module, no /dev/shm), or /proc is not
  *                mounted, which named regions need on shm
  * -ENOENT        no region of that name, or no tensor of that name in it; or
  *                the region has lost its name
- * -ENOMEM        the memory is unavailable: contiguous, in the system, or in
- *                the caller's memory cgroup (version 2)
+ * -ENOMEM        the memory is unavailable: contiguous, in the system, in the
+ *                caller's memory cgroup (version 2), or CUDA's
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
  *                addresses below 4 GiB, a part's descriptor or a dma-buf's name on
  *                shm, a part of a foreign dma-buf, generations on a module that
- *                is too old; or a DLPack tensor is of an unsupported kind
+ *                is too old; a DLPack tensor is of an unsupported kind; or CUDA can't
+ *                be used, or can't be used so
  * -EPERM         the caller is neither owner of the name nor privileged; or a draft
  *                was created in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
@@ -141,6 +146,7 @@ const char *tshare_version(void);
 #define TSHARE_TENSOR_LIMIT 131072
 
 struct tshare_ctx;
+struct tshare_pin;
 struct tshare_region;
 struct tshare_tensor;
 struct tshare_waiter;
@@ -1026,6 +1032,141 @@ int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name);
  */
 int tshare_ctx_list(struct tshare_ctx *ctx,
 		    int (*fn)(const struct tshare_region_info *info, void *data), void *data);
+
+/* CUDA: a region's memory, page-locked where it lies; see Documentation/cuda.rst */
+
+/**
+ * struct tshare_cuda_driver - which driver of NVIDIA's the process uses
+ * @size: sizeof(struct tshare_cuda_driver), set by the caller
+ * @version: the CUDA version that it supports, 1000 * major + 10 * minor
+ * @device_count: devices that the process may use, from one
+ */
+struct tshare_cuda_driver {
+	size_t size;
+	int32_t version;
+	int32_t device_count;
+};
+
+/**
+ * tshare_cuda_get_driver() - load NVIDIA's driver, and report which one it is
+ * @driver: what to fill, with its size set
+ *
+ * The driver, libcuda.so.1, is loaded and initialised by the first call that needs it,
+ * which takes some tenths of a second, and is never unloaded. A call that fails leaves it
+ * for a later one to try again.
+ *
+ * Return: 0; -EOPNOTSUPP if there is no driver or no device, if the driver is too old, or
+ * in a child that was forked when its parent used CUDA already; -EINVAL for another size.
+ */
+int tshare_cuda_get_driver(struct tshare_cuda_driver *driver);
+
+/* struct tshare_cuda_options.flags */
+#define TSHARE_CUDA_DEVICE (1U << 0) /* on the device in the options */
+
+/* How a device reaches a region's memory: struct tshare_cuda_options.path */
+#define TSHARE_CUDA_ANY	       0 /* the first of those below that works */
+#define TSHARE_CUDA_DMABUF     1 /* external memory, imported from the region's dma-buf */
+#define TSHARE_CUDA_REGISTERED 2 /* registered, that is page-locked, host memory */
+#define TSHARE_CUDA_PAGEABLE   3 /* the process's own address */
+#define TSHARE_CUDA_PATHS      4 /* one more than the last of them */
+
+/**
+ * struct tshare_cuda_options - which device, and how it shall reach the memory
+ * @size: sizeof(struct tshare_cuda_options)
+ * @flags: TSHARE_CUDA_DEVICE or 0
+ * @device: number of the CUDA device, from 0, with TSHARE_CUDA_DEVICE. Without it the
+ *          device of the calling thread's current context, or 0 if it has none
+ * @path: TSHARE_CUDA_ANY; another one only where a function says so
+ */
+struct tshare_cuda_options {
+	size_t size;
+	uint32_t flags;
+	int32_t device;
+	uint32_t path;
+};
+
+/**
+ * tshare_region_pin() - page-lock a region's memory for CUDA
+ * @region: the region, to which the pin holds a reference
+ * @options: which device, or NULL
+ * @pin: where to store it
+ *
+ * Registers the memory where it is mapped (cuMemHostRegister). Copies between it and any
+ * device are then asynchronous and need no staging buffer, in every library that the
+ * process uses, as the driver knows memory by its address. Nothing is copied or moved. The
+ * region is registered once, however many pins it has. It stays so until the last pin is
+ * dropped.
+ *
+ * A read-only region is registered as read-only memory, where the device supports that,
+ * and else not at all.
+ *
+ * The caller's current context is used if it is one of the device, else the device's
+ * primary context, which is retained for as long. What was current before is so again on
+ * return. If somebody resets the device, the registration is gone, and the next pin makes
+ * a new one.
+ *
+ * Return: 0; -EOPNOTSUPP as tshare_cuda_get_driver(), or for a read-only region if the
+ * device doesn't support those; -EBUSY if somebody else has registered some of the memory;
+ * -ENOMEM; -EINVAL for malformed options, or a device that doesn't exist; -EIO for any
+ * other failure of CUDA's, which tshare_error_get() names.
+ */
+int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_options *options,
+		      struct tshare_pin **pin);
+
+/**
+ * tshare_pin_ref() - take a reference to a pin
+ * @pin: the pin
+ *
+ * Return: @pin.
+ */
+struct tshare_pin *tshare_pin_ref(struct tshare_pin *pin);
+
+/**
+ * tshare_pin_unref() - drop a reference to a pin
+ * @pin: the pin, or NULL
+ *
+ * The last one unregisters the region's memory, if that has no other pin. Copies must have
+ * ended by then. In a child of fork() the parent's registration stays.
+ *
+ * Return: NULL.
+ */
+struct tshare_pin *tshare_pin_unref(struct tshare_pin *pin);
+
+/**
+ * tshare_pin_get_region() - return the region that a pin is of
+ * @pin: the pin
+ *
+ * Return: the region, without a reference: the pin has one.
+ */
+struct tshare_region *tshare_pin_get_region(const struct tshare_pin *pin);
+
+/**
+ * struct tshare_pin_info - how a region is pinned
+ * @size: sizeof(struct tshare_pin_info), set by the caller
+ * @piece_bytes: one copy can't cross a multiple of it, counted from the region's start: 64
+ *               GiB for regions of 512 GiB or more, the region's size for others
+ * @device: number of the device that the pin was made for
+ * @driver_version: as in struct tshare_cuda_driver
+ * @context_created: this pin has created the device's primary context
+ * @readonly: devices can't write to the memory
+ */
+struct tshare_pin_info {
+	size_t size;
+	uint64_t piece_bytes;
+	int32_t device;
+	int32_t driver_version;
+	bool context_created;
+	bool readonly;
+};
+
+/**
+ * tshare_pin_get_info() - return how a region is pinned
+ * @pin: the pin
+ * @info: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for another size.
+ */
+int tshare_pin_get_info(const struct tshare_pin *pin, struct tshare_pin_info *info);
 
 /* Tensors */
 

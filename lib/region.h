@@ -6,6 +6,7 @@
 
 #include "backend.h"
 #include "generation.h"
+#include "registration.h"
 
 struct tshare_region {
 	atomic_uint refs;
@@ -16,6 +17,7 @@ struct tshare_region {
 	bool readonly;			   /* the mapping, maybe of a writable descriptor */
 	_Atomic(struct desc_list *) descs; /* see region_descs() */
 	struct generation generation;
+	struct registration registration;
 };
 
 /*

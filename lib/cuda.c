@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: MIT
+/*
+ * NVIDIA's driver: its functions, loaded at first use, and how they are called. No other
+ * file knows CUDA, and nobody needs CUDA's headers to build the library.
+ */
+#include "cuda.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "error.h"
+#include "export.h"
+#include "lock.h"
+#include "sized.h"
+#include "tshare.h"
+
+#define LIBRARY "libcuda.so.1"
+
+/* The oldest driver whose functions all have the form that is declared here. */
+#define OLDEST_VERSION 11000
+
+enum {
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_STUB_LIBRARY = 34,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+};
+
+enum {
+	CU_MEMHOSTREGISTER_PORTABLE = 1,
+	CU_MEMHOSTREGISTER_DEVICEMAP = 2,
+	CU_MEMHOSTREGISTER_READ_ONLY = 8,
+};
+
+enum {
+	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS = 88,
+	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED = 113,
+};
+
+enum { CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2 };
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+
+/* Each function by its name, its symbol, and the version since which the name means that symbol. */
+#define FUNCTIONS(X)                                                                         \
+	X(cuInit, cuInit, 2000, (unsigned int flags))                                        \
+	X(cuGetErrorName, cuGetErrorName, 6000, (CUresult result, const char **name))        \
+	X(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count))                            \
+	X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000,                                  \
+	  (int *value, int attribute, CUdevice device))                                      \
+	X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000,                          \
+	  (CUcontext * context, CUdevice device))                                            \
+	X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 11000, (CUdevice device)) \
+	X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000,                      \
+	  (CUdevice device, unsigned int *flags, int *active))                               \
+	X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (CUcontext * context))                     \
+	X(cuCtxGetDevice, cuCtxGetDevice, 2000, (CUdevice * device))                         \
+	X(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (CUcontext context))                  \
+	X(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (CUcontext * context))                  \
+	X(cuMemHostRegister, cuMemHostRegister_v2, 6050,                                     \
+	  (void *start, size_t bytes, unsigned int flags))                                   \
+	X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *start))                     \
+	X(cuPointerGetAttribute, cuPointerGetAttribute, 4000,                                \
+	  (void *data, int attribute, CUdeviceptr address))
+
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): it is a declaration */
+#define MEMBER(name, symbol, since, parameters) CUresult(*name) parameters;
+
+/* Written by cuda_start() before it returns 0 for the first time, and never again. */
+static struct {
+	int version;
+	FUNCTIONS(MEMBER)
+} libcuda;
+
+/* Of @libcuda, under the process's lock; STARTED is read without. */
+enum { STOPPED, STARTING, STARTED, FORKED };
+static atomic_int state;
+static pthread_cond_t start_ended = PTHREAD_COND_INITIALIZER;
+
+/*
+ * A child can't use the driver of its parent, even one that the parent was about to start.
+ * Of threads that waited for that, it has none.
+ */
+static void after_fork_in_child(void)
+{
+	if (atomic_load(&state) != STOPPED)
+		atomic_store(&state, FORKED);
+	start_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+bool cuda_is_forked(void)
+{
+	return atomic_load(&state) == FORKED;
+}
+
+/* Loading */
+
+struct function {
+	const char *name;
+	const char *symbol;
+	int since;
+	void *address; /* of the member of @libcuda */
+};
+
+#define ENTRY(name, symbol, since, parameters) { #name, #symbol, since, &libcuda.name },
+
+static const struct function functions[] = { FUNCTIONS(ENTRY) };
+
+/* How a driver finds its functions by name: in CUDA 12, in 11.3, and before. */
+struct finder {
+	void *library;
+	CUresult (*find)(const char *name, void **address, int version, uint64_t flags,
+			 int *status);
+	CUresult (*find_11)(const char *name, void **address, int version, uint64_t flags);
+};
+
+static void finder_init(struct finder *finder, void *library)
+{
+	finder->library = library;
+	*(void **)&finder->find = dlsym(library, "cuGetProcAddress_v2");
+	*(void **)&finder->find_11 = dlsym(library, "cuGetProcAddress");
+}
+
+static void *find_function(const struct finder *finder, const struct function *function)
+{
+	void *address = NULL;
+	CUresult result;
+	int status;
+
+	if (finder->find)
+		result = finder->find(function->name, &address, function->since, 0, &status);
+	else if (finder->find_11)
+		result = finder->find_11(function->name, &address, function->since, 0);
+	else
+		return dlsym(finder->library, function->symbol);
+	return result ? NULL : address;
+}
+
+/* Each of these may be the answer to the first call already. */
+static int fail_start(CUresult result)
+{
+	switch (result) {
+	case CUDA_ERROR_STUB_LIBRARY:
+		return tshare_fail(-EOPNOTSUPP,
+				   "CUDA: " LIBRARY " is the toolkit's stub for linking, "
+				   "not NVIDIA's driver");
+	case CUDA_ERROR_NOT_INITIALIZED:
+		return tshare_fail(-EOPNOTSUPP,
+				   "CUDA: this process was forked from one that uses it; "
+				   "start it by exec, or by spawn in Python");
+	case CUDA_ERROR_NO_DEVICE:
+		return tshare_fail(-EOPNOTSUPP, "CUDA: the driver has no device, or "
+						"CUDA_VISIBLE_DEVICES hides them all");
+	default:
+		return tshare_fail(-EOPNOTSUPP, "CUDA: the driver can't be started: %s",
+				   cuda_result_name(result));
+	}
+}
+
+static int check_version(void *library)
+{
+	CUresult (*get_version)(int *version), result;
+
+	*(void **)&get_version = dlsym(library, "cuDriverGetVersion");
+	if (!get_version)
+		return tshare_fail(-EOPNOTSUPP, "CUDA: " LIBRARY " lacks cuDriverGetVersion");
+	result = get_version(&libcuda.version);
+	if (result)
+		return fail_start(result);
+	if (libcuda.version < OLDEST_VERSION)
+		return tshare_fail(
+			-EOPNOTSUPP,
+			"CUDA: the driver supports CUDA %d.%d, which is older than %d.%d",
+			libcuda.version / 1000, libcuda.version % 1000 / 10, OLDEST_VERSION / 1000,
+			OLDEST_VERSION % 1000 / 10);
+	return 0;
+}
+
+static int find_functions(void *library)
+{
+	struct finder finder;
+	void *address;
+	size_t i;
+
+	finder_init(&finder, library);
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		address = find_function(&finder, &functions[i]);
+		if (!address)
+			return tshare_fail(-EOPNOTSUPP, "CUDA: " LIBRARY " lacks %s",
+					   functions[i].name);
+		*(void **)functions[i].address = address;
+	}
+	return 0;
+}
+
+static int initialise(void)
+{
+	CUresult result = libcuda.cuInit(0);
+	int count = 0;
+
+	if (!result)
+		result = libcuda.cuDeviceGetCount(&count);
+	if (!result && !count)
+		result = CUDA_ERROR_NO_DEVICE;
+	return result ? fail_start(result) : 0;
+}
+
+/* A library that was initialised in vain stays, since it may have threads. */
+static int load(void)
+{
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	int err;
+
+	if (!library)
+		return tshare_fail(-EOPNOTSUPP, "CUDA: no NVIDIA driver: %s", dlerror());
+	err = check_version(library);
+	if (!err)
+		err = find_functions(library);
+	if (err) {
+		dlclose(library);
+		return err;
+	}
+	return initialise();
+}
+
+static int fail_forked(void)
+{
+	return tshare_fail(-EOPNOTSUPP, "CUDA: a forked child can't use it, since its parent does");
+}
+
+int cuda_start(void)
+{
+	int err = 0;
+
+	if (atomic_load_explicit(&state, memory_order_acquire) == STARTED)
+		return 0;
+	tshare_lock();
+	while (atomic_load(&state) == STARTING)
+		tshare_lock_wait(&start_ended);
+	if (atomic_load(&state) == STOPPED) {
+		atomic_store(&state, STARTING);
+		/* It may take seconds, and forks would wait for the lock. */
+		tshare_unlock();
+		err = load();
+		tshare_lock();
+		atomic_store(&state, err ? STOPPED : STARTED);
+		pthread_cond_broadcast(&start_ended);
+	} else if (atomic_load(&state) == FORKED) {
+		err = fail_forked();
+	}
+	tshare_unlock();
+	return err;
+}
+
+int cuda_driver_version(void)
+{
+	return libcuda.version;
+}
+
+TSHARE_EXPORT
+int tshare_cuda_get_driver(struct tshare_cuda_driver *driver)
+{
+	struct tshare_cuda_driver known = { 0 };
+	int err, result;
+
+	err = sized_check(driver, "driver.", SIZED_UPTO(struct tshare_cuda_driver, device_count));
+	if (!err)
+		err = cuda_start();
+	if (err)
+		return err;
+	known.version = libcuda.version;
+	result = cuda_count_devices(&known.device_count);
+	if (result)
+		return cuda_fail(result, "CUDA: devices");
+	sized_fill(driver, &known, sizeof(known));
+	return 0;
+}
+
+/* Results */
+
+const char *cuda_result_name(int result)
+{
+	static _Thread_local char number[32];
+	const char *name;
+
+	if (libcuda.cuGetErrorName && !libcuda.cuGetErrorName(result, &name) && name)
+		return name;
+	snprintf(number, sizeof(number), "CUDA error %d", result);
+	return number;
+}
+
+int cuda_errno(int result)
+{
+	if (result < 0)
+		return result;
+	switch (result) {
+	case CUDA_ERROR_OUT_OF_MEMORY:
+		return -ENOMEM;
+	case CUDA_ERROR_NOT_INITIALIZED:
+	case CUDA_ERROR_NOT_SUPPORTED:
+		return -EOPNOTSUPP;
+	case CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED:
+		return -EBUSY;
+	default:
+		return -EIO;
+	}
+}
+
+int cuda_fail(int result, const char *what)
+{
+	return tshare_fail(cuda_errno(result), "%s: %s", what, cuda_result_name(result));
+}
+
+/* Devices */
+
+int cuda_count_devices(int *count)
+{
+	return libcuda.cuDeviceGetCount(count);
+}
+
+/* False without a context, and with one that has been destroyed since it was made current. */
+static bool find_current_device(int *device)
+{
+	return !libcuda.cuCtxGetDevice(device);
+}
+
+int cuda_current_device(void)
+{
+	int device;
+
+	return find_current_device(&device) ? device : 0;
+}
+
+/* What a driver doesn't know yet is unsupported. */
+static bool has_attribute(int device, int attribute)
+{
+	int value;
+
+	return !libcuda.cuDeviceGetAttribute(&value, attribute, device) && value;
+}
+
+bool cuda_reads_pageable_memory(int device)
+{
+	return has_attribute(device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
+}
+
+bool cuda_registers_readonly(int device)
+{
+	return has_attribute(device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
+}
+
+/* Contexts */
+
+static bool is_active(int device)
+{
+	unsigned int flags;
+	int active;
+
+	return !libcuda.cuDevicePrimaryCtxGetState(device, &flags, &active) && active;
+}
+
+/*
+ * Retains the device's primary context if that is the current one: whoever made it current
+ * may release it before what is made in it here is undone.
+ */
+static void retain_if_current(struct cuda_scope *scope)
+{
+	CUcontext current, primary;
+
+	if (!is_active(scope->device) || libcuda.cuCtxGetCurrent(&current) ||
+	    libcuda.cuDevicePrimaryCtxRetain(&primary, scope->device))
+		return;
+	if (primary == current)
+		scope->retained = true;
+	else
+		cuda_release(scope->device);
+}
+
+static int push_primary(struct cuda_scope *scope)
+{
+	bool active = is_active(scope->device);
+	CUcontext primary;
+	CUresult result;
+
+	result = libcuda.cuDevicePrimaryCtxRetain(&primary, scope->device);
+	if (result)
+		return result;
+	result = libcuda.cuCtxPushCurrent(primary);
+	if (result) {
+		cuda_release(scope->device);
+		return result;
+	}
+	scope->retained = true;
+	scope->pushed = true;
+	scope->created = !active;
+	return 0;
+}
+
+int cuda_enter(struct cuda_scope *scope, int device)
+{
+	int current;
+
+	*scope = (struct cuda_scope){ .device = device };
+	if (!find_current_device(&current) || current != device)
+		return push_primary(scope);
+	retain_if_current(scope);
+	return 0;
+}
+
+int cuda_enter_to_undo(struct cuda_scope *scope, int device)
+{
+	int current;
+
+	*scope = (struct cuda_scope){ .device = device };
+	return find_current_device(&current) ? 0 : push_primary(scope);
+}
+
+void cuda_leave(struct cuda_scope *scope)
+{
+	CUcontext popped;
+
+	if (scope->pushed)
+		libcuda.cuCtxPopCurrent(&popped);
+	if (scope->retained)
+		cuda_release(scope->device);
+}
+
+bool cuda_keep_context(struct cuda_scope *scope)
+{
+	bool retained = scope->retained;
+
+	scope->retained = false;
+	return retained;
+}
+
+void cuda_release(int device)
+{
+	libcuda.cuDevicePrimaryCtxRelease(device);
+}
+
+/* Memory */
+
+bool cuda_has_memory(uint64_t address)
+{
+	unsigned int type;
+	CUresult result;
+
+	result = libcuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+	return result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_DEINITIALIZED;
+}
+
+/* From 512 GiB on the driver's table of pages is too large for one allocation of the kernel's. */
+#define WHOLE_LIMIT (512ULL << 30)
+#define PIECE	    (64ULL << 30)
+
+uint64_t cuda_piece_bytes(uint64_t size)
+{
+	return size < WHOLE_LIMIT ? size : PIECE;
+}
+
+static int unregister_before(char *start, uint64_t stop, uint64_t piece)
+{
+	CUresult result = 0, first = 0;
+	uint64_t offset;
+
+	for (offset = 0; offset < stop; offset += piece) {
+		result = libcuda.cuMemHostUnregister(start + offset);
+		if (!first)
+			first = result;
+	}
+	return first;
+}
+
+int cuda_register(void *start, uint64_t size, bool readonly)
+{
+	const uint64_t piece = cuda_piece_bytes(size);
+	unsigned int flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+	uint64_t offset, left;
+	CUresult result;
+
+	if (readonly)
+		flags |= CU_MEMHOSTREGISTER_READ_ONLY;
+	for (offset = 0; offset < size; offset += piece) {
+		left = size - offset;
+		result = libcuda.cuMemHostRegister((char *)start + offset,
+						   left < piece ? left : piece, flags);
+		if (result) {
+			unregister_before(start, offset, piece);
+			return result;
+		}
+	}
+	return 0;
+}
+
+int cuda_unregister(void *start, uint64_t size)
+{
+	return unregister_before(start, size, cuda_piece_bytes(size));
+}

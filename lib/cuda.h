@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * NVIDIA's driver, libcuda.so.1, which is loaded when it is first needed. lib/cuda.c alone
+ * knows CUDA's names and numbers. Functions that return an int return the driver's result
+ * (CUresult), 0 for success, unless they say otherwise; cuda_errno() and cuda_fail() turn
+ * it into an errno.
+ *
+ * A forked child can't use the driver that its parent has started: cuda_start() returns
+ * -EOPNOTSUPP there, and cuda_is_forked() true. Nothing else here may be called then, nor
+ * before cuda_start() has returned 0.
+ */
+#ifndef TSHARE_CUDA_H
+#define TSHARE_CUDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Loads and initialises the driver, unless that was done. 0, or -EOPNOTSUPP with a text of
+ * what is missing; a later call then tries again.
+ */
+int cuda_start(void);
+
+bool cuda_is_forked(void);
+
+/* As cuDriverGetVersion() has it. */
+int cuda_driver_version(void);
+
+int cuda_count_devices(int *count);
+
+/* The device of the thread's current context; 0 if it has none. A device is its ordinal. */
+int cuda_current_device(void);
+
+bool cuda_reads_pageable_memory(int device);
+bool cuda_registers_readonly(int device);
+
+/*
+ * A stretch of code with a context of @device current: the caller's own, or the primary one,
+ * which is retained for as long. Also the caller's is retained if it is the primary one.
+ */
+struct cuda_scope {
+	int device;
+	bool retained; /* the primary context is, by this scope */
+	bool pushed;
+	bool created; /* there was no primary context before */
+};
+
+int cuda_enter(struct cuda_scope *scope, int device);
+
+/*
+ * The same to undo what was done in a scope: any context that is current serves, and that
+ * of the earlier scope may be gone.
+ */
+int cuda_enter_to_undo(struct cuda_scope *scope, int device);
+
+/* Makes current again what was so before. */
+void cuda_leave(struct cuda_scope *scope);
+
+/*
+ * Whether the scope has retained the primary context. If so that is the caller's from now
+ * on, who has to call cuda_release().
+ */
+bool cuda_keep_context(struct cuda_scope *scope);
+void cuda_release(int device);
+
+/*
+ * Whether the driver still has the memory at the address, a host's or a device's: it has
+ * forgotten what was registered or imported in a context that is gone.
+ */
+bool cuda_has_memory(uint64_t address);
+
+/*
+ * Bytes of the pieces in which @size bytes are registered: @size itself where one call can
+ * take that.
+ */
+uint64_t cuda_piece_bytes(uint64_t size);
+
+/* In a scope: registers @size bytes, in pieces, as portable and mapped. All of it or none. */
+int cuda_register(void *start, uint64_t size, bool readonly);
+int cuda_unregister(void *start, uint64_t size);
+
+/* The errno for a result, which may be one already, and the name of the result. */
+int cuda_errno(int result);
+const char *cuda_result_name(int result);
+
+/* Stores "@what: <name of the result>" as the error, and returns its errno. */
+int cuda_fail(int result, const char *what);
+
+#endif /* TSHARE_CUDA_H */

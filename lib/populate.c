@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+/* The pages of a mapping, before a driver pins them one by one. */
+#define _GNU_SOURCE 1
+#include "populate.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* What a thread takes at a time; smaller mappings aren't worth a second thread. */
+#define CHUNK (16ULL << 20)
+
+/* More would wait for one another: the locks are those of the one mapping. */
+#define THREADS_MAX 16
+
+struct work {
+	char *start;
+	uint64_t size;
+	int advice;
+	_Atomic(uint64_t) next;
+};
+
+static void *populate_chunks(void *data)
+{
+	struct work *work = data;
+	uint64_t offset, left;
+
+	for (;;) {
+		offset = atomic_fetch_add(&work->next, CHUNK);
+		if (offset >= work->size)
+			return NULL;
+		left = work->size - offset;
+		if (madvise(work->start + offset, left < CHUNK ? left : CHUNK, work->advice))
+			atomic_store(&work->next, work->size);
+	}
+}
+
+static unsigned int usable_cpus(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
+}
+
+/* The program's signal handlers are for its own threads. */
+static unsigned int start_threads(pthread_t *threads, unsigned int wanted, struct work *work)
+{
+	unsigned int started = 0;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < wanted && !pthread_create(&threads[started], NULL, populate_chunks, work))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
+void tshare_populate(void *start, uint64_t size, bool writable)
+{
+	struct work work = {
+		.start = start,
+		.size = size,
+		.advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ,
+	};
+	const uint64_t chunks = (size + CHUNK - 1) / CHUNK;
+	unsigned int wanted = usable_cpus(), started;
+	pthread_t threads[THREADS_MAX];
+
+	if (wanted > THREADS_MAX)
+		wanted = THREADS_MAX;
+	if (wanted > chunks)
+		wanted = chunks;
+	started = wanted > 1 ? start_threads(threads, wanted - 1, &work) : 0;
+	populate_chunks(&work);
+	while (started)
+		pthread_join(threads[--started], NULL);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Populating a mapping. This program has a madvise() and a sched_getaffinity() of its own,
+ * which the library's function calls in place of the C library's.
+ */
+#define _GNU_SOURCE 1
+#include "populate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../tap.h"
+
+#define MIB (1 << 20)
+
+static int cpus;
+static _Atomic(uint64_t) advised;
+static atomic_int calls;
+static int failure;		   /* of each call, or 0 */
+static pthread_barrier_t *meeting; /* that the first two calls wait at */
+
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): theirs are reserved */
+int madvise(void *start, size_t size, int advice)
+{
+	if (atomic_fetch_add(&calls, 1) < 2 && meeting)
+		pthread_barrier_wait(meeting);
+	atomic_fetch_add(&advised, size);
+	errno = failure;
+	return failure ? -1 : (int)syscall(SYS_madvise, start, size, advice);
+}
+
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	int i;
+
+	(void)pid;
+	CPU_ZERO_S(size, set);
+	for (i = 0; i < cpus; i++)
+		CPU_SET_S(i, size, set);
+	return 0;
+}
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
+
+static void begin(void)
+{
+	cpus = 4;
+	failure = 0;
+	meeting = NULL;
+	atomic_store(&advised, 0);
+	atomic_store(&calls, 0);
+}
+
+static void nothing(void)
+{
+}
+
+static char *mapped(size_t size)
+{
+	char *start = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(start != MAP_FAILED);
+	return start;
+}
+
+static bool is_populated(char *start, size_t size)
+{
+	size_t page = sysconf(_SC_PAGESIZE), i;
+	unsigned char there;
+
+	for (i = 0; i < size; i += page)
+		if (mincore(start + i, page, &there) || !there)
+			return false;
+	return true;
+}
+
+TEST(every_page_is_populated)
+{
+	const size_t size = 40 * MIB + 4096;
+	char *start = mapped(size);
+
+	tshare_populate(start, size, true);
+	CHECK(is_populated(start, size));
+	CHECK(atomic_load(&advised) == size);
+	munmap(start, size);
+}
+
+/* Each of two threads is in madvise() until the other is, too. */
+TEST(a_large_mapping_is_populated_by_several_threads)
+{
+	char *start = mapped(64 * MIB);
+	pthread_barrier_t barrier;
+
+	CHECK(!pthread_barrier_init(&barrier, NULL, 2));
+	meeting = &barrier;
+	tshare_populate(start, 64 * MIB, true);
+	CHECK(is_populated(start, 64 * MIB));
+	pthread_barrier_destroy(&barrier);
+	munmap(start, 64 * MIB);
+}
+
+TEST(one_cpu_populates_all_of_it)
+{
+	char *start = mapped(64 * MIB);
+
+	cpus = 1;
+	tshare_populate(start, 64 * MIB, false);
+	CHECK(atomic_load(&advised) == 64 * MIB);
+	munmap(start, 64 * MIB);
+}
+
+TEST(a_kernel_that_can_not_is_not_asked_for_each_part)
+{
+	char *start = mapped(256 * MIB);
+
+	cpus = 1;
+	failure = EINVAL;
+	tshare_populate(start, 256 * MIB, true);
+	CHECK(atomic_load(&calls) == 1);
+	munmap(start, 256 * MIB);
+}
+
+int main(void)
+{
+	return tap_main(begin, nothing);
+}
