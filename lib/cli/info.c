@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare info: which backends are usable, with their limits or the reason why not. */
+/* tshare info: which backends are usable, with their limits or the reason why not; and CUDA. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,12 +26,19 @@ struct backend_report {
 	struct tshare_limits limits;
 };
 
+struct cuda_report {
+	bool usable;
+	char reason[256];
+	struct tshare_cuda_driver driver;
+};
+
 struct report {
 	struct utsname kernel;
 	struct stat device;
 	bool has_device;
 	char error[256]; /* why no backend is used */
 	struct backend_report backends[N_BACKENDS];
+	struct cuda_report cuda;
 };
 
 static void examine_backend(struct backend_report *report, const char *name, const char *used)
@@ -46,6 +53,14 @@ static void examine_backend(struct backend_report *report, const char *name, con
 		report->usable = !tshare_ctx_get_limits(ctx, &report->limits);
 		tshare_ctx_unref(ctx);
 	}
+	if (!report->usable)
+		snprintf(report->reason, sizeof(report->reason), "%s", tshare_error_get());
+}
+
+static void examine_cuda(struct cuda_report *report)
+{
+	report->driver.size = sizeof(report->driver);
+	report->usable = !tshare_cuda_get_driver(&report->driver);
 	if (!report->usable)
 		snprintf(report->reason, sizeof(report->reason), "%s", tshare_error_get());
 }
@@ -67,6 +82,7 @@ static void examine(struct report *report)
 	}
 	for (i = 0; i < N_BACKENDS; i++)
 		examine_backend(&report->backends[i], backends[i], used);
+	examine_cuda(&report->cuda);
 }
 
 static void backend_json(const struct backend_report *report)
@@ -85,6 +101,19 @@ static void backend_json(const struct backend_report *report)
 		json_uint("region_bytes_max", limits->region_bytes_max);
 		json_bool("contiguous", limits->contiguous);
 		json_bool("dmabuf", limits->dmabuf);
+	} else {
+		json_string("reason", report->reason);
+	}
+	json_close('}');
+}
+
+static void cuda_json(const struct cuda_report *report)
+{
+	json_open("cuda", '{');
+	json_bool("usable", report->usable);
+	if (report->usable) {
+		json_int("driver_version", report->driver.version);
+		json_int("device_count", report->driver.device_count);
 	} else {
 		json_string("reason", report->reason);
 	}
@@ -115,6 +144,7 @@ static void print_json(const struct report *report)
 	for (i = 0; i < N_BACKENDS; i++)
 		backend_json(&report->backends[i]);
 	json_close('}');
+	cuda_json(&report->cuda);
 	json_close('}');
 }
 
@@ -146,6 +176,20 @@ static void add_backend(struct table *facts, const struct backend_report *report
 	facts_add(facts, "  dma-buf", "%s", limits->dmabuf ? "yes" : "no");
 }
 
+/* The library's reasons begin with the fact's name. */
+static void add_cuda(struct table *facts, const struct cuda_report *report)
+{
+	const struct tshare_cuda_driver *driver = &report->driver;
+
+	if (report->usable)
+		facts_add(facts, "CUDA", "usable: driver for CUDA %d.%d, devices: %d",
+			  driver->version / 1000, driver->version % 1000 / 10,
+			  driver->device_count);
+	else
+		facts_add(facts, "CUDA", "not usable: %s",
+			  report->reason + (strncmp(report->reason, "CUDA: ", 6) ? 0 : 6));
+}
+
 static int print_text(const struct report *report)
 {
 	char user[REPORT_USER_LEN];
@@ -165,6 +209,7 @@ static int print_text(const struct report *report)
 	}
 	for (i = 0; i < N_BACKENDS; i++)
 		add_backend(&facts, &report->backends[i]);
+	add_cuda(&facts, &report->cuda);
 	return table_print(&facts);
 }
 
@@ -189,7 +234,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_info = {
 	.name = "info",
 	.arguments = "[--json]",
-	.summary = "show the state of the module, and the backends with their limits",
+	.summary = "show the state of the module, the backends with their limits, and CUDA",
 	.options = "      --json             print a JSON object\n",
 	.run = run,
 };
