@@ -51,7 +51,7 @@ static PyObject *interface(PyObject *self, const struct ts_format *format,
 				    tshare_tensor_is_readonly(tensor->handle),
 				    tshare_tensor_is_contiguous(tensor->handle));
 	if (result)
-		tensor->pinned = true;
+		tensor->address_given = true;
 	return result;
 }
 

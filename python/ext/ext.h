@@ -24,9 +24,9 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "a shape is passed on as i
 
 struct ts_tensor {
 	PyObject ob_base;
-	struct tshare_tensor *handle; /* NULL when closed, unless pinned */
+	struct tshare_tensor *handle; /* NULL when closed, unless it must stay */
 	bool closed;
-	bool pinned;		  /* the address was handed out: keep handle until dealloc */
+	bool address_given;	  /* to a consumer that holds the object: keep handle until dealloc */
 	Py_ssize_t exports;	  /* live buffers */
 	Py_ssize_t *byte_strides; /* see ts_tensor_byte_strides() */
 	PyObject *shape;	  /* tuple, made when first asked for */
@@ -59,7 +59,7 @@ int ts_exchange_init(void);
 PyObject *ts_tensor_wrap(struct tshare_tensor *handle);
 PyObject *ts_region_wrap(struct tshare_region *handle);
 
-/* Drops the handle of a tensor that was closed, unless it is pinned or has exports. */
+/* Drops the handle of a tensor that was closed, unless it has exports or its address was given. */
 void ts_tensor_release(struct ts_tensor *tensor);
 
 /* finish(), for both types: takes the arguments of the method. */

@@ -27,7 +27,7 @@ PyObject *ts_tensor_wrap(struct tshare_tensor *handle)
 	}
 	self->handle = handle;
 	self->closed = false;
-	self->pinned = false;
+	self->address_given = false;
 	self->exports = 0;
 	self->byte_strides = NULL;
 	self->shape = NULL;
@@ -242,7 +242,7 @@ void ts_tensor_release(struct ts_tensor *tensor)
 	PyThreadState *state;
 	struct tshare_tensor *handle = tensor->handle;
 
-	if (!tensor->closed || tensor->pinned || tensor->exports)
+	if (!tensor->closed || tensor->address_given || tensor->exports)
 		return;
 	tensor->handle = NULL;
 	state = PyEval_SaveThread();
