@@ -198,6 +198,43 @@ int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndi
 	return err;
 }
 
+/* ValueError with all that the argument could be. */
+static void raise_choice(PyObject *obj, const char *argument, const char *const *names,
+			 uint32_t count)
+{
+	PyObject *text, *longer;
+	uint32_t i;
+
+	text = PyUnicode_FromFormat("%s: %R is none of '%s'", argument, obj, names[0]);
+	for (i = 1; text && i < count; i++) {
+		longer = PyUnicode_FromFormat("%U, '%s'", text, names[i]);
+		Py_DECREF(text);
+		text = longer;
+	}
+	if (text)
+		PyErr_SetObject(PyExc_ValueError, text);
+	Py_XDECREF(text);
+}
+
+int ts_choice_arg(PyObject *obj, const char *argument, const char *const *names, uint32_t count,
+		  uint32_t *value)
+{
+	uint32_t i;
+
+	if (!PyUnicode_Check(obj)) {
+		PyErr_Format(PyExc_TypeError, "%s: must be a str, not %R", argument, Py_TYPE(obj));
+		return -1;
+	}
+	for (i = 0; i < count; i++) {
+		if (PyUnicode_CompareWithASCIIString(obj, names[i]))
+			continue;
+		*value = i;
+		return 0;
+	}
+	raise_choice(obj, argument, names, count);
+	return -1;
+}
+
 static const char *const lifetime_names[] = {
 	[TSHARE_LIFETIME_MAKER] = "maker",
 	[TSHARE_LIFETIME_USERS] = "users",
@@ -207,24 +244,6 @@ static const char *const lifetime_names[] = {
 PyObject *ts_lifetime_name(uint32_t lifetime)
 {
 	return PyUnicode_FromString(lifetime_names[lifetime]);
-}
-
-static int lifetime_arg(PyObject *obj, uint32_t *lifetime)
-{
-	uint32_t i;
-
-	if (!PyUnicode_Check(obj)) {
-		PyErr_Format(PyExc_TypeError, "lifetime: must be a str, not %R", Py_TYPE(obj));
-		return -1;
-	}
-	for (i = 0; i < sizeof(lifetime_names) / sizeof(lifetime_names[0]); i++) {
-		if (PyUnicode_CompareWithASCIIString(obj, lifetime_names[i]))
-			continue;
-		*lifetime = i;
-		return 0;
-	}
-	PyErr_Format(PyExc_ValueError, "lifetime: %R is none of 'maker', 'users', 'persist'", obj);
-	return -1;
 }
 
 static int mode_arg(PyObject *obj, uint32_t *mode)
@@ -262,7 +281,8 @@ int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 
 	if (args[MODE] && mode_arg(args[MODE], &options->mode) < 0)
 		return -1;
-	if (args[LIFETIME] && lifetime_arg(args[LIFETIME], &options->lifetime) < 0)
+	if (args[LIFETIME] && ts_choice_arg(args[LIFETIME], names[LIFETIME], lifetime_names,
+					    TSHARE_LIFETIME_PERSIST + 1, &options->lifetime) < 0)
 		return -1;
 	if (!ts_none(args[NODE])) {
 		if (ts_int_arg(args[NODE], "node", 0, INT32_MAX, &number) < 0)

@@ -26,8 +26,8 @@ struct ts_tensor {
 	PyObject ob_base;
 	struct tshare_tensor *handle; /* NULL when closed, unless it must stay */
 	bool closed;
-	bool address_given;	  /* to a consumer that holds the object: keep handle until dealloc */
-	Py_ssize_t exports;	  /* live buffers */
+	bool address_given; /* to a consumer that holds the object: keep handle until dealloc */
+	Py_ssize_t exports; /* live buffers */
 	Py_ssize_t *byte_strides; /* see ts_tensor_byte_strides() */
 	PyObject *shape;	  /* tuple, made when first asked for */
 	PyObject *weakrefs;
@@ -139,6 +139,9 @@ int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, i
 int ts_fd_arg(PyObject *obj, const char *argument);
 /* A number of seconds, from 0; in nanoseconds, INT64_MAX for what is longer. */
 int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns);
+/* One of the names, a str; @value is its index. */
+int ts_choice_arg(PyObject *obj, const char *argument, const char *const *names, uint32_t count,
+		  uint32_t *value);
 /* An int or a sequence of ints, at most TSHARE_NDIM_LIMIT of them. */
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
