@@ -159,6 +159,21 @@ PyObject *ts_backends(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 	return Py_BuildValue("[(sN)(sN)]", "kmod", examine("kmod"), "shm", examine("shm"));
 }
 
+/* (driver's version, number of devices), or the reason why CUDA isn't usable */
+PyObject *ts_cuda_driver(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+	struct tshare_cuda_driver driver = { .size = sizeof(driver) };
+	PyThreadState *state;
+	int err;
+
+	state = PyEval_SaveThread();
+	err = tshare_cuda_get_driver(&driver);
+	PyEval_RestoreThread(state);
+	if (err < 0)
+		return ts_text(tshare_error_get());
+	return Py_BuildValue("ii", (int)driver.version, (int)driver.device_count);
+}
+
 struct infos {
 	struct tshare_region_info *items;
 	size_t count;

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import tshare
 
-from ._tshare import backends
+from ._tshare import backends, cuda_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -188,6 +188,19 @@ def _backend_facts(name: str, found: Limits | str, used: bool) -> list[tuple[str
     ]
 
 
+def _cuda_json(found: tuple[int, int] | str) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"usable": False, "reason": found}
+    return {"usable": True, "driver_version": found[0], "device_count": found[1]}
+
+
+def _cuda_fact(found: tuple[int, int] | str) -> str:
+    if isinstance(found, str):
+        return f"not usable: {found.removeprefix('CUDA: ')}"
+    version, devices = found
+    return f"usable: driver for CUDA {version // 1000}.{version % 1000 // 10}, devices: {devices}"
+
+
 def _info(as_json: bool) -> int:
     error = used = None
     try:
@@ -204,6 +217,7 @@ def _info(as_json: bool) -> int:
                 "module": module,
                 "device": device,
                 "backends": found,
+                "cuda": _cuda_json(cuda_driver()),
             }
         )
     else:
@@ -219,6 +233,7 @@ def _info(as_json: bool) -> int:
         ]
         for name, limits in backends():
             facts += _backend_facts(name, limits, name == used)
+        facts.append(("CUDA", _cuda_fact(cuda_driver())))
         _print_table(facts)
     return _failure(error) if error else EXIT_OK
 
@@ -403,7 +418,7 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
 
     add(
         "info",
-        "show the state of the module, and the backends with their limits",
+        "show the state of the module, the backends with their limits, and CUDA",
         "print a JSON object",
     )
     add("list", "list the named regions that you may read", "print a JSON array")

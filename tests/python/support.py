@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+# The stub of NVIDIA's driver, which has the driver's file name.
+STUB = Path(__file__).resolve().parents[2] / "build/c/tests/cuda/libcuda.so.1"
 
 
 def need(module):

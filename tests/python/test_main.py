@@ -10,20 +10,21 @@ from pathlib import Path
 import pytest
 
 import tshare
+from support import STUB
 
 COMMAND = Path(__file__).resolve().parents[2] / "build/c/lib/cli/tshare"
 
 
 def module(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "tshare", *arguments], capture_output=True, timeout=300, **options
+        [sys.executable, "-m", "tshare", *arguments], capture_output=True, timeout=60, **options
     )
 
 
 def command(*arguments):
     if not COMMAND.exists():
         pytest.fail(f"{COMMAND} does not exist: run make lib")
-    return subprocess.run([COMMAND, *arguments], capture_output=True, timeout=300)
+    return subprocess.run([COMMAND, *arguments], capture_output=True, timeout=60)
 
 
 def assert_same(*arguments):
@@ -125,6 +126,20 @@ def test_info_json_is_the_command_s(backend):
                 found.pop(changing, None)
     assert ours == theirs
     assert ours["backends"][backend]["used"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "usable"),
+    [("version=12080,devices=2", True), ("cuInit=803", False), ("devices=0", False)],
+)
+def test_info_shows_cuda_as_the_command_does(monkeypatch, driver, usable):
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(STUB.parent))
+    monkeypatch.setenv("TSHARE_STUB_CUDA", driver)
+    ours, theirs = assert_same("info")
+    assert lasting(ours) == lasting(theirs)
+    ours, theirs = (json.loads(text)["cuda"] for text in assert_same("info", "--json"))
+    assert ours == theirs
+    assert ours["usable"] == usable
 
 
 def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
