@@ -1033,7 +1033,7 @@ int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name);
 int tshare_ctx_list(struct tshare_ctx *ctx,
 		    int (*fn)(const struct tshare_region_info *info, void *data), void *data);
 
-/* CUDA: a region's memory, page-locked where it lies; see Documentation/cuda.rst */
+/* CUDA: a region's memory, where it lies; see Documentation/cuda.rst */
 
 /**
  * struct tshare_cuda_driver - which driver of NVIDIA's the process uses
@@ -1063,8 +1063,8 @@ int tshare_cuda_get_driver(struct tshare_cuda_driver *driver);
 /* struct tshare_cuda_options.flags */
 #define TSHARE_CUDA_DEVICE (1U << 0) /* on the device in the options */
 
-/* How a device reaches a region's memory: struct tshare_cuda_options.path */
-#define TSHARE_CUDA_ANY	       0 /* the first of those below that works */
+/* How a device reaches a region's memory: struct tshare_cuda_options.path, tshare_cuda_info.path */
+#define TSHARE_CUDA_ANY	       0 /* the first of those below that works; REGISTERED if it is pinned */
 #define TSHARE_CUDA_DMABUF     1 /* external memory, imported from the region's dma-buf */
 #define TSHARE_CUDA_REGISTERED 2 /* registered, that is page-locked, host memory */
 #define TSHARE_CUDA_PAGEABLE   3 /* the process's own address */
@@ -1076,7 +1076,7 @@ int tshare_cuda_get_driver(struct tshare_cuda_driver *driver);
  * @flags: TSHARE_CUDA_DEVICE or 0
  * @device: number of the CUDA device, from 0, with TSHARE_CUDA_DEVICE. Without it the
  *          device of the calling thread's current context, or 0 if it has none
- * @path: TSHARE_CUDA_ANY; another one only where a function says so
+ * @path: TSHARE_CUDA_*, for tshare_cuda_import() alone
  */
 struct tshare_cuda_options {
 	size_t size;
@@ -1167,6 +1167,54 @@ struct tshare_pin_info {
  * Return: 0; -EINVAL for another size.
  */
 int tshare_pin_get_info(const struct tshare_pin *pin, struct tshare_pin_info *info);
+
+/**
+ * struct tshare_cuda_info - how a CUDA device reaches a region
+ * @size: sizeof(struct tshare_cuda_info), set by the caller
+ * @address: device address of the region's first byte
+ * @path: TSHARE_CUDA_DMABUF, TSHARE_CUDA_REGISTERED or TSHARE_CUDA_PAGEABLE
+ * @device: number of the device
+ * @driver_version: as in struct tshare_cuda_driver
+ * @results: what came of each path when the region was imported: 0 if it works or was not
+ *           tried; CUDA's error (CUresult), which is positive; or a negative errno if CUDA
+ *           was not asked. That is -EOPNOTSUPP if there is no dma-buf or the device lacks
+ *           what it takes, -EACCES for the dma-buf of a read-only region, -EFBIG for one
+ *           of 4 GiB or more, and for registered pieces without contiguous addresses
+ * @context_created: this call has created the device's primary context
+ * @readonly: the device can't write to the memory
+ */
+struct tshare_cuda_info {
+	size_t size;
+	uint64_t address;
+	uint32_t path;
+	int32_t device;
+	int32_t driver_version;
+	int32_t results[TSHARE_CUDA_PATHS];
+	bool context_created;
+	bool readonly;
+};
+
+/**
+ * tshare_cuda_import() - let a CUDA device reach a region's memory
+ * @region: the region
+ * @options: which device, and by which path; or NULL
+ * @info: what to fill, with its size set
+ *
+ * The device reads and writes the very bytes; nothing is copied. The paths are tried in
+ * their order until one works. If @options demand one, it is the only one tried.
+ *
+ * The address is valid until the last unref of @region, which undoes the import, and goes
+ * with the context that it was made in: see tshare_region_pin(). The caller keeps a
+ * reference, and has the device finish its work before it drops that. A second call for
+ * the same device and path returns what the first one found, or imports anew if somebody
+ * has reset the device.
+ *
+ * Return: 0; -EOPNOTSUPP as tshare_cuda_get_driver(), or if no path works:
+ * tshare_error_get() then has the reason for each; -EBUSY, -ENOMEM, -EINVAL and -EIO as
+ * tshare_region_pin(); -EINVAL for another size of @info.
+ */
+int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_options *options,
+		       struct tshare_cuda_info *info);
 
 /* Tensors */
 

@@ -126,7 +126,6 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 		.bytes_used = answer.bytes_used,
 		.region_bytes_max = answer.region_bytes_max,
 		.contiguous = true,
-		.dmabuf = true,
 	};
 	return 0;
 }
@@ -569,6 +568,7 @@ static int kmod_info(void *session, const struct backend_region *region,
 
 const struct backend_ops tshare_backend_kmod = {
 	.name = "kmod",
+	.has_dmabufs = true,
 	.open = kmod_open,
 	.close = kmod_close,
 	.limits = kmod_limits,

@@ -81,6 +81,7 @@ struct backend_counter {
 
 struct backend_ops {
 	const char *name; /* "kmod", "shm" */
+	bool has_dmabufs; /* a region's descriptor is a dma-buf */
 
 	/*
 	 * Opens a session and stores the sizes of pages as limits() has them.
@@ -94,7 +95,9 @@ struct backend_ops {
 	 */
 	void (*close)(void *session);
 
+	/* All but @limits->dmabuf. */
 	int (*limits)(void *session, struct tshare_limits *limits);
+
 	int (*create)(void *session, const struct backend_request *request,
 		      struct backend_region *region);
 

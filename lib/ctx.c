@@ -157,9 +157,11 @@ int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits)
 	err = sized_check(limits, "limits.", SIZED_UPTO(struct tshare_limits, region_bytes_max));
 	if (!err)
 		err = ctx->backend->limits(ctx->session, &known);
-	if (!err)
-		sized_fill(limits, &known, sizeof(known));
-	return err;
+	if (err)
+		return err;
+	known.dmabuf = ctx->backend->has_dmabufs;
+	sized_fill(limits, &known, sizeof(known));
+	return 0;
 }
 
 int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name)

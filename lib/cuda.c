@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * NVIDIA's driver: its functions, loaded at first use, and how they are called. No other
- * file knows CUDA, and nobody needs CUDA's headers to build the library.
+ * file knows CUDA.
  */
 #include "cuda.h"
 
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda-abi.h"
 #include "error.h"
 #include "export.h"
 #include "lock.h"
@@ -24,64 +25,13 @@
 /* The oldest driver whose functions all have the form that is declared here. */
 #define OLDEST_VERSION 11000
 
-enum {
-	CUDA_ERROR_INVALID_VALUE = 1,
-	CUDA_ERROR_OUT_OF_MEMORY = 2,
-	CUDA_ERROR_NOT_INITIALIZED = 3,
-	CUDA_ERROR_DEINITIALIZED = 4,
-	CUDA_ERROR_STUB_LIBRARY = 34,
-	CUDA_ERROR_NO_DEVICE = 100,
-	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
-	CUDA_ERROR_NOT_SUPPORTED = 801,
-};
-
-enum {
-	CU_MEMHOSTREGISTER_PORTABLE = 1,
-	CU_MEMHOSTREGISTER_DEVICEMAP = 2,
-	CU_MEMHOSTREGISTER_READ_ONLY = 8,
-};
-
-enum {
-	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS = 88,
-	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED = 113,
-};
-
-enum { CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2 };
-
-typedef int CUresult;
-typedef int CUdevice;
-typedef unsigned long long CUdeviceptr;
-typedef struct CUctx_st *CUcontext;
-
-/* Each function by its name, its symbol, and the version since which the name means that symbol. */
-#define FUNCTIONS(X)                                                                         \
-	X(cuInit, cuInit, 2000, (unsigned int flags))                                        \
-	X(cuGetErrorName, cuGetErrorName, 6000, (CUresult result, const char **name))        \
-	X(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count))                            \
-	X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000,                                  \
-	  (int *value, int attribute, CUdevice device))                                      \
-	X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000,                          \
-	  (CUcontext * context, CUdevice device))                                            \
-	X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 11000, (CUdevice device)) \
-	X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000,                      \
-	  (CUdevice device, unsigned int *flags, int *active))                               \
-	X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (CUcontext * context))                     \
-	X(cuCtxGetDevice, cuCtxGetDevice, 2000, (CUdevice * device))                         \
-	X(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (CUcontext context))                  \
-	X(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (CUcontext * context))                  \
-	X(cuMemHostRegister, cuMemHostRegister_v2, 6050,                                     \
-	  (void *start, size_t bytes, unsigned int flags))                                   \
-	X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *start))                     \
-	X(cuPointerGetAttribute, cuPointerGetAttribute, 4000,                                \
-	  (void *data, int attribute, CUdeviceptr address))
-
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): it is a declaration */
 #define MEMBER(name, symbol, since, parameters) CUresult(*name) parameters;
 
 /* Written by cuda_start() before it returns 0 for the first time, and never again. */
 static struct {
 	int version;
-	FUNCTIONS(MEMBER)
+	CUDA_FUNCTIONS(MEMBER)
 } libcuda;
 
 /* Of @libcuda, under the process's lock; STARTED is read without. */
@@ -121,7 +71,7 @@ struct function {
 
 #define ENTRY(name, symbol, since, parameters) { #name, #symbol, since, &libcuda.name },
 
-static const struct function functions[] = { FUNCTIONS(ENTRY) };
+static const struct function functions[] = { CUDA_FUNCTIONS(ENTRY) };
 
 /* How a driver finds its functions by name: in CUDA 12, in 11.3, and before. */
 struct finder {
@@ -457,13 +407,18 @@ void cuda_release(int device)
 
 /* Memory */
 
-bool cuda_has_memory(uint64_t address)
+uint64_t cuda_memory_id(uint64_t address)
 {
+	unsigned long long id;
 	unsigned int type;
 	CUresult result;
 
 	result = libcuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
-	return result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_DEINITIALIZED;
+	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_DEINITIALIZED)
+		return 0;
+	/* Documented for what CUDA has allocated, and so maybe unknown for other memory. */
+	result = libcuda.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
+	return result || !id ? UINT64_MAX : id;
 }
 
 /* From 512 GiB on the driver's table of pages is too large for one allocation of the kernel's. */
@@ -512,4 +467,54 @@ int cuda_register(void *start, uint64_t size, bool readonly)
 int cuda_unregister(void *start, uint64_t size)
 {
 	return unregister_before(start, size, cuda_piece_bytes(size));
+}
+
+int cuda_get_address(void *start, uint64_t size, uint64_t *address)
+{
+	const uint64_t piece = cuda_piece_bytes(size);
+	CUdeviceptr first = 0, next;
+	CUresult result;
+	uint64_t offset;
+
+	for (offset = 0; offset < size; offset += piece) {
+		result = libcuda.cuMemHostGetDevicePointer(&next, (char *)start + offset, 0);
+		if (result)
+			return result;
+		if (!offset)
+			first = next;
+		if (next != first + offset)
+			return -EFBIG;
+	}
+	*address = first;
+	return 0;
+}
+
+int cuda_import_dmabuf(int fd, uint64_t offset, uint64_t size, struct cuda_dmabuf *dmabuf)
+{
+	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC handle = {
+		.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD,
+		.handle.fd = fd,
+		.size = offset + size,
+	};
+	const CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = { .offset = offset, .size = size };
+	CUexternalMemory memory;
+	CUdeviceptr address;
+	CUresult result;
+
+	result = libcuda.cuImportExternalMemory(&memory, &handle);
+	if (result)
+		return result;
+	result = libcuda.cuExternalMemoryGetMappedBuffer(&address, memory, &buffer);
+	if (result) {
+		libcuda.cuDestroyExternalMemory(memory);
+		return result;
+	}
+	*dmabuf = (struct cuda_dmabuf){ .memory = memory, .address = address };
+	return 0;
+}
+
+void cuda_release_dmabuf(const struct cuda_dmabuf *dmabuf)
+{
+	libcuda.cuMemFree(dmabuf->address);
+	libcuda.cuDestroyExternalMemory(dmabuf->memory);
 }

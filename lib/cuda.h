@@ -64,10 +64,11 @@ bool cuda_keep_context(struct cuda_scope *scope);
 void cuda_release(int device);
 
 /*
- * Whether the driver still has the memory at the address, a host's or a device's: it has
- * forgotten what was registered or imported in a context that is gone.
+ * A number for the registration or import that has the address, a host's or a device's: never
+ * the same again, where the driver can tell. 0 if there is none: it goes with the context
+ * that it was made in.
  */
-bool cuda_has_memory(uint64_t address);
+uint64_t cuda_memory_id(uint64_t address);
 
 /*
  * Bytes of the pieces in which @size bytes are registered: @size itself where one call can
@@ -78,6 +79,22 @@ uint64_t cuda_piece_bytes(uint64_t size);
 /* In a scope: registers @size bytes, in pieces, as portable and mapped. All of it or none. */
 int cuda_register(void *start, uint64_t size, bool readonly);
 int cuda_unregister(void *start, uint64_t size);
+
+/*
+ * In a scope: the device address of registered memory. -EFBIG if its pieces have addresses
+ * that aren't contiguous.
+ */
+int cuda_get_address(void *start, uint64_t size, uint64_t *address);
+
+/* A dma-buf as a device sees it. */
+struct cuda_dmabuf {
+	void *memory; /* CUexternalMemory */
+	uint64_t address;
+};
+
+/* In a scope: maps @size bytes of a writable dma-buf, from @offset on. The caller keeps @fd. */
+int cuda_import_dmabuf(int fd, uint64_t offset, uint64_t size, struct cuda_dmabuf *dmabuf);
+void cuda_release_dmabuf(const struct cuda_dmabuf *dmabuf);
 
 /* The errno for a result, which may be one already, and the name of the result. */
 int cuda_errno(int result);

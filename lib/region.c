@@ -211,6 +211,7 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 	if (!region || !refcount_put(&region->refs))
 		return NULL;
 	generation_release(region);
+	cuda_imports_release(region);
 	registration_release(region);
 	unmap_region(region);
 	if (region->handle.fd >= 0)

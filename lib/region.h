@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "backend.h"
+#include "cuda-import.h"
 #include "generation.h"
 #include "registration.h"
 
@@ -18,6 +19,7 @@ struct tshare_region {
 	_Atomic(struct desc_list *) descs; /* see region_descs() */
 	struct generation generation;
 	struct registration registration;
+	struct cuda_imports imports;
 };
 
 /*

@@ -40,6 +40,14 @@ void registration_unlock(struct tshare_region *region)
 	tshare_unlock();
 }
 
+bool registration_is_valid(const struct tshare_region *region)
+{
+	const struct registration *registration = &region->registration;
+
+	return registration->registered &&
+	       cuda_memory_id((uintptr_t)region->data) == registration->memory_id;
+}
+
 static int register_region(struct tshare_region *region, struct cuda_scope *scope)
 {
 	struct registration *registration = &region->registration;
@@ -51,6 +59,7 @@ static int register_region(struct tshare_region *region, struct cuda_scope *scop
 	if (result)
 		return result;
 	registration->registered = true;
+	registration->memory_id = cuda_memory_id((uintptr_t)region->data);
 	registration->device = scope->device;
 	registration->retained = cuda_keep_context(scope);
 	return 0;
@@ -66,10 +75,11 @@ int registration_make(struct tshare_region *region, int device, bool *created)
 	if (region->readonly && !cuda_registers_readonly(device))
 		return -EOPNOTSUPP;
 	/*
-	 * A registration goes with its context. That was the caller's, or somebody has reset
-	 * the device: then the reference to the primary context has gone, too.
+	 * One that isn't valid any more went with its context. That was the caller's, or
+	 * somebody has reset the device: then the reference to the primary context has gone,
+	 * too.
 	 */
-	if (registration->registered && cuda_has_memory((uintptr_t)region->data))
+	if (registration_is_valid(region))
 		return 0;
 	registration->registered = false;
 	result = cuda_enter(&scope, device);
@@ -86,10 +96,13 @@ void registration_drop(struct tshare_region *region)
 	struct registration *registration = &region->registration;
 	struct cuda_scope scope;
 
-	if (!registration->registered || registration->pins)
+	bool valid;
+
+	if (!registration->registered || registration->pins || registration->imported)
 		return;
+	valid = registration_is_valid(region);
 	registration->registered = false;
-	if (!cuda_has_memory((uintptr_t)region->data))
+	if (!valid)
 		return;
 	if (!cuda_enter_to_undo(&scope, registration->device)) {
 		cuda_unregister(region->data, region->handle.size);

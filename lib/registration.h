@@ -7,6 +7,7 @@
 #define TSHARE_REGISTRATION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct tshare_region;
 
@@ -15,8 +16,10 @@ struct registration {
 	bool locked; /* under the process's lock */
 	bool registered;
 	unsigned int pins;
-	int device;    /* in a context of which it was registered */
-	bool retained; /* that is its primary context, and is kept */
+	bool imported;	    /* a device has its address, until the region goes */
+	uint64_t memory_id; /* of the registration */
+	int device;	    /* in a context of which it was registered */
+	bool retained;	    /* that is its primary context, and is kept */
 };
 
 /*
@@ -34,7 +37,10 @@ void registration_unlock(struct tshare_region *region);
  */
 int registration_make(struct tshare_region *region, int device, bool *created);
 
-/* Unregisters it, locked, unless a pin needs it. */
+/* Whether it is registered still: a reset of the device ends it, or the end of a context. */
+bool registration_is_valid(const struct tshare_region *region);
+
+/* Unregisters it, locked, unless a pin or an import needs it. */
 void registration_drop(struct tshare_region *region);
 
 /* For a region that nobody uses any more, before it is unmapped. */

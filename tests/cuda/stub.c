@@ -82,9 +82,21 @@ static const struct {
 #define ATTRIBUTE_SAME_ADDRESS	     91
 #define ATTRIBUTE_READ_ONLY_REGISTER 113
 
+/* Attributes of pointers */
+enum {
+	POINTER_CONTEXT = 1,
+	POINTER_TYPE = 2, /* 1 host, 2 device */
+	POINTER_DEVICE_ADDRESS = 3,
+	POINTER_HOST_ADDRESS = 4,
+	POINTER_ID = 7,
+	POINTER_DEVICE = 9,
+	POINTER_RANGE_START = 11,
+	POINTER_RANGE_SIZE = 12,
+};
+
 #define DMABUF_FD 9
 
-/* Device addresses of registered memory lie here where they differ from the host's. */
+/* Device addresses of registered memory lie from here on where they differ from the host's. */
 #define DEVICE_OFFSET (1ULL << 47)
 
 #define MAX_DEVICES    8
@@ -156,6 +168,7 @@ struct registration {
 	size_t bytes;
 	unsigned int flags;
 	struct context *context; /* NULL for an unused record */
+	uint64_t id;
 };
 
 /* What cuImportExternalMemory() has made, and the buffer that is mapped of it. */
@@ -163,6 +176,7 @@ struct external {
 	int fd;
 	uint64_t bytes;
 	struct context *context; /* NULL for an unused record */
+	uint64_t id;
 	void *mapped;
 	size_t mapped_bytes;
 };
@@ -178,6 +192,7 @@ static unsigned int references[MAX_DEVICES], created_count;
 static struct registration registrations[MAX_RECORDS];
 static struct external externals[MAX_RECORDS];
 static size_t unpopulated;
+static uint64_t last_id; /* of a registration or import: none is used twice */
 static char complaint[256];
 
 static _Thread_local struct context *stack[MAX_STACK];
@@ -770,7 +785,7 @@ static int register_range(uintptr_t start, size_t bytes, unsigned int flags)
 	if (!unused)
 		return OUT_OF_MEMORY;
 	unpopulated += count_unpopulated(start, bytes);
-	*unused = (struct registration){ start, bytes, flags, current() };
+	*unused = (struct registration){ start, bytes, flags, current(), ++last_id };
 	return SUCCESS;
 }
 
@@ -796,10 +811,24 @@ EXPORT int cuMemHostUnregister(void *start)
 	return end(SUCCESS);
 }
 
+/* Those that differ are contiguous for no two registrations. */
 static uint64_t device_address(const struct registration *found, uintptr_t host)
 {
-	return host +
-	       (attributes[found->context->device][ATTRIBUTE_SAME_ADDRESS] ? 0 : DEVICE_OFFSET);
+	if (attributes[found->context->device][ATTRIBUTE_SAME_ADDRESS])
+		return host;
+	return host + DEVICE_OFFSET + (found - registrations) * REGISTER_LIMIT;
+}
+
+static struct registration *find_registration_by_device(uint64_t address)
+{
+	int i;
+
+	for (i = 0; i < MAX_RECORDS; i++)
+		if (registrations[i].context &&
+		    address - device_address(&registrations[i], registrations[i].start) <
+			    registrations[i].bytes)
+			return &registrations[i];
+	return NULL;
 }
 
 EXPORT int cuMemHostGetDevicePointer_v2(unsigned long long *address, void *host, unsigned int flags)
@@ -838,45 +867,83 @@ static struct external *find_mapped(uintptr_t address)
 	return NULL;
 }
 
-/* Attributes 1 context, 2 type, 3 device pointer, 4 host pointer, 9 device, 11 and 12 the range. */
-static int pointer_attribute(void *data, int attribute, uintptr_t address)
+static int registration_attribute(void *data, int attribute, const struct registration *found,
+				  uintptr_t host)
 {
-	uintptr_t host = address >= DEVICE_OFFSET ? address - DEVICE_OFFSET : address;
-	struct registration *found = find_registration(host);
-	struct external *mapped = found ? NULL : find_mapped(address);
-	struct context *context;
-
-	if (!found && !mapped)
-		return INVALID_VALUE;
-	context = found ? found->context : mapped->context;
 	switch (attribute) {
-	case 1:
-		*(struct context **)data = context;
+	case POINTER_CONTEXT:
+		*(struct context **)data = found->context;
 		return SUCCESS;
-	case 2:
-		*(unsigned int *)data = found ? 1 : 2;
+	case POINTER_TYPE:
+		*(unsigned int *)data = 1;
 		return SUCCESS;
-	case 3:
-		*(uint64_t *)data = found ? device_address(found, host) : address;
+	case POINTER_DEVICE_ADDRESS:
+		*(uint64_t *)data = device_address(found, host);
 		return SUCCESS;
-	case 4:
-		if (!found)
-			return INVALID_VALUE;
+	case POINTER_HOST_ADDRESS:
 		*(uintptr_t *)data = host;
 		return SUCCESS;
-	case 9:
-		*(int *)data = context->device;
+	case POINTER_ID:
+		*(uint64_t *)data = found->id;
 		return SUCCESS;
-	case 11:
-		*(uint64_t *)data = found ? device_address(found, found->start) :
-					    (uintptr_t)mapped->mapped;
+	case POINTER_DEVICE:
+		*(int *)data = found->context->device;
 		return SUCCESS;
-	case 12:
-		*(size_t *)data = found ? found->bytes : mapped->mapped_bytes;
+	case POINTER_RANGE_START:
+		*(uint64_t *)data = device_address(found, found->start);
+		return SUCCESS;
+	case POINTER_RANGE_SIZE:
+		*(size_t *)data = found->bytes;
 		return SUCCESS;
 	default:
 		return INVALID_VALUE;
 	}
+}
+
+static int external_attribute(void *data, int attribute, const struct external *found,
+			      uint64_t address)
+{
+	switch (attribute) {
+	case POINTER_CONTEXT:
+		*(struct context **)data = found->context;
+		return SUCCESS;
+	case POINTER_TYPE:
+		*(unsigned int *)data = 2;
+		return SUCCESS;
+	case POINTER_DEVICE_ADDRESS:
+		*(uint64_t *)data = address;
+		return SUCCESS;
+	case POINTER_ID:
+		*(uint64_t *)data = found->id;
+		return SUCCESS;
+	case POINTER_DEVICE:
+		*(int *)data = found->context->device;
+		return SUCCESS;
+	case POINTER_RANGE_START:
+		*(uint64_t *)data = (uintptr_t)found->mapped;
+		return SUCCESS;
+	case POINTER_RANGE_SIZE:
+		*(size_t *)data = found->mapped_bytes;
+		return SUCCESS;
+	default:
+		return INVALID_VALUE;
+	}
+}
+
+static int pointer_attribute(void *data, int attribute, uint64_t address)
+{
+	const struct registration *host = find_registration(address), *device;
+	const struct external *external = find_mapped(address);
+
+	if (host)
+		return registration_attribute(data, attribute, host, address);
+	if (external)
+		return external_attribute(data, attribute, external, address);
+	device = find_registration_by_device(address);
+	if (!device)
+		return INVALID_VALUE;
+	address -= device_address(device, device->start);
+	return registration_attribute(data, attribute, device, device->start + address);
 }
 
 EXPORT int cuPointerGetAttribute(void *data, int attribute, unsigned long long address)
@@ -946,6 +1013,7 @@ static int import_external(struct external **result, const struct handle_desc *d
 		.fd = fcntl(desc->handle.fd, F_DUPFD_CLOEXEC, 0),
 		.bytes = desc->size,
 		.context = current(),
+		.id = ++last_id,
 	};
 	*result = &externals[i];
 	return SUCCESS;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of half a terabyte and more, which no test machine has: address space that is
- * reserved, and the function of the library that registers it, by itself.
+ * Memory of gigabytes to half a terabyte, which no test machine has: address space that is
+ * reserved or nothing at all, and functions inside the library.
  */
 #define _GNU_SOURCE 1
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "cuda.h"
 #include "other.h"
+#include "region.h"
 
 #define GIB (1ULL << 30)
 
@@ -72,6 +74,45 @@ TEST(a_piece_that_fails_takes_those_before_it_along)
 	CHECK(stub_calls("cuMemHostUnregister") == 4);
 	CHECK(!stub_registrations() && !stub_complaint());
 	munmap(start, size);
+}
+
+TEST(pieces_have_one_address_only_if_theirs_are_contiguous)
+{
+	const uint64_t size = 600 * GIB;
+	char *start = reserve(size);
+	uint64_t address;
+
+	CHECK(!cuda_register(start, size, false));
+	CHECK(!cuda_get_address(start, size, &address) && address == (uintptr_t)start);
+	stub_set_attribute(-1, 91, 0);
+	CHECK(cuda_get_address(start, size, &address) == -EFBIG);
+	CHECK(!cuda_unregister(start, size));
+	munmap(start, size);
+}
+
+/* A region of that size with a dma-buf that isn't one, which the driver refuses if it is asked. */
+static int import_dmabuf_of(uint64_t size)
+{
+	const struct backend_ops backend = { .has_dmabufs = true };
+	const struct tshare_cuda_options options = {
+		.size = sizeof(options),
+		.path = TSHARE_CUDA_DMABUF,
+	};
+	struct tshare_cuda_info info = { .size = sizeof(info) };
+	struct tshare_region region = { .backend = &backend };
+
+	region.handle.fd = -1;
+	region.handle.size = size;
+	return tshare_cuda_import(&region, &options, &info);
+}
+
+TEST(dmabufs_of_less_than_4_gib_are_imported)
+{
+	CHECK(import_dmabuf_of(4 * GIB - 4096) == -EOPNOTSUPP);
+	CHECK(stub_calls("cuImportExternalMemory") == 1);
+	CHECK(import_dmabuf_of(4 * GIB) == -EOPNOTSUPP);
+	CHECK(stub_calls("cuImportExternalMemory") == 1);
+	CHECK(error_says("dma-buf: CUDA imports less than 4 GiB"));
 }
 
 int main(void)

@@ -331,6 +331,22 @@ TEST(a_reset_leaves_others_their_reference_to_the_primary_context)
 	CHECK(nothing_is_left());
 }
 
+TEST(a_reset_leaves_others_their_registration)
+{
+	struct tshare_region *region = region_of(SIZE);
+	struct tshare_pin *pin = pinned(region);
+	void *data = tshare_region_get_data(region);
+	CUcontext context;
+
+	CHECK(!cuDevicePrimaryCtxReset_v2(0));
+	CHECK(!cuCtxCreate_v2(&context, 0, 0) && !cuMemHostRegister_v2(data, SIZE, 0));
+	tshare_pin_unref(pin);
+	CHECK(is_registered(region));
+	CHECK(!cuMemHostUnregister(data) && !cuCtxDestroy_v2(context));
+	tshare_region_unref(region);
+	CHECK(nothing_is_left());
+}
+
 /* A stale context is current in the thread after the reset. */
 TEST(a_current_context_that_is_gone_is_no_obstacle)
 {

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What lib/cuda.c uses of the interface of NVIDIA's driver, by the names that it has in
+ * CUDA's own cuda.h, so that nobody needs that header to build the library. The tests
+ * compare the two.
+ */
+#ifndef TSHARE_CUDA_ABI_H
+#define TSHARE_CUDA_ABI_H
+
+#include <stddef.h>
+
+enum {
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_STUB_LIBRARY = 34,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+};
+
+enum {
+	CU_MEMHOSTREGISTER_PORTABLE = 1,
+	CU_MEMHOSTREGISTER_DEVICEMAP = 2,
+	CU_MEMHOSTREGISTER_READ_ONLY = 8,
+};
+
+enum {
+	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS = 88,
+	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED = 113,
+};
+
+enum {
+	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+};
+
+enum { CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9 };
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUextMemory_st *CUexternalMemory;
+
+typedef struct {
+	int type;
+	union {
+		int fd;
+		struct {
+			void *handle;
+			const void *name;
+		} win32;
+	} handle;
+	unsigned long long size;
+	unsigned int flags;
+	unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+
+typedef struct {
+	unsigned long long offset;
+	unsigned long long size;
+	unsigned int flags;
+	unsigned int reserved[16];
+} CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+/* Each function by its name, its symbol, and the version since which the name means that symbol. */
+#define CUDA_FUNCTIONS(X)                                                                         \
+	X(cuInit, cuInit, 2000, (unsigned int flags))                                        \
+	X(cuGetErrorName, cuGetErrorName, 6000, (CUresult result, const char **name))        \
+	X(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count))                            \
+	X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000,                                  \
+	  (int *value, int attribute, CUdevice device))                                      \
+	X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000,                          \
+	  (CUcontext * context, CUdevice device))                                            \
+	X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 11000, (CUdevice device)) \
+	X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000,                      \
+	  (CUdevice device, unsigned int *flags, int *active))                               \
+	X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (CUcontext * context))                     \
+	X(cuCtxGetDevice, cuCtxGetDevice, 2000, (CUdevice * device))                         \
+	X(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (CUcontext context))                  \
+	X(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (CUcontext * context))                  \
+	X(cuMemHostRegister, cuMemHostRegister_v2, 6050,                                     \
+	  (void *start, size_t bytes, unsigned int flags))                                   \
+	X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *start))                     \
+	X(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020,                     \
+	  (CUdeviceptr * address, void *host, unsigned int flags))                           \
+	X(cuPointerGetAttribute, cuPointerGetAttribute, 4000,                                \
+	  (void *data, int attribute, CUdeviceptr address))                                  \
+	X(cuImportExternalMemory, cuImportExternalMemory, 10000,                             \
+	  (CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc))         \
+	X(cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, 10000,           \
+	  (CUdeviceptr * address, CUexternalMemory memory,                                   \
+	   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc))                                    \
+	X(cuMemFree, cuMemFree_v2, 3020, (CUdeviceptr address))                              \
+	X(cuDestroyExternalMemory, cuDestroyExternalMemory, 10000, (CUexternalMemory memory))
+
+#endif /* TSHARE_CUDA_ABI_H */
