@@ -6,12 +6,15 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import threading
 from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
+from pathlib import Path
 
 import pytest
 
 import tshare
+import vivid
 
 # A shell that runs this in the background ignores SIGINT, and so would all processes that
 # are started here, also in tests about Ctrl-C.
@@ -69,6 +72,63 @@ def new_name():
 @pytest.fixture
 def name(new_name):
     return new_name()
+
+
+@pytest.fixture
+def start():
+    """A function that starts a program, which is killed after the test."""
+    processes = []
+
+    def start(*command, **options):
+        processes.append(
+            subprocess.Popen(
+                [*map(str, command)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                **options,
+            )
+        )
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def count_all():
+    """What the module counts, by the counters' names; nothing without the module."""
+    files = map(Path("/sys/class/misc/tshare").joinpath, ("regions", "names", "exports", "bytes"))
+    return {file.name: file.read_text() for file in files if file.exists()}
+
+
+@pytest.fixture
+def nothing_is_left_in_the_module():
+    before = count_all()
+    yield
+    assert count_all() == before
+
+
+@pytest.fixture
+def device(nothing_is_left_in_the_module):
+    """vivid's node."""
+    path = vivid.find()
+    assert path, "there is no vivid: tests/vm/run --modprobe 'vivid allocators=1 node_types=1'"
+    return path
+
+
+@pytest.fixture
+def camera(start, device, name):
+    """A function that starts the camera, and returns when the ring has its name."""
+
+    def camera(*arguments):
+        process = start(vivid.PRODUCER, "-d", device, "-s", "320x180", "-4", *arguments, name)
+        line = process.stdout.readline()
+        assert line.startswith(f"camera: '{name}' has "), line + process.communicate()[1]
+        return process
+
+    return camera
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ The camera is vivid, a driver without a device. tests/run loads it in the virtua
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,61 +15,13 @@ import tshare
 import vivid
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCER = ROOT / "build/c/examples/camera"
 READER = ROOT / "examples/camera.py"
-SYSFS = Path("/sys/class/misc/tshare")
 
 TIMEOUT = 300
 
 needs_module = pytest.mark.skipif(
     not tshare.limits().dmabuf, reason="shared memory has no dma-bufs"
 )
-
-
-def count_all():
-    return {file: (SYSFS / file).read_text() for file in ("regions", "names", "exports", "bytes")}
-
-
-@pytest.fixture
-def device():
-    """vivid's node; what a test leaves behind in the module is an error."""
-    path = vivid.find()
-    assert path, "there is no vivid: tests/vm/run --modprobe 'vivid allocators=1 node_types=1'"
-    before = count_all()
-    yield path
-    assert count_all() == before
-
-
-@pytest.fixture
-def start():
-    """A function that starts a program, which is killed after the test."""
-    processes = []
-
-    def start(*command):
-        processes.append(
-            subprocess.Popen(
-                [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-            )
-        )
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def camera(start, device, name):
-    """A function that starts the camera, and returns when the ring has its name."""
-
-    def camera(*arguments):
-        process = start(PRODUCER, "-d", device, "-s", "320x180", "-4", *arguments, name)
-        line = process.stdout.readline()
-        assert line.startswith(f"camera: '{name}' has "), line + process.communicate()[1]
-        return process
-
-    return camera
 
 
 def end(process, status=0):
@@ -205,7 +156,7 @@ def test_camera_is_stopped_by_sigterm(camera, name):
 @needs_module
 def test_name_that_is_taken_is_an_error(camera, start, device, name):
     tensor = tshare.create(name, 1)
-    process = start(PRODUCER, "-d", device, "-4", name)
+    process = start(vivid.PRODUCER, "-d", device, "-4", name)
     output, errors = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, output) == (1, "")
     assert "taken" in errors
@@ -215,7 +166,7 @@ def test_name_that_is_taken_is_an_error(camera, start, device, name):
 
 @needs_module
 def test_what_is_no_camera_is_an_error(start, name):
-    process = start(PRODUCER, "-d", "/dev/null", name)
+    process = start(vivid.PRODUCER, "-d", "/dev/null", name)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 1
     assert errors.startswith("camera: /dev/null: VIDIOC_QUERYCAP: ")
@@ -223,7 +174,7 @@ def test_what_is_no_camera_is_an_error(start, name):
 
 @pytest.mark.skipif(tshare.limits().dmabuf, reason="the module has dma-bufs")
 def test_camera_names_the_module_that_it_needs(start, name):
-    process = start(PRODUCER, name)
+    process = start(vivid.PRODUCER, name)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 1
     assert errors.startswith("camera: needs the module tshare")
@@ -233,7 +184,7 @@ def test_camera_names_the_module_that_it_needs(start, name):
     "arguments", [[], ["a", "b"], ["-n", "33", "a"], ["-s", "640", "a"], ["-x", "a"]]
 )
 def test_wrong_arguments_are_an_error(start, arguments):
-    process = start(PRODUCER, *arguments)
+    process = start(vivid.PRODUCER, *arguments)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 2
     assert "usage: camera " in errors

@@ -6,6 +6,9 @@ import os
 import struct
 from pathlib import Path
 
+# The program that has it write into a region.
+PRODUCER = Path(__file__).resolve().parents[2] / "build/c/examples/camera"
+
 CAPTURE = 1
 MMAP = 1
 
