@@ -43,11 +43,11 @@ demo:
 	@examples/demo
 
 check:
-	@tests/setup build vm lint demo stdlib-tests
+	@tests/setup build vm lint demo stdlib-tests lavapipe
 	@tests/run
 
 check-all:
-	@tests/setup build vm lint demo stdlib-tests
+	@tests/setup build vm lint demo stdlib-tests lavapipe
 	@tests/run --all
 
 bench:
