@@ -66,7 +66,7 @@ typedef struct {
 } CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 
 /* Each function by its name, its symbol, and the version since which the name means that symbol. */
-#define CUDA_FUNCTIONS(X)                                                                         \
+#define CUDA_FUNCTIONS(X)                                                                    \
 	X(cuInit, cuInit, 2000, (unsigned int flags))                                        \
 	X(cuGetErrorName, cuGetErrorName, 6000, (CUresult result, const char **name))        \
 	X(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count))                            \
