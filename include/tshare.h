@@ -1114,6 +1114,18 @@ int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_opt
 		      struct tshare_pin **pin);
 
 /**
+ * tshare_region_is_pinned() - whether a region has a pin
+ * @region: the region
+ *
+ * Another thread may drop its pin at any time: a caller that relies on the answer makes a pin
+ * of its own.
+ *
+ * Return: true from the first tshare_region_pin() until the last pin is dropped; false in a
+ * child of fork(), whose parent has the pins.
+ */
+bool tshare_region_is_pinned(const struct tshare_region *region);
+
+/**
  * tshare_pin_ref() - take a reference to a pin
  * @pin: the pin
  *

@@ -87,6 +87,12 @@ int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_opt
 }
 
 TSHARE_EXPORT
+bool tshare_region_is_pinned(const struct tshare_region *region)
+{
+	return region->registration.pins && !cuda_is_forked();
+}
+
+TSHARE_EXPORT
 struct tshare_pin *tshare_pin_ref(struct tshare_pin *pin)
 {
 	refcount_get(&pin->refs);

@@ -6,6 +6,7 @@
 #ifndef TSHARE_REGISTRATION_H
 #define TSHARE_REGISTRATION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,7 +16,7 @@ struct tshare_region;
 struct registration {
 	bool locked; /* under the process's lock */
 	bool registered;
-	unsigned int pins;
+	atomic_uint pins;   /* read by any thread */
 	bool imported;	    /* a device has its address, until the region goes */
 	uint64_t memory_id; /* of the registration */
 	int device;	    /* in a context of which it was registered */

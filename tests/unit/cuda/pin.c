@@ -96,6 +96,24 @@ TEST(a_pin_lasts_until_its_last_unref)
 	CHECK(nothing_is_left());
 }
 
+TEST(a_region_is_pinned_until_its_last_pin_is_dropped)
+{
+	struct tshare_region *region = region_of(SIZE), *other = region_of(SIZE);
+	struct tshare_pin *one, *two;
+
+	CHECK(!tshare_region_is_pinned(region));
+	one = pinned(region);
+	two = pinned(region);
+	tshare_pin_unref(one);
+	CHECK(tshare_region_is_pinned(region));
+	CHECK(!tshare_region_is_pinned(other));
+	tshare_pin_unref(two);
+	CHECK(!tshare_region_is_pinned(region));
+	tshare_region_unref(other);
+	tshare_region_unref(region);
+	CHECK(nothing_is_left());
+}
+
 TEST(a_pin_holds_its_region)
 {
 	struct tshare_region *region = region_of(SIZE);
@@ -482,6 +500,8 @@ static int use_in_child(void *data)
 	alarm(60);
 	if (tshare_region_pin(region, NULL, &another) != -EOPNOTSUPP || !error_says("forked"))
 		return 1;
+	if (tshare_region_is_pinned(region))
+		return 3;
 	tshare_pin_unref(pin);
 	tshare_region_unref(region);
 	tshare_region_unref(region);
