@@ -3,6 +3,7 @@
 #include "ext.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
@@ -298,5 +299,57 @@ int ts_options_arg(PyObject *const *args, struct tshare_options *options)
 		if (set)
 			options->flags |= flags[i];
 	}
+	return 0;
+}
+
+/* CUDA devices */
+
+PyObject *ts_device_name(int32_t device)
+{
+	return PyUnicode_FromFormat("cuda:%d", (int)device);
+}
+
+/* -1 for what isn't "cuda:" and a number as ts_device_name() writes it. */
+static int parse_device_name(PyObject *obj)
+{
+	const char *text = PyUnicode_AsUTF8AndSize(obj, NULL);
+	int device;
+	PyObject *name;
+
+	if (!text)
+		return -1;
+	if (sscanf(text, "cuda:%9d", &device) != 1 || device < 0)
+		return -1;
+	name = ts_device_name(device);
+	if (!name || PyUnicode_Compare(name, obj))
+		device = -1;
+	Py_XDECREF(name);
+	return device;
+}
+
+int ts_device_arg(PyObject *obj, struct tshare_cuda_options *options)
+{
+	int64_t device;
+
+	if (ts_none(obj))
+		return 0;
+	if (PyUnicode_Check(obj)) {
+		device = parse_device_name(obj);
+		if (device < 0) {
+			PyErr_Clear();
+			PyErr_Format(PyExc_ValueError,
+				     "device: must be a number or 'cuda:' and a number, not %R",
+				     obj);
+			return -1;
+		}
+	} else if (PyBool_Check(obj)) {
+		/* As an int, True is 1. */
+		PyErr_Format(PyExc_TypeError, "device: must be an int, not %R", obj);
+		return -1;
+	} else if (ts_int_arg(obj, "device", 0, INT32_MAX, &device) < 0) {
+		return -1;
+	}
+	options->flags |= TSHARE_CUDA_DEVICE;
+	options->device = device;
 	return 0;
 }

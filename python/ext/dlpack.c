@@ -5,7 +5,7 @@
  * What a capsule holds is pure C, the library's or this file's own copy: its
  * deleter needs neither the GIL nor an interpreter.
  */
-#include "ext.h"
+#include "dlpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,70 +61,104 @@ static PyObject *wrap_legacy(DLManagedTensor *managed)
 	return capsule;
 }
 
-/* Copies */
+/* Exports of this file's own */
 
-/* A C-contiguous copy in memory of its own, in either form. */
-struct copy {
+/* In either form. */
+struct export
+{
 	union {
 		DLManagedTensorVersioned versioned;
 		DLManagedTensor legacy;
 	};
-	void *data;
-	int64_t dims[]; /* the shape, then the strides */
+	void *copy;		      /* memory of its own, or NULL */
+	struct tshare_tensor *handle; /* the tensor whose memory it is, or NULL */
+	struct tshare_pin *pin;	      /* or NULL */
+	int64_t dims[];		      /* the shape, then the strides */
 };
 
-static void free_copy(struct copy *copy)
+static void free_export(struct export *export)
 {
-	free(copy->data);
-	free(copy);
+	tshare_tensor_unref(export->handle);
+	tshare_pin_unref(export->pin);
+	free(export->copy);
+	free(export);
 }
 
 static void delete_versioned(DLManagedTensorVersioned *managed)
 {
-	free_copy(managed->manager_ctx);
+	free_export(managed->manager_ctx);
 }
 
 static void delete_legacy(DLManagedTensor *managed)
 {
-	free_copy(managed->manager_ctx);
+	free_export(managed->manager_ctx);
 }
 
-static struct copy *new_copy(const struct tshare_tensor *handle, DLTensor *tensor)
+/* With the tensor's shape, and strides that are not yet set; NULL if out of memory. */
+static struct export *new_export(const struct tshare_tensor *handle)
+{
+	int32_t ndim = tshare_tensor_get_ndim(handle);
+	struct export *export = calloc(1, sizeof(*export) + 2 * ndim * sizeof(int64_t));
+
+	if (export)
+		memcpy(export->dims, tshare_tensor_get_shape(handle), ndim * sizeof(int64_t));
+	return export;
+}
+
+static PyObject *wrap_export(struct export *export, const struct tshare_tensor *handle,
+			     bool versioned, DLDevice device, void *data, uint64_t flags)
 {
 	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
+	int32_t ndim = tshare_tensor_get_ndim(handle);
+	const DLTensor tensor = {
+		.data = tshare_tensor_get_nbytes(handle) ? data : NULL,
+		.device = device,
+		.ndim = ndim,
+		.dtype = { dtype.code, dtype.bits, dtype.lanes },
+		.shape = export->dims,
+		.strides = export->dims + ndim,
+	};
+
+	if (!versioned) {
+		export->legacy = (DLManagedTensor){ tensor, export, delete_legacy };
+		return wrap_legacy(&export->legacy);
+	}
+	export->versioned = (DLManagedTensorVersioned){
+		.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
+		.manager_ctx = export,
+		.deleter = delete_versioned,
+		.flags = flags,
+		.dl_tensor = tensor,
+	};
+	return wrap_versioned(&export->versioned);
+}
+
+/* A C-contiguous copy in memory of its own. */
+static struct export *new_copy(const struct tshare_tensor *handle)
+{
 	uint64_t nbytes = tshare_tensor_get_nbytes(handle);
 	int32_t ndim = tshare_tensor_get_ndim(handle);
-	struct copy *copy;
+	struct export *export = new_export(handle);
 	int64_t step = 1;
 	int32_t i;
 
-	copy = calloc(1, sizeof(*copy) + 2 * ndim * sizeof(int64_t));
-	if (!copy || posix_memalign(&copy->data, 64, nbytes ? nbytes : 1)) {
-		free(copy);
+	if (!export || posix_memalign(&export->copy, 64, nbytes ? nbytes : 1)) {
+		free(export);
 		return NULL;
 	}
-	memcpy(copy->dims, tshare_tensor_get_shape(handle), ndim * sizeof(int64_t));
 	for (i = ndim - 1; i >= 0; i--) {
-		copy->dims[ndim + i] = step;
-		step *= copy->dims[i];
+		export->dims[ndim + i] = step;
+		step *= export->dims[i];
 	}
-	tshare_tensor_read(handle, copy->data);
-
-	tensor->data = nbytes ? copy->data : NULL;
-	tensor->device = (DLDevice){ kDLCPU, 0 };
-	tensor->ndim = ndim;
-	tensor->dtype = (DLDataType){ dtype.code, dtype.bits, dtype.lanes };
-	tensor->shape = copy->dims;
-	tensor->strides = copy->dims + ndim;
-	tensor->byte_offset = 0;
-	return copy;
+	tshare_tensor_read(handle, export->copy);
+	return export;
 }
 
 static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 {
 	PyThreadState *state;
-	DLTensor tensor;
-	struct copy *copy;
+	struct export *export;
+	PyObject *capsule;
 
 	if (!ts_itemsize(tshare_tensor_get_dtype(handle)) && !tshare_tensor_is_contiguous(handle)) {
 		PyErr_SetString(PyExc_BufferError,
@@ -133,24 +167,41 @@ static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 	}
 	tshare_tensor_ref(handle);
 	state = PyEval_SaveThread();
-	copy = new_copy(handle, &tensor);
-	tshare_tensor_unref(handle);
+	export = new_copy(handle);
 	PyEval_RestoreThread(state);
-	if (!copy)
-		return PyErr_NoMemory();
+	capsule = export ? wrap_export(export, handle, versioned, (DLDevice){ kDLCPU, 0 },
+				       export->copy, DLPACK_FLAG_BITMASK_IS_COPIED) :
+			   PyErr_NoMemory();
+	tshare_tensor_unref(handle);
+	return capsule;
+}
 
-	if (!versioned) {
-		copy->legacy = (DLManagedTensor){ tensor, copy, delete_legacy };
-		return wrap_legacy(&copy->legacy);
+static void raise_need_of_version(void)
+{
+	PyErr_SetString(PyExc_BufferError,
+			"max_version: a read-only tensor needs DLPack (1, 0) or later");
+}
+
+PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned, DLDevice device,
+			      void *data, struct tshare_pin *pin)
+{
+	bool readonly = tshare_tensor_is_readonly(handle);
+	int32_t ndim = tshare_tensor_get_ndim(handle);
+	struct export *export = NULL;
+
+	if (readonly && !versioned)
+		raise_need_of_version();
+	else
+		export = new_export(handle);
+	if (!export) {
+		tshare_pin_unref(pin);
+		return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 	}
-	copy->versioned = (DLManagedTensorVersioned){
-		.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
-		.manager_ctx = copy,
-		.deleter = delete_versioned,
-		.flags = DLPACK_FLAG_BITMASK_IS_COPIED,
-		.dl_tensor = tensor,
-	};
-	return wrap_versioned(&copy->versioned);
+	memcpy(export->dims + ndim, tshare_tensor_get_strides(handle), ndim * sizeof(int64_t));
+	export->handle = tshare_tensor_ref(handle);
+	export->pin = pin;
+	return wrap_export(export, handle, versioned, device, data,
+			   readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
 }
 
 /* __dlpack__ */
@@ -175,7 +226,38 @@ static int parse_pair(PyObject *obj, const char *argument, bool optional, long *
 	return 0;
 }
 
-static PyObject *export(struct tshare_tensor *handle, bool versioned)
+int ts_dlpack_parse(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+		    struct ts_dlpack_request *request)
+{
+	static const char *const names[] = { "stream", "max_version", "dl_device", "copy" };
+	long major = 0, minor;
+	PyObject *given[4];
+
+	if (ts_parse("__dlpack__", args, nargs, kwnames, names, 0, 4, given) < 0)
+		return -1;
+	if (!ts_none(given[1]) && parse_pair(given[1], "max_version", false, &major, &minor) < 0)
+		return -1;
+	request->stream = given[0];
+	request->versioned = major >= 1;
+	request->device_given = !ts_none(given[2]);
+	if (request->device_given &&
+	    parse_pair(given[2], "dl_device", true, &request->device_type, &request->device_id) < 0)
+		return -1;
+	request->copy = false;
+	return ts_none(given[3]) ? 0 : ts_bool_arg(given[3], "copy", &request->copy);
+}
+
+PyObject *ts_dlpack_refuse_device(const struct ts_dlpack_request *request, DLDevice own,
+				  const char *remedy)
+{
+	PyErr_Format(PyExc_BufferError,
+		     "dl_device: (%ld, %ld) is not where the tensor is, (%d, %d)%s",
+		     request->device_type, request->device_id, (int)own.device_type,
+		     (int)own.device_id, remedy);
+	return NULL;
+}
+
+static PyObject *export_memory(struct tshare_tensor *handle, bool versioned)
 {
 	DLManagedTensorVersioned *managed;
 	DLManagedTensor *legacy;
@@ -193,46 +275,66 @@ static PyObject *export(struct tshare_tensor *handle, bool versioned)
 	if (err == -ENOMEM)
 		return PyErr_NoMemory();
 	if (err == -EACCES)
-		PyErr_SetString(PyExc_BufferError,
-				"max_version: a read-only tensor needs DLPack (1, 0) or later");
+		raise_need_of_version();
 	else
 		ts_raise(err, NULL);
 	return NULL;
 }
 
+/*
+ * As page-locked memory, which it is for as long as the export holds the pin. A consumer
+ * that doesn't ask for that gets plain memory: PyTorch and CuPy refuse this type.
+ */
+static PyObject *export_pinned(struct tshare_tensor *handle,
+			       const struct ts_dlpack_request *request)
+{
+	struct tshare_region *region = tshare_tensor_get_region(handle);
+	PyThreadState *state;
+	struct tshare_pin *pin;
+	PyObject *capsule;
+	int err;
+
+	if (request->copy) {
+		PyErr_SetString(PyExc_BufferError, "copy: a copy would not be page-locked");
+		return NULL;
+	}
+	if (!tshare_region_is_pinned(region))
+		return ts_dlpack_refuse_device(request, (DLDevice){ kDLCPU, 0 },
+					       " (pin it first, by t.pin())");
+	/* close() may come while the GIL is released; and another thread may have unpinned it. */
+	tshare_tensor_ref(handle);
+	state = PyEval_SaveThread();
+	err = tshare_region_pin(region, NULL, &pin);
+	PyEval_RestoreThread(state);
+	capsule = err < 0 ? ts_raise(err, NULL) :
+			    ts_dlpack_export_at(handle, request->versioned,
+						(DLDevice){ kDLCUDAHost, 0 },
+						tshare_tensor_get_data(handle), pin);
+	tshare_tensor_unref(handle);
+	return capsule;
+}
+
 PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			   PyObject *kwnames)
 {
-	static const char *const names[] = { "stream", "max_version", "dl_device", "copy" };
+	struct ts_dlpack_request request;
 	struct tshare_tensor *handle;
-	PyObject *given[4];
-	long major = 0, minor, type, id;
-	bool copy = false;
 
-	if (ts_parse("__dlpack__", args, nargs, kwnames, names, 0, 4, given) < 0)
+	if (ts_dlpack_parse(args, nargs, kwnames, &request) < 0)
 		return NULL;
-	if (!ts_none(given[1]) && parse_pair(given[1], "max_version", false, &major, &minor) < 0)
-		return NULL;
-	if (!ts_none(given[2])) {
-		if (parse_pair(given[2], "dl_device", true, &type, &id) < 0)
-			return NULL;
-		if (type != kDLCPU || id) {
-			PyErr_Format(PyExc_BufferError,
-				     "dl_device: (%ld, %ld) is not where the tensor is, (%d, 0)",
-				     type, id, kDLCPU);
-			return NULL;
-		}
-	}
-	if (!ts_none(given[3]) && ts_bool_arg(given[3], "copy", &copy) < 0)
-		return NULL;
-	if (!ts_none(given[0])) {
+	if (!ts_none(request.stream)) {
 		PyErr_SetString(PyExc_ValueError, "stream: must be None for a tensor on the CPU");
 		return NULL;
 	}
 	handle = ts_tensor_handle(self);
 	if (!handle)
 		return NULL;
-	return copy ? export_copy(handle, major >= 1) : export(handle, major >= 1);
+	if (request.device_given && request.device_type == kDLCUDAHost && !request.device_id)
+		return export_pinned(handle, &request);
+	if (request.device_given && (request.device_type != kDLCPU || request.device_id))
+		return ts_dlpack_refuse_device(&request, (DLDevice){ kDLCPU, 0 }, "");
+	return request.copy ? export_copy(handle, request.versioned) :
+			      export_memory(handle, request.versioned);
 }
 
 static PyObject *cpu_device;

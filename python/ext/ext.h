@@ -51,6 +51,7 @@ extern PyTypeObject *ts_region_type;
 int ts_tensor_init(PyObject *module);
 int ts_region_init(PyObject *module);
 int ts_info_init(PyObject *module);
+int ts_pin_init(PyObject *module);
 int ts_dlpack_init(PyObject *module);
 /* Adds the exchange table to the type Tensor. */
 int ts_exchange_init(void);
@@ -67,6 +68,10 @@ PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssiz
 		    PyObject *kwnames);
 /* unlink(), likewise. */
 PyObject *ts_unlink(struct tshare_region *handle);
+
+/* pin(), likewise. */
+PyObject *ts_pin(struct tshare_region *handle, PyObject *const *args, Py_ssize_t nargs,
+		 PyObject *kwnames);
 
 /* The handle, borrowed; NULL with ValueError set if the object is closed. */
 struct tshare_tensor *ts_tensor_handle(PyObject *self);
@@ -152,6 +157,11 @@ int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
 int ts_options_arg(PyObject *const *args, struct tshare_options *options);
 /* Python's name of a TSHARE_LIFETIME_*: new reference. */
 PyObject *ts_lifetime_name(uint32_t lifetime);
+
+/* None, the number of a CUDA device or its name: 0, or -1 with an error set. */
+int ts_device_arg(PyObject *obj, struct tshare_cuda_options *options);
+/* "cuda:0": new reference. */
+PyObject *ts_device_name(int32_t device);
 
 /* Value of struct tshare_spec.byte_offset for @offset bytes from the region's start, also 0. */
 static inline uint64_t ts_offset(uint64_t bytes)
@@ -262,6 +272,7 @@ PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args);
 PyObject *ts_tensor_reduce(PyObject *self, PyObject *protocol);
 PyObject *ts_region_reduce(PyObject *self, PyObject *protocol);
 PyObject *ts_refuse_copy(PyObject *self, PyObject *unused);
+PyObject *ts_refuse_pickle(PyObject *self, PyObject *protocol);
 PyObject *ts_reducer_override(PyObject *module, PyObject *obj);
 PyObject *ts_bytes_at(PyObject *module, PyObject *args);
 PyObject *ts_info_new(const struct tshare_region_info *info);

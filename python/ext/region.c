@@ -351,6 +351,14 @@ static PyObject *region_finish(PyObject *self, PyObject *const *args, Py_ssize_t
 	return handle ? ts_finish(handle, args, nargs, kwnames) : NULL;
 }
 
+static PyObject *region_pin(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			    PyObject *kwnames)
+{
+	struct tshare_region *handle = ts_region_handle(self);
+
+	return handle ? ts_pin(handle, args, nargs, kwnames) : NULL;
+}
+
 static PyObject *region_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_waiter *waiters[TS_WAITERS];
@@ -439,6 +447,7 @@ static PyMethodDef region_methods[] = {
 	  DOC_Region_wait_async },
 	{ "finish", TS_FASTCALL(region_finish), METH_FASTCALL | METH_KEYWORDS, DOC_Region_finish },
 	{ "unlink", region_unlink, METH_NOARGS, DOC_Region_unlink },
+	{ "pin", TS_FASTCALL(region_pin), METH_FASTCALL | METH_KEYWORDS, DOC_Region_pin },
 	{ "close", region_close, METH_NOARGS, DOC_Region_close },
 	{ "__enter__", region_enter, METH_NOARGS, DOC_Region___enter__ },
 	{ "__exit__", region_exit, METH_VARARGS, DOC_Region___exit__ },

@@ -286,6 +286,14 @@ static PyObject *tensor_finish(PyObject *self, PyObject *const *args, Py_ssize_t
 	return handle ? ts_finish(tshare_tensor_get_region(handle), args, nargs, kwnames) : NULL;
 }
 
+static PyObject *tensor_pin(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			    PyObject *kwnames)
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	return handle ? ts_pin(tshare_tensor_get_region(handle), args, nargs, kwnames) : NULL;
+}
+
 static PyObject *tensor_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	if (!ts_tensor_handle(self))
@@ -347,6 +355,7 @@ static PyMethodDef tensor_methods[] = {
 	{ "numpy", tensor_numpy, METH_NOARGS, DOC_Tensor_numpy },
 	{ "torch", tensor_torch, METH_NOARGS, DOC_Tensor_torch },
 	{ "copy_from", ts_tensor_copy_from, METH_O, DOC_Tensor_copy_from },
+	{ "pin", TS_FASTCALL(tensor_pin), METH_FASTCALL | METH_KEYWORDS, DOC_Tensor_pin },
 	{ "__enter__", tensor_enter, METH_NOARGS, DOC_Tensor___enter__ },
 	{ "__exit__", tensor_exit, METH_VARARGS, DOC_Tensor___exit__ },
 	{ "__reduce_ex__", ts_tensor_reduce, METH_O, NULL },

@@ -59,6 +59,16 @@ PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 	return NULL;
 }
 
+/* A pin is the process's own. */
+PyObject *ts_refuse_pickle(PyObject *self, PyObject *Py_UNUSED(protocol))
+{
+	PyErr_Format(PyExc_TypeError,
+		     "%R can't be pickled or copied (send the Tensor or the Region, and call pin() "
+		     "where it arrives)",
+		     Py_TYPE(self));
+	return NULL;
+}
+
 static struct tshare_tensor *bytes_at(const void *address, int64_t size)
 {
 	const struct tshare_spec spec = {

@@ -11,7 +11,7 @@
 
 A Tensor offers the buffer protocol, the array interface and DLPack, so that
 NumPy, PyTorch, JAX and others take it without a copy. The package itself needs
-none of them.
+none of them. t.pin() page-locks the memory for copies to GPUs.
 
 Memory comes from a backend: "kmod", the kernel module, if it is available, else
 "shm", POSIX shared memory. TSHARE_BACKEND=kmod or shm in the environment selects
@@ -38,6 +38,7 @@ from collections.abc import Mapping as _Mapping
 from . import _pickling
 from ._tshare import (
     Limits,
+    Pin,
     Region,
     RegionInfo,
     Tensor,
@@ -58,6 +59,7 @@ from ._tshare import (
 
 __all__ = [
     "Limits",
+    "Pin",
     "Region",
     "RegionInfo",
     "Tensor",

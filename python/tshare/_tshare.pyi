@@ -6,7 +6,16 @@
 import builtins
 from collections.abc import Coroutine, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from types import EllipsisType, TracebackType
-from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeVar, final, overload
+from typing import (
+    Any,
+    ClassVar,
+    NamedTuple,
+    Protocol,
+    SupportsIndex,
+    TypeVar,
+    final,
+    overload,
+)
 
 from typing_extensions import Buffer, CapsuleType
 
@@ -18,6 +27,7 @@ _T = TypeVar("_T")
 _Shape = SupportsIndex | Sequence[SupportsIndex]
 _Index = SupportsIndex | slice | EllipsisType | None
 _Key = _Index | tuple[_Index, ...]
+_CudaDevice = SupportsIndex | str
 
 class _SupportsFileno(Protocol):
     def fileno(self) -> int: ...
@@ -183,6 +193,12 @@ class Tensor(Buffer):
         :raises ValueError: The shape of x doesn't fit.
         :raises PermissionError: The tensor is read-only.
         """
+    def pin(self, device: _CudaDevice | None = None) -> Pin:
+        """Page-lock the whole region of the tensor, as Region.pin() does, with the same errors.
+
+        :param device: Number of a CUDA device, or its name, such as "cuda:0"; None for that of
+            the thread's current context, or 0 if it has none.
+        """
     def __getitem__(self, key: _Key, /) -> Tensor: ...
     def __iter__(self) -> Iterator[Tensor]: ...
     def __len__(self) -> int: ...
@@ -225,13 +241,72 @@ class Tensor(Buffer):
         :param stream: None, since the memory is the CPU's.
         :param max_version: Newest version that the consumer takes; without it, or below (1, 0),
             the capsule is a legacy one.
-        :param dl_device: None or (1, 0), the CPU.
+        :param dl_device: None or (1, 0), the CPU; or (3, 0), page-locked memory, if the region
+            is pinned. It then stays pinned until the consumer deletes what it was given.
         :param copy: True: export a copy. None or False: export the memory itself.
-        :raises BufferError: dl_device is another device, the tensor is read-only and the
-            capsule a legacy one, or packed elements with strides are to be copied.
+        :raises BufferError: dl_device is another device, or (3, 0) and the region isn't
+            pinned or copy is true; the tensor is read-only and the capsule a legacy one; or
+            packed elements with strides are to be copied.
         """
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's device type and device id, (1, 0): the CPU."""
+        """Return DLPack's device type and device id, (1, 0): the CPU, also if pinned."""
+
+@final
+class Pin:
+    """A region whose memory is page-locked for CUDA.
+
+    Made by Region.pin() and Tensor.pin(). A pin keeps the memory mapped, even if the region
+    and its tensors are closed. It ends with release(), with its with block, or when the object
+    is gone. A region may have several; its memory is registered with CUDA once, and is
+    unlocked with the last.
+
+    Once a pin is released, its attributes and methods raise ValueError, but for released and
+    release().
+    """
+
+    @property
+    def region(self) -> Region:
+        """The region that is pinned, a new object each time."""
+    @property
+    def device(self) -> str:
+        """Name of the device in whose context the memory is registered, such as "cuda:0".
+
+        All others can use it, too.
+        """
+    @property
+    def readonly(self) -> bool:
+        """Whether devices may only read the memory."""
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of each piece that the memory is registered in; the region's size for one.
+
+        A copy between a device and the region can't cross a multiple of it.
+        """
+    @property
+    def driver_version(self) -> int:
+        """Version of CUDA that the driver is made for, such as 13000 for 13.0."""
+    @property
+    def context_created(self) -> bool:
+        """Whether the device had no primary context, and tshare has created it."""
+    @property
+    def released(self) -> bool:
+        """Whether the pin was released."""
+    def release(self) -> None:
+        """Drop this object's pin.
+
+        The last one of a region unlocks the memory. Wait for asynchronous copies first. To
+        release a released pin does nothing.
+        """
+    def __enter__(self) -> Pin:
+        """Return the pin itself."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Release the pin."""
 
 @final
 class Region(Mapping[str, Tensor]):
@@ -459,12 +534,28 @@ class Region(Mapping[str, Tensor]):
         :raises FileNotFoundError: The region has lost its name.
         :raises PermissionError: The name belongs to another user.
         """
+    def pin(self, device: _CudaDevice | None = None) -> Pin:
+        """Page-lock the memory where it lies, so that GPUs copy from and to it at full speed.
+
+        Nothing is copied. While the region is pinned, is_pinned() of a torch.Tensor over it is
+        true, and copies with non_blocking=True are asynchronous. Other threads run meanwhile.
+
+        :param device: Number of a CUDA device, or its name, such as "cuda:0"; None for that of
+            the thread's current context, or 0 if it has none. The memory is page-locked for
+            all devices.
+        :raises ValueError: There is no such device.
+        :raises OSError: EOPNOTSUPP: there is no CUDA driver, the region is read-only and the
+            device takes no such memory, or the process was forked from one that uses CUDA.
+            EBUSY: somebody else has registered the memory, or a part of it. ENOMEM: the
+            memory can't be locked, or the driver is out of memory. EIO: CUDA has failed; the
+            text has its error.
+        """
     def close(self) -> None:
         """Drop this object's reference to the memory.
 
-        Tensors that were taken from the region keep it. Waits on this object, of other
-        threads and of tasks, end with ValueError at once. To close a closed region does
-        nothing.
+        Tensors that were taken from the region keep it, and so do its pins. Waits on this
+        object, of other threads and of tasks, end with ValueError at once. To close a closed
+        region does nothing.
         """
     def __enter__(self) -> Region:
         """Return the region itself."""

@@ -15,6 +15,7 @@ import pytest
 
 import tshare
 import vivid
+from support import load_stub
 
 # A shell that runs this in the background ignores SIGINT, and so would all processes that
 # are started here, also in tests about Ctrl-C.
@@ -196,3 +197,16 @@ def no_fd_leaks(request):
     # That there are fewer is garbage of an earlier test, which was collected during this one.
     if len(open_fds()) != len(before):
         assert open_fds() <= before
+
+
+@pytest.fixture
+def stub(request):
+    """The stub of NVIDIA's driver. What a test leaves in it is an error."""
+    stub = load_stub()
+    stub.stub_reset()
+    yield stub
+    # pytest still holds the values of fixtures that were torn down.
+    request.node.funcargs.clear()
+    gc.collect()
+    assert stub.stub_left() is None
+    assert stub.stub_complaint() is None

@@ -15,6 +15,18 @@ import pytest
 STUB = Path(__file__).resolve().parents[2] / "build/c/tests/cuda/libcuda.so.1"
 
 
+def load_stub():
+    """Load the stub of NVIDIA's driver, which the library then finds by its SONAME."""
+    if not STUB.exists():
+        pytest.fail(f"{STUB} does not exist: run make lib")
+    stub = ctypes.CDLL(str(STUB))
+    stub.stub_is_registered.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    stub.stub_is_registered.restype = ctypes.c_bool
+    stub.stub_flags.argtypes = [ctypes.c_void_p]
+    stub.stub_left.restype = stub.stub_complaint.restype = ctypes.c_char_p
+    return stub
+
+
 def need(module):
     """Import a library that a test is about.
 

@@ -12,6 +12,7 @@ import tshare
 from tshare import _tshare
 
 STUB = Path(_tshare.__file__).with_name("_tshare.pyi")
+CLASSES = ("Tensor", "Pin", "Region")
 
 
 def body_of(name):
@@ -23,7 +24,7 @@ def body_of(name):
 
 def stub_docstrings():
     """Yield (path, docstring) of all objects that have one; a field's stands behind it."""
-    for class_name in ("", "Tensor", "Region", "RegionInfo", "Limits"):
+    for class_name in ("", *CLASSES, "RegionInfo", "Limits"):
         field = None
         for node in body_of(class_name):
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
@@ -65,7 +66,7 @@ def test_docstring_is_the_stub_s(path):
 
 
 def functions():
-    for class_name in ("", "Tensor", "Region"):
+    for class_name in ("", *CLASSES):
         found = {}
         for node in body_of(class_name):
             if isinstance(node, ast.FunctionDef) and not any(

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What the __dlpack__() of Tensor and that of CudaTensor have in common. */
+#ifndef TSHARE_EXT_DLPACK_H
+#define TSHARE_EXT_DLPACK_H
+
+#include "ext.h"
+
+/* The arguments of __dlpack__(). */
+struct ts_dlpack_request {
+	PyObject *stream; /* borrowed, or NULL */
+	bool versioned;
+	bool device_given;
+	long device_type, device_id; /* if it was given */
+	bool copy;
+};
+
+/* 0, or -1 with an error set. */
+int ts_dlpack_parse(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+		    struct ts_dlpack_request *request);
+/* BufferError for the device of the request; returns NULL. */
+PyObject *ts_dlpack_refuse_device(const struct ts_dlpack_request *request, DLDevice own,
+				  const char *remedy);
+/*
+ * A capsule that says that the tensor is at @data on @device. It holds the tensor, and
+ * takes over the reference to @pin, which may be NULL, on failure, too.
+ */
+PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned, DLDevice device,
+			      void *data, struct tshare_pin *pin);
+
+#endif /* TSHARE_EXT_DLPACK_H */
