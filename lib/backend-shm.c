@@ -293,7 +293,7 @@ static int shm_counter(void *opened, const struct backend_region *region, bool o
 	new = own ? shm_file_reopen(region->fd, O_RDONLY) : fcntl(region->fd, F_DUPFD_CLOEXEC, 0);
 	if (new < 0 && !own)
 		return tshare_fail(-errno, "region: %s", strerror(errno));
-	if (new == -EMFILE || new == -ENFILE || new == -ENOMEM || new == -ENODEV)
+	if (shm_is_shortage(new) || new == -ENODEV)
 		return new;
 	if (new < 0)
 		return tshare_fail_within(-EACCES, "region: may not be opened anew: ");
@@ -374,7 +374,7 @@ static int find_entry(int dir, const char *file, struct tshare_region_info *info
 	_cleanup_close_ int home = shm_home_open(dir, file);
 	_cleanup_close_ int fd = home < 0 ? home : shm_home_open_file(home, O_RDONLY);
 
-	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+	if (shm_is_shortage(fd))
 		return tshare_fail(fd, "%s: %s", shm_directory(), strerror(-fd));
 	/* A draft may have lost all that had it open, which its description doesn't show. */
 	if (fd >= 0 && shm_home_is_hidden(file) &&

@@ -22,12 +22,6 @@
 #include "shm/session.h"
 #include "shm/users.h"
 
-/* Whether it was the process or the system that had nothing left to open a file with. */
-static bool is_shortage(int err)
-{
-	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
-}
-
 /*
  * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no
  * such draft. The maker is there as long as the pipe has a reader. A pipe without a file
@@ -43,7 +37,7 @@ static int open_maker(int dir, const char *name)
 	shm_next_name(next, name);
 	home = shm_home_open(dir, next);
 	if (home < 0)
-		return is_shortage(home) ? home : -ENOENT;
+		return shm_is_shortage(home) ? home : -ENOENT;
 	maker = shm_home_open_maker(home);
 	if (maker >= 0 && !shm_home_stat_file(home, &st)) {
 		close(maker);
@@ -59,7 +53,7 @@ static int find_draft(int dir, const char *name)
 {
 	_cleanup_close_ int maker = open_maker(dir, name);
 
-	return maker == -ENOENT || is_shortage(maker) ? maker : -EINPROGRESS;
+	return maker == -ENOENT || shm_is_shortage(maker) ? maker : -EINPROGRESS;
 }
 
 /*
@@ -266,7 +260,7 @@ static int wait_and_find(int dir, const char *name, const struct backend_find *h
 			if (maker == -ENOENT)
 				continue;
 			/* Without the pipe it would sleep on after the maker's end. */
-			if (is_shortage(maker))
+			if (shm_is_shortage(maker))
 				return tshare_fail_name(maker, name);
 		}
 		err = sleep_until_changed(watch, maker, name, deadline);

@@ -65,6 +65,11 @@ bool shm_home_is_hidden(const char *file)
 
 /* Opening */
 
+bool shm_is_shortage(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
 /*
  * Opens what is on the file system of the directory itself, and not behind a symbolic
  * link. Users may mount FUSE on what is theirs, and its server need never answer.

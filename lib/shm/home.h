@@ -41,6 +41,9 @@ enum shm_name_state {
 	SHM_NAME_UNSEEN, /* there is no descriptor or no memory left to look at it with */
 };
 
+/* Whether it was the process or the system that had nothing left to open a file with. */
+bool shm_is_shortage(int err);
+
 /* The directory's path, and a descriptor of it. */
 const char *shm_directory(void);
 int shm_directory_open(void);

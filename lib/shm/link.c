@@ -31,8 +31,9 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 		return tshare_fail(-EEXIST,
 				   "name: '%s' is a dead process's; only its user can remove it",
 				   name);
-	if (state == SHM_NAME_UNSEEN && home < 0)
-		return tshare_fail_name(home, name);
+	/* What the home could be opened with just now is too little for what is in it. */
+	if (state == SHM_NAME_UNSEEN)
+		return tshare_fail_name(home < 0 ? home : -EMFILE, name);
 	if (home == -EPROTO || (home >= 0 && !shm_home_stat_file(home, &st)))
 		return tshare_fail(
 			-EEXIST, "name: '%s' is taken by %s/%s, which is no region's; remove that",

@@ -26,6 +26,12 @@
 
 /* Names of the dead */
 
+/* What is known of a name whose home or file can't be opened. */
+static enum shm_name_state state_unread(int err)
+{
+	return shm_is_shortage(err) ? SHM_NAME_UNSEEN : SHM_NAME_TAKEN;
+}
+
 /*
  * Removes a home that has no region's file. A pipe in it is what a process left that was
  * killed while it removed a draft: no home has a pipe before it has a file, so one that
@@ -71,7 +77,9 @@ static enum shm_name_state clear_unused(int dir, const char *file, int home)
 		return remove_without_file(dir, file, home);
 	if (fd == -EACCES)
 		return SHM_NAME_STUCK;
-	err = fd < 0 ? fd : ofd_lock_set(fd, F_WRLCK, SHM_USED);
+	if (fd < 0)
+		return state_unread(fd);
+	err = ofd_lock_set(fd, F_WRLCK, SHM_USED);
 	return err ? SHM_NAME_TAKEN : clear_if_there(dir, file, home);
 }
 
@@ -108,7 +116,7 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 		return remove_without_file(dir, file, home);
 	if (fd == -ENOENT)
 		return clear_if_there(dir, file, home);
-	return fd < 0 ? SHM_NAME_TAKEN : unlink_unfinished_if_dead(dir, file, home, fd);
+	return fd < 0 ? state_unread(fd) : unlink_unfinished_if_dead(dir, file, home, fd);
 }
 
 enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
@@ -123,7 +131,7 @@ enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 	if (fd == -ENOENT)
 		return remove_without_file(dir, file, home);
 	if (fd < 0)
-		return SHM_NAME_TAKEN;
+		return state_unread(fd);
 	if (!name_is_dead(fd, &flags))
 		return SHM_NAME_TAKEN;
 	return flags & SHM_USERS ? clear_unused(dir, file, home) : shm_home_clear(dir, file, home);
@@ -133,11 +141,9 @@ enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
 
-	if (home == -EMFILE || home == -ENFILE || home == -ENOMEM)
-		return SHM_NAME_UNSEEN;
-	if (home < 0)
-		return home == -ENOENT ? SHM_NAME_GONE : SHM_NAME_TAKEN;
-	return shm_home_unlink_if_dead(dir, file, home);
+	if (home == -ENOENT)
+		return SHM_NAME_GONE;
+	return home < 0 ? state_unread(home) : shm_home_unlink_if_dead(dir, file, home);
 }
 
 unsigned int shm_names_sweep(int dir)

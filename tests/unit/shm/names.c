@@ -63,6 +63,39 @@ TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
 	CHECK(!status);
 }
 
+static int make_and_die(void *name)
+{
+	struct tshare_region *region;
+
+	return tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region);
+}
+
+static int create_with_few_descriptors(void *left)
+{
+	struct tshare_region *region;
+
+	return leave_descriptors(*(unsigned int *)left) ?
+		       -tshare_region_create(ctx, "was", 1, NULL, 0, NULL, &region) :
+		       -1;
+}
+
+TEST(create_with_few_descriptors_does_not_take_a_dead_makers_name_for_taken)
+{
+	bool created = false;
+	unsigned int left;
+	char name[] = "was";
+	int err;
+
+	for (left = 0; !created; left++) {
+		CHECK(left < 16);
+		CHECK(!in_child(make_and_die, name));
+		err = in_child(create_with_few_descriptors, &left);
+		CHECK(!err || err == EMFILE);
+		created = !err;
+	}
+	CHECK(open_error(name) == -ENOENT);
+}
+
 static int create_without_descriptors(int end)
 {
 	struct tshare_region *region;
