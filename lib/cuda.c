@@ -413,12 +413,14 @@ uint64_t cuda_memory_id(uint64_t address)
 	unsigned int type;
 	CUresult result;
 
+	/* Documented for what CUDA has allocated, and so maybe unknown for other memory. */
+	result = libcuda.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
+	if (!result && id)
+		return id;
 	result = libcuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_DEINITIALIZED)
 		return 0;
-	/* Documented for what CUDA has allocated, and so maybe unknown for other memory. */
-	result = libcuda.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
-	return result || !id ? UINT64_MAX : id;
+	return UINT64_MAX;
 }
 
 /* From 512 GiB on the driver's table of pages is too large for one allocation of the kernel's. */

@@ -186,7 +186,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int initialised_by; /* the process that called cuInit() */
 static int driver_version = 13000, device_count = 1;
 static int attributes[MAX_DEVICES][MAX_ATTRIBUTES];
-static bool takes_dmabufs = true, takes_inaccessible;
+static bool takes_dmabufs = true, takes_inaccessible, has_ids = true;
 static struct context primaries[MAX_DEVICES], created[MAX_CONTEXTS];
 static unsigned int references[MAX_DEVICES], created_count;
 static struct registration registrations[MAX_RECORDS];
@@ -220,6 +220,7 @@ static void set_defaults(void)
 	device_count = 1;
 	takes_dmabufs = true;
 	takes_inaccessible = false;
+	has_ids = true;
 	memset(attributes, 0, sizeof(attributes));
 	for (device = 0; device < MAX_DEVICES; device++)
 		for (i = 0; i < sizeof(supported) / sizeof(supported[0]); i++)
@@ -283,6 +284,11 @@ void stub_set_attribute(int device, int attribute, int value)
 void stub_set_dmabuf(bool supported)
 {
 	takes_dmabufs = supported;
+}
+
+void stub_set_ids(bool supported)
+{
+	has_ids = supported;
 }
 
 void stub_allow_inaccessible(bool allowed)
@@ -935,6 +941,8 @@ static int pointer_attribute(void *data, int attribute, uint64_t address)
 	const struct registration *host = find_registration(address), *device;
 	const struct external *external = find_mapped(address);
 
+	if (attribute == POINTER_ID && !has_ids)
+		return INVALID_VALUE;
 	if (host)
 		return registration_attribute(data, attribute, host, address);
 	if (external)

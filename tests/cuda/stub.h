@@ -26,6 +26,9 @@ void stub_set_attribute(int device, int attribute, int value);
 /* Whether cuImportExternalMemory() takes dma-bufs; it does. */
 void stub_set_dmabuf(bool supported);
 
+/* Whether memory has a buffer id; it has. The driver's documentation promises that for some alone. */
+void stub_set_ids(bool supported);
+
 /* Whether memory with PROT_NONE can be registered, so that tests can use large ranges. */
 void stub_allow_inaccessible(bool allowed);
 

@@ -335,6 +335,25 @@ TEST(a_pin_after_a_reset_of_the_device_registers_anew)
 	CHECK(nothing_is_left());
 }
 
+TEST(a_reset_is_noticed_without_ids_of_memory)
+{
+	struct tshare_region *region = region_of(SIZE);
+	struct tshare_pin *one, *two;
+
+	stub_set_ids(false);
+	one = pinned(region);
+	two = pinned(region);
+	CHECK(stub_calls("cuMemHostRegister") == 1);
+	tshare_pin_unref(two);
+	CHECK(!cuDevicePrimaryCtxReset_v2(0));
+	two = pinned(region);
+	CHECK(is_registered(region));
+	tshare_pin_unref(one);
+	tshare_pin_unref(two);
+	tshare_region_unref(region);
+	CHECK(nothing_is_left());
+}
+
 TEST(a_reset_leaves_others_their_reference_to_the_primary_context)
 {
 	struct tshare_region *region = region_of(SIZE);
