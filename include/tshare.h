@@ -1208,7 +1208,8 @@ struct tshare_cuda_info {
 
 /**
  * tshare_cuda_import() - let a CUDA device reach a region's memory
- * @region: the region
+ * @region: the region; or NULL, which imports nothing and stores only the device and the
+ *          driver's version, for a tensor without elements
  * @options: which device, and by which path; or NULL
  * @info: what to fill, with its size set
  *

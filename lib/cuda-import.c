@@ -267,9 +267,16 @@ int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_op
 		err = cuda_options_choose_device(&known, &device);
 	if (err)
 		return err;
-	registration_lock(region);
-	err = import_region(region, known.path, device, &found);
-	registration_unlock(region);
+	if (region) {
+		registration_lock(region);
+		err = import_region(region, known.path, device, &found);
+		registration_unlock(region);
+	} else {
+		found = (struct tshare_cuda_info){
+			.device = device,
+			.driver_version = cuda_driver_version(),
+		};
+	}
 	if (!err)
 		sized_fill(info, &found, sizeof(found));
 	return err;

@@ -183,6 +183,20 @@ TEST(a_second_import_only_looks_the_first_up)
 	end(region);
 }
 
+TEST(without_a_region_the_device_is_reported_alone)
+{
+	struct tshare_cuda_info info = { .size = sizeof(info) };
+	const struct tshare_cuda_options one = on_device(1), two = on_device(2);
+
+	stub_set_devices(2);
+	CHECK(!tshare_cuda_import(NULL, &one, &info));
+	CHECK(info.device == 1 && info.driver_version == 13000);
+	CHECK(!info.address && info.path == TSHARE_CUDA_ANY && !info.context_created);
+	CHECK(tshare_cuda_import(NULL, &two, &info) == -EINVAL);
+	CHECK(error_says("options.device: there is no device 2 of 2"));
+	CHECK(nothing_is_left());
+}
+
 TEST(an_import_keeps_the_primary_context)
 {
 	struct tshare_region *region = region_of(SIZE);
