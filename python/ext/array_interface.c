@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * NumPy's array interface, version 3.
+ * NumPy's array interface, version 3, and Numba's for CUDA, likewise.
  *
  * It holds an address and nothing that owns it: a consumer must keep the Tensor, which
  * keeps the memory from then on.
  */
-#include "ext.h"
+#include "cuda.h"
 
 PyObject *ts_build_interface(const struct ts_format *format, const struct tshare_spec *spec,
 			     const void *data, bool readonly, bool contiguous)
@@ -55,13 +55,14 @@ static PyObject *interface(PyObject *self, const struct ts_format *format,
 	return result;
 }
 
-PyObject *ts_no_typestr(struct tshare_dtype dtype)
+/* AttributeError for a type without typestr; returns NULL. */
+static PyObject *no_typestr(const char *attribute, struct tshare_dtype dtype)
 {
 	PyObject *name = ts_dtype_name(dtype);
 
 	if (name) {
-		PyErr_Format(PyExc_AttributeError,
-			     "__array_interface__: the array interface has no type for %U", name);
+		PyErr_Format(PyExc_AttributeError, "%s: the array interface has no type for %U",
+			     attribute, name);
 		Py_DECREF(name);
 	}
 	return NULL;
@@ -77,9 +78,28 @@ PyObject *ts_tensor_array_interface(PyObject *self, void *Py_UNUSED(closure))
 		return NULL;
 	format = ts_format(tshare_tensor_get_dtype(handle));
 	if (!format)
-		return ts_no_typestr(tshare_tensor_get_dtype(handle));
+		return no_typestr("__array_interface__", tshare_tensor_get_dtype(handle));
 	spec = own_spec(handle);
 	return interface(self, format, &spec);
+}
+
+/* No stream: nothing that the library does has to be waited for. */
+PyObject *ts_cuda_array_interface(PyObject *self, void *Py_UNUSED(closure))
+{
+	const struct tshare_tensor *handle = ts_cuda_handle(self);
+	const struct ts_format *format = ts_format(tshare_tensor_get_dtype(handle));
+	const struct tshare_spec spec = own_spec(handle);
+	PyObject *result;
+
+	if (!format)
+		return no_typestr("__cuda_array_interface__", tshare_tensor_get_dtype(handle));
+	result = ts_build_interface(format, &spec,
+				    ts_cuda_data(handle, &((struct ts_cuda *)self)->info),
+				    tshare_tensor_is_readonly(handle),
+				    tshare_tensor_is_contiguous(handle));
+	if (result && PyDict_SetItemString(result, "stream", Py_None) < 0)
+		Py_CLEAR(result);
+	return result;
 }
 
 /*
@@ -158,7 +178,7 @@ PyObject *ts_array_interface_of(PyObject *Py_UNUSED(module), PyObject *x)
 	}
 	format = ts_format(source.spec.dtype);
 	if (!format)
-		result = ts_no_typestr(source.spec.dtype);
+		result = no_typestr("__array_interface__", source.spec.dtype);
 	else
 		result = ts_build_interface(format, &source.spec, source.data, source.readonly,
 					    ts_source_is_contiguous(&source));

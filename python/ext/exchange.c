@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tensor.__dlpack_c_exchange_api__: DLPack 1.3's table of functions, by which
- * libraries in C pass tensors without a call into Python.
+ * __dlpack_c_exchange_api__ of Tensor and of CudaTensor: DLPack 1.3's table of functions,
+ * by which libraries in C pass tensors without a call into Python.
  *
- * Exports made here are recognised when they come back, and others by their
- * address, if that is in a region. Exports own a reference to the library's
- * tensor and no Python object.
+ * Exports made here are recognised when they come back. Others of the CPU's memory are
+ * found by their address, if that is in a region; what a device's addresses lead to is
+ * unknown. Exports own a reference to the library's tensor and no Python object.
  */
-#include "ext.h"
+#include "cuda.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,20 +36,24 @@ static DLTensor describe(const struct tshare_tensor *handle)
 	};
 }
 
+static void fill(DLManagedTensorVersioned *managed, struct tshare_tensor *handle)
+{
+	*managed = (DLManagedTensorVersioned){
+		.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
+		.manager_ctx = tshare_tensor_ref(handle),
+		.deleter = delete_export,
+		.flags = tshare_tensor_is_readonly(handle) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+		.dl_tensor = describe(handle),
+	};
+}
+
 /* Takes a reference of its own; NULL if out of memory. Needs no GIL. */
 static DLManagedTensorVersioned *new_export(struct tshare_tensor *handle)
 {
 	DLManagedTensorVersioned *managed = malloc(sizeof(*managed));
 
 	if (managed)
-		*managed = (DLManagedTensorVersioned){
-			.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
-			.manager_ctx = tshare_tensor_ref(handle),
-			.deleter = delete_export,
-			.flags = tshare_tensor_is_readonly(handle) ? DLPACK_FLAG_BITMASK_READ_ONLY :
-								     0,
-			.dl_tensor = describe(handle),
-		};
+		fill(managed, handle);
 	return managed;
 }
 
@@ -116,12 +120,9 @@ static int export_tensor(void *py_object, DLManagedTensorVersioned **out)
 	return -1;
 }
 
-static int describe_tensor(void *py_object, DLTensor *out)
+/* 0, or -1 with an error set. */
+static int describe_writable(const struct tshare_tensor *handle, DLTensor *out)
 {
-	struct tshare_tensor *handle = handle_of(py_object);
-
-	if (!handle)
-		return -1;
 	if (tshare_tensor_is_readonly(handle)) {
 		PyErr_SetString(
 			PyExc_BufferError,
@@ -130,6 +131,13 @@ static int describe_tensor(void *py_object, DLTensor *out)
 	}
 	*out = describe(handle);
 	return 0;
+}
+
+static int describe_tensor(void *py_object, DLTensor *out)
+{
+	struct tshare_tensor *handle = handle_of(py_object);
+
+	return handle ? describe_writable(handle, out) : -1;
 }
 
 /* The tensor in shared memory that @managed describes, whichever library exported it, or NULL. */
@@ -168,6 +176,7 @@ static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object
 	return 0;
 }
 
+/* None on the CPU, and on a device the default one: the library has no stream of its own. */
 static int current_work_stream(DLDeviceType Py_UNUSED(device_type), int32_t Py_UNUSED(device_id),
 			       void **out)
 {
@@ -184,15 +193,116 @@ static DLPackExchangeAPI table = {
 	.current_work_stream = current_work_stream,
 };
 
-int ts_exchange_init(void)
+/* CudaTensor */
+
+/* The device's address and number come from the CudaTensor that was exported. */
+struct cuda_export {
+	DLManagedTensorVersioned managed;
+	struct tshare_cuda_info info;
+};
+
+static int allocate_cuda(DLTensor *Py_UNUSED(prototype), DLManagedTensorVersioned **Py_UNUSED(out),
+			 void *error_ctx,
+			 void (*set_error)(void *error_ctx, const char *kind, const char *message))
 {
-	PyObject *capsule = PyCapsule_New(&table, CAPSULE_NAME, NULL);
+	set_error(error_ctx, "BufferError", "device: tshare allocates no memory on devices");
+	return -1;
+}
+
+static const struct tshare_cuda_info *info_of(void *py_object)
+{
+	if (PyObject_TypeCheck((PyObject *)py_object, ts_cuda_type))
+		return &((struct ts_cuda *)py_object)->info;
+	PyErr_Format(PyExc_TypeError, "tensor: must be a tshare.CudaTensor, not %R",
+		     Py_TYPE(py_object));
+	return NULL;
+}
+
+static void move_to_device(DLTensor *tensor, const struct tshare_tensor *handle,
+			   const struct tshare_cuda_info *info)
+{
+	tensor->device = (DLDevice){ kDLCUDA, info->device };
+	tensor->data = ts_cuda_data(handle, info);
+}
+
+/* Only the deleter tells its exports from a Tensor's. */
+static void delete_cuda_export(DLManagedTensorVersioned *managed)
+{
+	delete_export(managed);
+}
+
+static int export_cuda(void *py_object, DLManagedTensorVersioned **out)
+{
+	const struct tshare_cuda_info *info = info_of(py_object);
+	struct cuda_export *export = info ? malloc(sizeof(*export)) : NULL;
+
+	if (!export) {
+		if (info)
+			PyErr_NoMemory();
+		return -1;
+	}
+	fill(&export->managed, ts_cuda_handle(py_object));
+	move_to_device(&export->managed.dl_tensor, ts_cuda_handle(py_object), info);
+	export->managed.deleter = delete_cuda_export;
+	export->info = *info;
+	*out = &export->managed;
+	return 0;
+}
+
+static int describe_cuda(void *py_object, DLTensor *out)
+{
+	const struct tshare_cuda_info *info = info_of(py_object);
+
+	if (!info || describe_writable(ts_cuda_handle(py_object), out) < 0)
+		return -1;
+	move_to_device(out, ts_cuda_handle(py_object), info);
+	return 0;
+}
+
+static int import_cuda(DLManagedTensorVersioned *managed, void **out_py_object)
+{
+	PyObject *tensor;
+
+	if (managed->version.major != DLPACK_MAJOR_VERSION ||
+	    managed->deleter != delete_cuda_export) {
+		PyErr_SetString(
+			PyExc_BufferError,
+			"tensor: is not one that tshare has exported (copy it into a tensor "
+			"of shared memory)");
+		return -1;
+	}
+	tensor = ts_tensor_wrap(tshare_tensor_ref(managed->manager_ctx));
+	*out_py_object = ts_cuda_wrap(tensor, &((struct cuda_export *)managed)->info);
+	if (!*out_py_object)
+		return -1;
+	managed->deleter(managed);
+	return 0;
+}
+
+static DLPackExchangeAPI cuda_table = {
+	.header = { .version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION } },
+	.managed_tensor_allocator = allocate_cuda,
+	.managed_tensor_from_py_object_no_sync = export_cuda,
+	.managed_tensor_to_py_object_no_sync = import_cuda,
+	.dltensor_from_py_object_no_sync = describe_cuda,
+	.current_work_stream = current_work_stream,
+};
+
+static int add_table(PyTypeObject *type, DLPackExchangeAPI *api)
+{
+	PyObject *capsule = PyCapsule_New(api, CAPSULE_NAME, NULL);
 	int err;
 
 	if (!capsule)
 		return -1;
-	err = PyObject_SetAttrString((PyObject *)ts_tensor_type, "__dlpack_c_exchange_api__",
-				     capsule);
+	err = PyObject_SetAttrString((PyObject *)type, "__dlpack_c_exchange_api__", capsule);
 	Py_DECREF(capsule);
 	return err;
+}
+
+int ts_exchange_init(void)
+{
+	int err = add_table(ts_tensor_type, &table);
+
+	return err ? err : add_table(ts_cuda_type, &cuda_table);
 }

@@ -52,8 +52,9 @@ int ts_tensor_init(PyObject *module);
 int ts_region_init(PyObject *module);
 int ts_info_init(PyObject *module);
 int ts_pin_init(PyObject *module);
+int ts_cuda_init(PyObject *module);
 int ts_dlpack_init(PyObject *module);
-/* Adds the exchange table to the type Tensor. */
+/* Adds the exchange tables to the types Tensor and CudaTensor. */
 int ts_exchange_init(void);
 
 /* Wrap a handle and take over the caller's reference to it, on failure too. */
@@ -250,8 +251,6 @@ PyObject *ts_tensor_array_interface(PyObject *self, void *closure);
 /* {"shape": ..., "typestr": ..., "data": (address, readonly), "strides": ..., "version": 3} */
 PyObject *ts_build_interface(const struct ts_format *format, const struct tshare_spec *spec,
 			     const void *data, bool readonly, bool contiguous);
-/* AttributeError for a type without typestr; returns NULL. */
-PyObject *ts_no_typestr(struct tshare_dtype dtype);
 PyObject *ts_array_interface_of(PyObject *module, PyObject *x);
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			  PyObject *kwnames);
@@ -267,6 +266,8 @@ int ts_tensor_ass_subscript(PyObject *self, PyObject *key, PyObject *value);
 PyObject *ts_tensor_iter(PyObject *self);
 int ts_tensor_contains(PyObject *self, PyObject *value);
 PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x);
+PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames);
 PyObject *ts_tensor_spec(PyObject *self, void *closure);
 PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args);
 PyObject *ts_tensor_reduce(PyObject *self, PyObject *protocol);

@@ -129,7 +129,9 @@ static int exec(PyObject *module)
 	}
 	if (ts_tensor_init(module) < 0 || ts_region_init(module) < 0 || ts_info_init(module) < 0)
 		return -1;
-	if (ts_pin_init(module) < 0 || ts_dlpack_init(module) < 0)
+	if (ts_pin_init(module) < 0 || ts_cuda_init(module) < 0)
+		return -1;
+	if (ts_dlpack_init(module) < 0)
 		return -1;
 	if (PyModule_AddStringConstant(module, "__version__", tshare_version()) < 0)
 		return -1;

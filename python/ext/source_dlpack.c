@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Tensors of other libraries by DLPack. */
+#include "cuda.h"
 #include "source.h"
 
 #include <string.h>
@@ -123,7 +124,10 @@ int ts_source_check_device(PyObject *x)
 	PyObject *device;
 	int elsewhere = is_elsewhere(x, &device);
 
-	if (elsewhere > 0)
+	if (elsewhere > 0 && PyObject_TypeCheck(x, ts_cuda_type))
+		PyErr_SetString(PyExc_BufferError,
+				"x: is a device's view of a tensor (pass x.tensor, the CPU's)");
+	else if (elsewhere > 0)
 		PyErr_Format(PyExc_BufferError,
 			     "x: is on device %S, not the CPU (copy it first, by x.cpu() or "
 			     "device='cpu')",

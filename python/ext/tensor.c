@@ -356,6 +356,7 @@ static PyMethodDef tensor_methods[] = {
 	{ "torch", tensor_torch, METH_NOARGS, DOC_Tensor_torch },
 	{ "copy_from", ts_tensor_copy_from, METH_O, DOC_Tensor_copy_from },
 	{ "pin", TS_FASTCALL(tensor_pin), METH_FASTCALL | METH_KEYWORDS, DOC_Tensor_pin },
+	{ "cuda", TS_FASTCALL(ts_tensor_cuda), METH_FASTCALL | METH_KEYWORDS, DOC_Tensor_cuda },
 	{ "__enter__", tensor_enter, METH_NOARGS, DOC_Tensor___enter__ },
 	{ "__exit__", tensor_exit, METH_VARARGS, DOC_Tensor___exit__ },
 	{ "__reduce_ex__", ts_tensor_reduce, METH_O, NULL },

@@ -59,12 +59,12 @@ PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 	return NULL;
 }
 
-/* A pin is the process's own. */
+/* A pin, and a device's address, are the process's own. */
 PyObject *ts_refuse_pickle(PyObject *self, PyObject *Py_UNUSED(protocol))
 {
 	PyErr_Format(PyExc_TypeError,
 		     "%R can't be pickled or copied (send the Tensor or the Region, and call pin() "
-		     "where it arrives)",
+		     "or cuda() where it arrives)",
 		     Py_TYPE(self));
 	return NULL;
 }

@@ -11,7 +11,8 @@
 
 A Tensor offers the buffer protocol, the array interface and DLPack, so that
 NumPy, PyTorch, JAX and others take it without a copy. The package itself needs
-none of them. t.pin() page-locks the memory for copies to GPUs.
+none of them. t.pin() page-locks the memory for copies to GPUs, and t.cuda() is the
+same memory as a GPU sees it.
 
 Memory comes from a backend: "kmod", the kernel module, if it is available, else
 "shm", POSIX shared memory. TSHARE_BACKEND=kmod or shm in the environment selects
@@ -37,6 +38,7 @@ from collections.abc import Mapping as _Mapping
 
 from . import _pickling
 from ._tshare import (
+    CudaTensor,
     Limits,
     Pin,
     Region,
@@ -58,6 +60,7 @@ from ._tshare import (
 )
 
 __all__ = [
+    "CudaTensor",
     "Limits",
     "Pin",
     "Region",

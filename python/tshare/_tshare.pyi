@@ -9,7 +9,9 @@ from types import EllipsisType, TracebackType
 from typing import (
     Any,
     ClassVar,
+    Literal,
     NamedTuple,
+    NoReturn,
     Protocol,
     SupportsIndex,
     TypeVar,
@@ -28,6 +30,7 @@ _Shape = SupportsIndex | Sequence[SupportsIndex]
 _Index = SupportsIndex | slice | EllipsisType | None
 _Key = _Index | tuple[_Index, ...]
 _CudaDevice = SupportsIndex | str
+_CudaPath = Literal["dmabuf", "registered", "pageable"]
 
 class _SupportsFileno(Protocol):
     def fileno(self) -> int: ...
@@ -199,6 +202,25 @@ class Tensor(Buffer):
         :param device: Number of a CUDA device, or its name, such as "cuda:0"; None for that of
             the thread's current context, or 0 if it has none.
         """
+    def cuda(
+        self, device: _CudaDevice | None = None, *, path: _CudaPath | None = None
+    ) -> CudaTensor:
+        """Return the same memory as a CUDA device sees it, never a copy.
+
+        The library maps the whole region for the device. It does so once: the mapping stays
+        as long as the region is mapped in this process. For an empty tensor it maps nothing.
+
+        :param device: Number of a CUDA device, or its name, such as "cuda:0"; None for that of
+            the thread's current context, or 0 if it has none.
+        :param path: How the device is to reach the memory: "dmabuf", as external memory;
+            "registered", as page-locked memory, which a pinned region is already; "pageable",
+            as the processor does, where the device can. None for the first that works.
+        :raises ValueError: There is no such device or path.
+        :raises OSError: EOPNOTSUPP: there is no CUDA driver, no path works, or the process was
+            forked from one that uses CUDA. EBUSY: somebody else has registered the memory, or
+            a part of it. ENOMEM: the device or the driver is out of memory. EIO: CUDA has
+            failed; the text has its error.
+        """
     def __getitem__(self, key: _Key, /) -> Tensor: ...
     def __iter__(self) -> Iterator[Tensor]: ...
     def __len__(self) -> int: ...
@@ -252,6 +274,110 @@ class Tensor(Buffer):
         """Return DLPack's device type and device id, (1, 0): the CPU, also if pinned."""
 
 @final
+class CudaTensor:
+    """The memory of a Tensor, as a CUDA device sees it.
+
+    Made by Tensor.cuda(), and by indexing a CudaTensor. PyTorch, CuPy, JAX, Numba and others
+    take it without a copy, by DLPack or the CUDA array interface. The memory stays mapped as
+    long as this object or what was made of it is there, even if the Tensor is closed.
+
+    Neither CUDA nor tshare orders what the CPU and the device do with the memory: wait for
+    the device's streams before the CPU reads what they write, or writes what they read.
+    """
+
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each dimension."""
+    @property
+    def strides(self) -> tuple[int, ...] | None:
+        """Bytes from one index to the next along each dimension, as in NumPy.
+
+        None where an element is not a whole number of bytes.
+        """
+    @property
+    def dtype(self) -> str:
+        """Name of the type of the elements, such as "uint8"."""
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element, rounded up."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+    @property
+    def readonly(self) -> bool:
+        """Whether this process, and so the device, may only read the memory."""
+    @property
+    def region(self) -> Region:
+        """Region that the tensor lies in, a new object each time."""
+    @property
+    def tensor(self) -> Tensor:
+        """The same tensor for the CPU, a new object each time."""
+    @property
+    def device(self) -> str:
+        """Name of the device, such as "cuda:0"."""
+    @property
+    def path(self) -> _CudaPath | None:
+        """How the device reaches the memory: "dmabuf", "registered" or "pageable".
+
+        None for an empty tensor.
+        """
+    @property
+    def failures(self) -> dict[_CudaPath, int]:
+        """Paths that were tried and don't work, and why.
+
+        A CUresult where CUDA refused, such as 801 (not supported); a negative errno where CUDA
+        wasn't asked.
+        """
+    @property
+    def driver_version(self) -> int:
+        """Version of CUDA that the driver is made for, such as 13000 for 13.0."""
+    @property
+    def context_created(self) -> bool:
+        """Whether the device had no primary context, and tshare has created it."""
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The CUDA array interface, version 3.
+
+        The stream is None: there is nothing to wait for.
+
+        :raises AttributeError: The interface has no type for the elements.
+        """
+    def __getitem__(self, key: _Key, /) -> CudaTensor: ...
+    def __iter__(self) -> Iterator[CudaTensor]: ...
+    def __len__(self) -> int: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        """Refuse to become a NumPy array; g.tensor.numpy() is the CPU's.
+
+        :raises TypeError: Always.
+        """
+    def __dlpack__(
+        self,
+        *,
+        stream: SupportsIndex | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType:
+        """Export as a DLPack capsule.
+
+        :param stream: The stream that the consumer will use: None or 1, the legacy default
+            one; 2, that of the thread; a handle; or -1 for none. It has nothing to wait for.
+        :param max_version: Newest version that the consumer takes; without it, or below (1, 0),
+            the capsule is a legacy one.
+        :param dl_device: None or the device, (2, its number).
+        :param copy: None or False.
+        :raises BufferError: dl_device is another device, copy is true, or the tensor is
+            read-only and the capsule a legacy one.
+        :raises ValueError: stream is 0, or below -1.
+        """
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's device type and device id, (2, the device's number)."""
+
+@final
 class Pin:
     """A region whose memory is page-locked for CUDA.
 
@@ -294,8 +420,8 @@ class Pin:
     def release(self) -> None:
         """Drop this object's pin.
 
-        The last one of a region unlocks the memory. Wait for asynchronous copies first. To
-        release a released pin does nothing.
+        The last one of a region unlocks the memory, unless a CudaTensor needs it. Wait for
+        asynchronous copies first. To release a released pin does nothing.
         """
     def __enter__(self) -> Pin:
         """Return the pin itself."""

@@ -121,6 +121,49 @@ Versioned._fields_ = [
 READ_ONLY = 1
 IS_COPIED = 2
 
+SetError = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+
+
+class ExchangeApi(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("prev_api", ctypes.c_void_p),
+        (
+            "allocate",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int,
+                ctypes.POINTER(DLTensor),
+                ctypes.POINTER(ctypes.POINTER(Versioned)),
+                ctypes.c_void_p,
+                SetError,
+            ),
+        ),
+        (
+            "from_object",
+            ctypes.PYFUNCTYPE(
+                ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Versioned))
+            ),
+        ),
+        (
+            "to_object",
+            ctypes.PYFUNCTYPE(
+                ctypes.c_int, ctypes.POINTER(Versioned), ctypes.POINTER(ctypes.c_void_p)
+            ),
+        ),
+        (
+            "describe",
+            ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor)),
+        ),
+        (
+            "current_work_stream",
+            ctypes.PYFUNCTYPE(
+                ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
+            ),
+        ),
+    ]
+
+
 _api = ctypes.pythonapi
 _api.PyCapsule_GetName.restype = ctypes.c_char_p
 _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
@@ -157,6 +200,12 @@ def consume(capsule):
 
 def new_capsule(managed, name):
     return _api.PyCapsule_New(ctypes.addressof(managed), name, None)
+
+
+def exchange_api(kind):
+    """Return the exchange table of a type."""
+    pointer = _api.PyCapsule_GetPointer(kind.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
+    return ExchangeApi.from_address(pointer)
 
 
 def address(tensor):

@@ -7,62 +7,27 @@ import gc
 import pytest
 
 import tshare
-from support import READ_ONLY, DLTensor, Versioned, VersionedDeleter, address, mapped
+from support import (
+    READ_ONLY,
+    DLTensor,
+    SetError,
+    Versioned,
+    VersionedDeleter,
+    address,
+    exchange_api,
+    mapped,
+)
 
-SetError = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
-
-
-class Api(ctypes.Structure):
-    _fields_ = [
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("prev_api", ctypes.c_void_p),
-        (
-            "allocate",
-            ctypes.CFUNCTYPE(
-                ctypes.c_int,
-                ctypes.POINTER(DLTensor),
-                ctypes.POINTER(ctypes.POINTER(Versioned)),
-                ctypes.c_void_p,
-                SetError,
-            ),
-        ),
-        (
-            "from_object",
-            ctypes.PYFUNCTYPE(
-                ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Versioned))
-            ),
-        ),
-        (
-            "to_object",
-            ctypes.PYFUNCTYPE(
-                ctypes.c_int, ctypes.POINTER(Versioned), ctypes.POINTER(ctypes.c_void_p)
-            ),
-        ),
-        (
-            "describe",
-            ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor)),
-        ),
-        (
-            "current_work_stream",
-            ctypes.PYFUNCTYPE(
-                ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
-            ),
-        ),
-    ]
+api = exchange_api(tshare.Tensor)
 
 
-get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-api = Api.from_address(get_pointer(tshare.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api"))
-
-
-def exported(tensor):
+def exported(tensor, api=api):
     out = ctypes.POINTER(Versioned)()
     assert api.from_object(tensor, out) == 0
     return out
 
 
-def imported(managed):
+def imported(managed, api=api):
     out = ctypes.c_void_p()
     assert api.to_object(managed, out) == 0
     tensor = ctypes.cast(out, ctypes.py_object).value
@@ -191,4 +156,74 @@ def test_allocator_reports_through_its_callback(tensor):
 def test_cpu_has_no_stream():
     out = ctypes.c_void_p(1)
     assert api.current_work_stream(1, 0, out) == 0
+    assert out.value is None
+
+
+# The table of CudaTensor
+
+cuda_api = exchange_api(tshare.CudaTensor)
+
+
+@pytest.fixture
+def on_device(stub):
+    return tshare.create(None, (2, 3), "int16").cuda()
+
+
+def data_of(g):
+    return g.__cuda_array_interface__["data"][0]
+
+
+def test_cuda_export_describes_and_owns(stub, on_device):
+    out = exported(on_device, cuda_api)
+    t = out.contents.dl_tensor
+    assert (t.device.device_type, t.device.device_id, t.data) == (2, 0, data_of(on_device))
+    assert (t.shape[:2], t.strides[:2]) == ([2, 3], [3, 1])
+    del on_device
+    gc.collect()
+    assert stub.stub_left() is not None
+    out.contents.deleter(out)
+
+
+def test_cuda_export_comes_back_as_the_same_memory(on_device):
+    back = imported(exported(on_device[1], cuda_api), cuda_api)
+    assert isinstance(back, tshare.CudaTensor)
+    assert data_of(back) == data_of(on_device[1])
+    assert (back.shape, back.device, back.path) == ((3,), on_device.device, on_device.path)
+
+
+def test_export_of_one_type_is_refused_by_the_other(on_device, tensor):
+    for thing, theirs, other in ((on_device, cuda_api, api), (tensor, api, cuda_api)):
+        out = exported(thing, theirs)
+        with pytest.raises(BufferError):
+            other.to_object(out, ctypes.c_void_p())
+        out.contents.deleter(out)
+        with pytest.raises(TypeError, match="must be a tshare"):
+            other.from_object(thing, ctypes.POINTER(Versioned)())
+
+
+def test_cuda_description_borrows(on_device):
+    out = DLTensor()
+    assert cuda_api.describe(on_device, out) == 0
+    assert (out.data, out.device.device_type) == (data_of(on_device), 2)
+
+
+def test_cuda_description_of_readonly_memory_is_refused(stub, name):
+    keep = tshare.create(name, 3)
+    with pytest.raises(BufferError, match="read-only"):
+        cuda_api.describe(tshare.open(name, readonly=True).cuda(), DLTensor())
+    assert not keep.closed
+
+
+def test_cuda_allocator_has_no_memory(on_device):
+    prototype = DLTensor()
+    cuda_api.describe(on_device, prototype)
+    errors = []
+    report = SetError(lambda context, kind, message: errors.append((kind, message)))
+    assert cuda_api.allocate(prototype, ctypes.POINTER(Versioned)(), None, report) == -1
+    assert errors[0][0] == b"BufferError"
+
+
+def test_cuda_stream_is_the_default_one():
+    out = ctypes.c_void_p(1)
+    assert cuda_api.current_work_stream(2, 0, out) == 0
     assert out.value is None

@@ -176,7 +176,7 @@ def test_device_is_a_number_or_a_name(stub, tensor, device):
     ],
 )
 def test_other_devices_are_refused(stub, tensor, device, error, what):
-    for pin in (tensor.pin, tensor.region.pin):
+    for pin in (tensor.pin, tensor.region.pin, tensor.cuda):
         with pytest.raises(error, match=what):
             pin(device)
     assert stub.stub_calls(b"cuMemHostRegister") == 0
@@ -218,14 +218,14 @@ def test_without_a_driver_the_error_says_what_is_missing(tmp_path):
     code = """
         import tshare
         tensor = tshare.create(None, 3)
-        for pin in (tensor.pin, tensor.region.pin):
+        for pin in (tensor.pin, tensor.region.pin, tensor.cuda):
             try:
                 pin()
             except OSError as error:
                 print(error.errno, error.strerror)
     """
     printed = run(code, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}).splitlines()
-    assert len(printed) == 2
+    assert len(printed) == 3
     for line in printed:
         assert line.startswith(f"{errno.EOPNOTSUPP} CUDA: no NVIDIA driver: ")
 
@@ -236,10 +236,11 @@ def test_forked_child_leaves_the_parent_s_pin_alone():
         pin = tensor.pin()
         child = os.fork()
         if not child:
-            try:
-                tensor.pin()
-            except OSError as error:
-                print(error.errno == errno.EOPNOTSUPP)
+            for call in (tensor.pin, tensor.cuda):
+                try:
+                    call()
+                except OSError as error:
+                    print(error.errno == errno.EOPNOTSUPP)
             try:
                 tensor.__dlpack__(dl_device=(3, 0))
             except BufferError:
@@ -252,13 +253,14 @@ def test_forked_child_leaves_the_parent_s_pin_alone():
         pin.release()
         print(stub.stub_registrations())
     """)
-    assert printed.split() == ["True", "not", "pinned", "1", "1", "0"]
+    assert printed.split() == ["True", "True", "not", "pinned", "1", "1", "0"]
 
 
 @pytest.mark.parametrize(
     ("function", "call"),
     [
         ("cuMemHostRegister", "tensor.pin().release()"),
+        ("cuMemHostRegister", "tensor.cuda(path='registered')"),
         ("cuMemHostUnregister", "pin.release()"),
         ("cuMemHostUnregister", "del pin"),
     ],
@@ -386,7 +388,7 @@ class PageLocked:
         return 3, 0
 
     def __dlpack__(self, **given):
-        return self.tensor.__dlpack__(**{"max_version": (1, 0), **self.asked})
+        return self.tensor.__dlpack__(**{**given, **self.asked})
 
 
 def test_numpy_takes_page_locked_memory(tensor):

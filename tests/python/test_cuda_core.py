@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""A library of NVIDIA's takes tensors as a GPU sees them, on the stub of its driver."""
+
+import pytest
+
+import tshare
+from support import need
+
+StridedMemoryView = need("cuda.core.utils").StridedMemoryView
+
+
+@pytest.fixture
+def tensor(stub):
+    return tshare.create(None, (2, 3), "float32")
+
+
+def by_array_interface(g, stream):
+    return StridedMemoryView.from_cuda_array_interface(g, stream_ptr=stream)
+
+
+def by_dlpack(g, stream):
+    return StridedMemoryView.from_dlpack(g, stream_ptr=stream)
+
+
+both = pytest.mark.parametrize("take", [by_array_interface, by_dlpack])
+
+
+@both
+@pytest.mark.parametrize("stream", [-1, 1, 2])
+def test_it_sees_the_memory(tensor, take, stream):
+    g = tensor.cuda()[:, ::2]
+    view = take(g, stream)
+    assert view.ptr == g.__cuda_array_interface__["data"][0]
+    assert (view.shape, view.strides, str(view.dtype)) == ((2, 2), (3, 2), "float32")
+    assert (view.device_id, view.is_device_accessible, view.readonly) == (0, True, False)
+
+
+@both
+def test_it_sees_that_memory_is_readonly(stub, name, take):
+    keep = tshare.create(name, 3)
+    assert take(tshare.open(name, readonly=True).cuda(), 1).readonly
+    keep.close()
+
+
+@both
+def test_it_keeps_the_memory(stub, tensor, take):
+    view = take(tensor.cuda(), 1)
+    tensor.close()
+    assert stub.stub_left() is not None
+    del view
+    assert stub.stub_left() is None
