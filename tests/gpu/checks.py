@@ -38,7 +38,7 @@ class Check:
 _found = []
 
 
-def check(function=None, *, limit=60, recorded=False):
+def check(function=None, *, limit=90, recorded=False):
     """Decorate a check: a function that raises if the check fails, and may return figures.
 
     One that is recorded has no answer that is right. Its process is killed after limit
@@ -65,6 +65,14 @@ def need(module):
         return importlib.import_module(module)
     except ImportError as error:
         raise SkipError(f"{module} can't be imported: {error}") from None
+
+
+def need_torch():
+    """Import PyTorch, or skip the check; that starts no CUDA."""
+    torch = need("torch")
+    if not torch.version.cuda:
+        raise SkipError("PyTorch was built without CUDA")
+    return torch
 
 
 def equal(found, wanted, what):

@@ -262,7 +262,7 @@ def process_is_killed_while_its_kernel_reads():
     equal(tensor.numpy()[COUNT - 1], COUNT, "the last word")
 
 
-@check(limit=90)
+@check
 def thousand_imports_leave_nothing():
     kernels = ready()
     figures = {}

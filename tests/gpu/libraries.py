@@ -2,7 +2,17 @@
 """What libraries make of t.cuda(0): the same address, and results like NumPy's."""
 
 import driver
-from checks import address_of, check, equal, host_address, mapped, need, same, unused_name
+from checks import (
+    address_of,
+    check,
+    equal,
+    host_address,
+    mapped,
+    need,
+    need_torch,
+    same,
+    unused_name,
+)
 
 SHAPE = (100, 200)
 
@@ -45,7 +55,7 @@ def try_library(take, address, to_numpy, synchronize):
 
 @check
 def torch_from_dlpack():
-    torch = need("torch")
+    torch = need_torch()
     try_library(
         torch.from_dlpack, lambda x: x.data_ptr(), lambda x: x.cpu().numpy(),
         torch.cuda.synchronize,
@@ -55,7 +65,7 @@ def torch_from_dlpack():
 
 @check
 def torch_as_tensor():
-    torch = need("torch")
+    torch = need_torch()
     try_library(
         lambda g: torch.as_tensor(g, device="cuda:0"), lambda x: x.data_ptr(),
         lambda x: x.cpu().numpy(), torch.cuda.synchronize,
@@ -64,7 +74,7 @@ def torch_as_tensor():
 
 @check
 def torch_keeps_the_memory():
-    torch = need("torch")
+    torch = need_torch()
     tensor = matrix()
     where = host_address(tensor)
     x = torch.from_dlpack(tensor.cuda(0))
@@ -80,7 +90,7 @@ def torch_keeps_the_memory():
 def torch_refuses_readonly_array_interface():
     import tshare
 
-    torch = need("torch")
+    torch = need_torch()
     name = unused_name("torch")
     keep = matrix(name)
     try:
@@ -101,7 +111,7 @@ def torch_s_pinned_view_is_found():
     """asarray() takes PyTorch's view of a pinned tensor as the region's own memory."""
     import tshare
 
-    torch = need("torch")
+    torch = need_torch()
     tensor = matrix()
     with tensor.pin():
         torch.cuda.init()
@@ -118,7 +128,7 @@ def torch_s_pinned_view_is_found():
 @check
 def torch_computes_with_own_memory():
     """In one operation, and copies between the two on the device."""
-    torch = need("torch")
+    torch = need_torch()
     tensor = matrix()
     array = tensor.numpy()
     x = torch.from_dlpack(tensor.cuda(0))
@@ -139,7 +149,7 @@ def torch_dtypes():
     """Types that the array interface lacks go by DLPack."""
     import tshare
 
-    torch = need("torch")
+    torch = need_torch()
     for name in ("bfloat16", "float8_e4m3fn", "bool", "int8", "complex64", "float64"):
         tensor = tshare.create(None, 64, name)
         x = torch.from_dlpack(tensor.cuda(0))
@@ -178,7 +188,7 @@ def cupy_kernel():
     same(tensor.numpy(), wanted, "elements that the kernel changed")
 
 
-@check(limit=90, recorded=True)
+@check(recorded=True)
 def jax_from_dlpack():
     """Whether JAX takes memory of the host as a device's."""
     jax = need("jax")
@@ -200,7 +210,7 @@ def jax_from_dlpack():
     return figures
 
 
-@check(limit=90)
+@check
 def numba_as_cuda_array():
     cuda = need("numba.cuda")
     tensor = matrix()

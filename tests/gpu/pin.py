@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 
 import driver
-from checks import check, equal, host_address, need, nothing_left, refused, same, words
+from checks import check, equal, host_address, need_torch, nothing_left, refused, same, words
 
 COUNT = 1 << 20  # words, 4 MiB
 
@@ -19,7 +19,7 @@ PATIENCE = 20
 
 def shared(count=COUNT):
     """Return a tensor of words, and PyTorch's view of it."""
-    torch = need("torch")
+    torch = need_torch()
     tensor = words(count)
     return tensor, torch.from_dlpack(tensor).view(torch.int32)
 
@@ -39,7 +39,7 @@ def works(torch):
 
 @check
 def is_pinned():
-    torch = need("torch")
+    torch = need_torch()
     tensor, x = shared()
     with tensor.pin() as pin:
         figures = {"is_pinned_before_pytorch_starts": x.is_pinned()}
@@ -78,7 +78,7 @@ def behind_a_kernel(torch, copy, seconds=PATIENCE):
 
 @check
 def copies_are_asynchronous():
-    torch = need("torch")
+    torch = need_torch()
     tensor, x = shared()
     target = torch.zeros(COUNT, dtype=torch.int32, device="cuda")
     source = torch.arange(COUNT, 0, -1, dtype=torch.int32, device="cuda")
@@ -99,7 +99,7 @@ def copies_are_asynchronous():
 
 @check
 def no_error_is_left_in_the_runtime():
-    torch = need("torch")
+    torch = need_torch()
     works(torch)
     tensor, x = shared()
     cudart = torch.cuda.cudart()
@@ -130,7 +130,7 @@ def thousand_pins_leave_nothing():
     return figures
 
 
-@check(limit=90)
+@check
 def threads_pin_at_once():
     driver.enter()
     both = words(COUNT)
@@ -159,7 +159,7 @@ def threads_pin_at_once():
 @check
 def pytorch_starts_while_pinned():
     """The context that tshare has created becomes PyTorch's, too."""
-    torch = need("torch")
+    torch = need_torch()
     tensor, x = shared()
     pin = tensor.pin()
     assert pin.context_created, "there was a context before"
@@ -172,7 +172,7 @@ def pytorch_starts_while_pinned():
 
 @check
 def pytorch_starts_after_the_pin():
-    torch = need("torch")
+    torch = need_torch()
     tensor, _ = shared()
     tensor.pin().release()
     works(torch)
@@ -183,7 +183,7 @@ def pytorch_starts_after_the_pin():
 
 @check
 def forked_child_leaves_the_pin_alone():
-    torch = need("torch")
+    torch = need_torch()
     tensor, x = shared()
     with tensor.pin() as pin:
         child = os.fork()
@@ -214,7 +214,7 @@ def forked_child_leaves_the_pin_alone():
 @check
 def page_locked_memory_is_granted_by_dlpack():
     """As DLPack's type for pinned memory, which keeps the region pinned."""
-    torch = need("torch")
+    torch = need_torch()
     works(torch)
     tensor, x = shared()
     with tensor.pin():

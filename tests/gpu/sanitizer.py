@@ -12,7 +12,7 @@ from checks import SkipError, check
 WHERE = "/usr/local/cuda/bin/compute-sanitizer"
 
 
-@check(limit=90)
+@check
 def memcheck():
     tool = shutil.which("compute-sanitizer") or shutil.which(WHERE)
     if not tool:
