@@ -164,7 +164,7 @@ static bool is_valid(const struct tshare_region *region, const struct cuda_impor
 {
 	switch (import->info.path) {
 	case TSHARE_CUDA_DMABUF:
-		return cuda_memory_id(import->info.address) == import->memory_id;
+		return cuda_memory_is(import->info.address, import->memory_id);
 	case TSHARE_CUDA_REGISTERED:
 		return registration_is_valid(region);
 	default:

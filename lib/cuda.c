@@ -407,6 +407,8 @@ void cuda_release(int device)
 
 /* Memory */
 
+#define UNKNOWN_ID UINT64_MAX
+
 uint64_t cuda_memory_id(uint64_t address)
 {
 	unsigned long long id;
@@ -420,7 +422,14 @@ uint64_t cuda_memory_id(uint64_t address)
 	result = libcuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_DEINITIALIZED)
 		return 0;
-	return UINT64_MAX;
+	return UNKNOWN_ID;
+}
+
+bool cuda_memory_is(uint64_t address, uint64_t id)
+{
+	uint64_t current = cuda_memory_id(address);
+
+	return current && (current == id || current == UNKNOWN_ID || id == UNKNOWN_ID);
 }
 
 /* From 512 GiB on the driver's table of pages is too large for one allocation of the kernel's. */

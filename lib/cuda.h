@@ -65,10 +65,13 @@ void cuda_release(int device);
 
 /*
  * A number for the registration or import that has the address, a host's or a device's: never
- * the same again, where the driver can tell. 0 if there is none: it goes with the context
- * that it was made in.
+ * the same again, or UINT64_MAX where the driver can't tell. 0 if there is none: it goes with
+ * the context that it was made in.
  */
 uint64_t cuda_memory_id(uint64_t address);
+
+/* Whether the address still has the registration or import of that number, as far as is known. */
+bool cuda_memory_is(uint64_t address, uint64_t id);
 
 /*
  * Bytes of the pieces in which @size bytes are registered: @size itself where one call can

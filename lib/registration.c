@@ -45,7 +45,7 @@ bool registration_is_valid(const struct tshare_region *region)
 	const struct registration *registration = &region->registration;
 
 	return registration->registered &&
-	       cuda_memory_id((uintptr_t)region->data) == registration->memory_id;
+	       cuda_memory_is((uintptr_t)region->data, registration->memory_id);
 }
 
 static int register_region(struct tshare_region *region, struct cuda_scope *scope)

@@ -195,6 +195,8 @@ static size_t unpopulated;
 static uint64_t last_id; /* of a registration or import: none is used twice */
 static char complaint[256];
 
+static struct function any; /* for failures: one of those that make something */
+
 static _Thread_local struct context *stack[MAX_STACK];
 static _Thread_local unsigned int depth;
 
@@ -255,6 +257,7 @@ void stub_reset(void)
 	memset(references, 0, sizeof(references));
 	memset(primaries, 0, sizeof(primaries));
 	memset(created, 0, sizeof(created));
+	any = (struct function){ 0 };
 	created_count = 0;
 	unpopulated = 0;
 	complaint[0] = '\0';
@@ -303,7 +306,7 @@ void stub_hide(const char *function)
 
 void stub_fail(const char *function, unsigned int nth, int result)
 {
-	struct function *failing = function_of(function);
+	struct function *failing = function ? function_of(function) : &any;
 
 	pthread_mutex_lock(&lock);
 	failing->fail_in = nth;
@@ -463,12 +466,33 @@ static int device_exists(int device)
 
 enum needs { NOTHING, INIT, CONTEXT };
 
+static bool undoes(const struct function *function)
+{
+	switch (function - functions) {
+	case F_cuDevicePrimaryCtxRelease:
+	case F_cuCtxPopCurrent:
+	case F_cuMemHostUnregister:
+	case F_cuDestroyExternalMemory:
+	case F_cuMemFree:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool fails(struct function *function)
+{
+	return function->fail_always || (function->fail_in && !--function->fail_in);
+}
+
 static int check(struct function *function, enum needs needs)
 {
 	int process = atomic_load(&initialised_by);
 
-	if (function->fail_always || (function->fail_in && !--function->fail_in))
+	if (fails(function))
 		return function->result;
+	if (!undoes(function) && fails(&any))
+		return any.result;
 	if (needs != NOTHING && !process) {
 		complain("%s: before cuInit", function->name);
 		return NOT_INITIALIZED;

@@ -35,7 +35,10 @@ void stub_allow_inaccessible(bool allowed);
 /* cuGetProcAddress() doesn't find the function. */
 void stub_hide(const char *function);
 
-/* The @nth next call fails with @result, 1 for the next one; each if @nth is 0. */
+/*
+ * The @nth next call fails with @result, 1 for the next one; each if @nth is 0. With NULL
+ * for @function, calls of all functions count that don't undo something.
+ */
 void stub_fail(const char *function, unsigned int nth, int result);
 
 /* @hook is called in @function before it does anything, in the calling thread; NULL ends that. */

@@ -2,6 +2,7 @@
 /* How a device reaches a region, on a stub of CUDA's driver. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -393,6 +394,41 @@ TEST(a_failure_leaves_nothing)
 	CHECK(nothing_is_left());
 	imported(region);
 	end(region);
+}
+
+/* Fails each call to the driver in turn, in an import and its end. */
+static bool each_failure_leaves_nothing(uint32_t path)
+{
+	struct tshare_region *region = region_of(SIZE);
+	struct tshare_cuda_info info;
+	unsigned int calls, nth;
+	bool held = true;
+	int err;
+
+	calls = stub_calls(NULL);
+	imported_by(region, path);
+	tshare_region_unref(region);
+	calls = stub_calls(NULL) - calls;
+	for (nth = 1; held && nth <= calls; nth++) {
+		region = region_of(SIZE);
+		stub_fail(NULL, nth, 999);
+		err = import_by(region, path, &info);
+		held = !err || error_says("CUDA_ERROR_UNKNOWN");
+		tshare_region_unref(region);
+		stub_fail(NULL, UINT_MAX, 999); /* no call any more */
+		held &= nothing_is_left();
+		if (!held)
+			printf("# call %u of %u: %d\n", nth, calls, err);
+	}
+	return held;
+}
+
+TEST(a_failure_of_any_call_leaves_nothing)
+{
+	CHECK(each_failure_leaves_nothing(TSHARE_CUDA_ANY));
+	CHECK(each_failure_leaves_nothing(TSHARE_CUDA_REGISTERED));
+	if (limits_of(ctx).dmabuf)
+		CHECK(each_failure_leaves_nothing(TSHARE_CUDA_DMABUF));
 }
 
 TEST(import_refuses_what_is_malformed)

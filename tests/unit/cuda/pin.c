@@ -2,6 +2,7 @@
 /* Pins, on a stub of CUDA's driver. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -460,6 +461,50 @@ TEST(a_failure_leaves_nothing)
 	CHECK(nothing_is_left());
 	tshare_pin_unref(pinned(region));
 	tshare_region_unref(region);
+	CHECK(nothing_is_left());
+}
+
+/* Fails each call to the driver in turn, in pin() and unref(). */
+static bool each_failure_leaves_nothing(void)
+{
+	struct tshare_region *region = region_of(SIZE);
+	CUcontext before = current();
+	unsigned int calls, references = stub_references(0), nth;
+	struct tshare_pin *pin;
+	bool held = true;
+	int err;
+
+	calls = stub_calls(NULL);
+	tshare_pin_unref(pinned(region));
+	calls = stub_calls(NULL) - calls;
+	for (nth = 1; held && nth <= calls; nth++) {
+		stub_fail(NULL, nth, 999);
+		err = tshare_region_pin(region, NULL, &pin);
+		held = !err || (err == -EIO && error_says("CUDA_ERROR_UNKNOWN"));
+		if (!err)
+			tshare_pin_unref(pin);
+		stub_fail(NULL, UINT_MAX, 999); /* no call any more */
+		held &= !stub_registrations() && stub_references(0) == references &&
+			current() == before;
+		if (!held)
+			printf("# call %u of %u: %d\n", nth, calls, err);
+	}
+	tshare_region_unref(region);
+	return held && !stub_complaint();
+}
+
+TEST(a_failure_of_any_call_leaves_nothing)
+{
+	CUcontext context;
+
+	CHECK(!cuInit(0));
+	CHECK(each_failure_leaves_nothing());
+	CHECK(!cuDevicePrimaryCtxRetain(&context, 0) && !cuCtxPushCurrent_v2(context));
+	CHECK(each_failure_leaves_nothing());
+	CHECK(!cuCtxPopCurrent_v2(&context) && !cuDevicePrimaryCtxRelease_v2(0));
+	context = own_context(0);
+	CHECK(each_failure_leaves_nothing());
+	CHECK(!cuCtxDestroy_v2(context));
 	CHECK(nothing_is_left());
 }
 
