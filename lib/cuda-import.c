@@ -26,9 +26,10 @@ struct cuda_import {
 	struct tshare_cuda_info info;
 	bool searched; /* TSHARE_CUDA_ANY has led to it */
 
+	uint64_t memory_id; /* of the dma-buf, or of the region's registration */
+
 	/* Of a dma-buf: */
 	struct cuda_dmabuf dmabuf;
-	uint64_t memory_id;
 	bool retained; /* the device's primary context */
 };
 
@@ -76,6 +77,7 @@ static int try_registered(struct tshare_region *region, struct cuda_import *impo
 	}
 	/* A registration that is new has the scope's context, which thereby stays. */
 	import->info.context_created = scope->created && !was_registered;
+	import->memory_id = registration->memory_id;
 	registration->imported = true;
 	return 0;
 }
@@ -166,7 +168,8 @@ static bool is_valid(const struct tshare_region *region, const struct cuda_impor
 	case TSHARE_CUDA_DMABUF:
 		return cuda_memory_is(import->info.address, import->memory_id);
 	case TSHARE_CUDA_REGISTERED:
-		return registration_is_valid(region);
+		return registration_is_valid(region) &&
+		       region->registration.memory_id == import->memory_id;
 	default:
 		return true;
 	}

@@ -82,6 +82,7 @@ int registration_make(struct tshare_region *region, int device, bool *created)
 	if (registration_is_valid(region))
 		return 0;
 	registration->registered = false;
+	registration->imported = false;
 	result = cuda_enter(&scope, device);
 	if (result)
 		return result;

@@ -287,6 +287,37 @@ TEST(a_reset_leaves_nothing_to_undo)
 	end(region);
 }
 
+/* Another region takes the device addresses that the first registration had. */
+TEST(an_import_that_a_reset_has_ended_is_not_that_of_a_later_pin)
+{
+	struct tshare_region *region = region_of(SIZE), *other = region_of(SIZE);
+	struct tshare_pin *pin, *others;
+	uint64_t address;
+
+	stub_set_attribute(-1, 91, 0);
+	address = imported_by(region, TSHARE_CUDA_REGISTERED).address;
+	CHECK(!cuDevicePrimaryCtxReset_v2(0));
+	CHECK(!tshare_region_pin(other, NULL, &others) && !tshare_region_pin(region, NULL, &pin));
+	CHECK(imported_by(region, TSHARE_CUDA_REGISTERED).address != address);
+	tshare_pin_unref(pin);
+	tshare_pin_unref(others);
+	tshare_region_unref(other);
+	end(region);
+}
+
+TEST(an_import_that_a_reset_has_ended_keeps_no_later_registration)
+{
+	struct tshare_region *region = region_of(SIZE);
+	struct tshare_pin *pin;
+
+	imported_by(region, TSHARE_CUDA_REGISTERED);
+	CHECK(!cuDevicePrimaryCtxReset_v2(0));
+	CHECK(!tshare_region_pin(region, NULL, &pin));
+	tshare_pin_unref(pin);
+	CHECK(!stub_registrations());
+	end(region);
+}
+
 static int use_in_child(void *data)
 {
 	struct tshare_region *region = data;
