@@ -65,7 +65,7 @@ static int try_registered(struct tshare_region *region, struct cuda_import *impo
 			  struct cuda_scope *scope)
 {
 	struct registration *registration = &region->registration;
-	bool was_registered = registration->registered, created;
+	bool was_registered = registration_is_valid(region), created;
 	int result;
 
 	result = registration_make(region, scope->device, &created);

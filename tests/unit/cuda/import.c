@@ -318,6 +318,16 @@ TEST(an_import_that_a_reset_has_ended_keeps_no_later_registration)
 	end(region);
 }
 
+TEST(an_import_after_a_reset_creates_the_primary_context)
+{
+	struct tshare_region *region = region_of(SIZE);
+
+	CHECK(imported_by(region, TSHARE_CUDA_REGISTERED).context_created);
+	CHECK(!cuDevicePrimaryCtxReset_v2(0));
+	CHECK(imported_by(region, TSHARE_CUDA_REGISTERED).context_created);
+	end(region);
+}
+
 static int use_in_child(void *data)
 {
 	struct tshare_region *region = data;
