@@ -184,6 +184,8 @@ static int load(void)
 	if (!err)
 		err = find_functions(library);
 	if (err) {
+		/* The next library's failure may come before its functions. */
+		memset(&libcuda, 0, sizeof(libcuda));
 		dlclose(library);
 		return err;
 	}

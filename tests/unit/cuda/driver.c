@@ -244,6 +244,28 @@ TEST(a_driver_that_comes_later_is_found)
 	CHECK(!in_child(try_again, NULL));
 }
 
+/* What was found in a library that was unloaded again isn't called. */
+static int start_another(void *data)
+{
+	struct tshare_cuda_driver driver;
+
+	(void)data;
+	driver_path = STUB;
+	setenv("TSHARE_STUB_CUDA", "hide=cuMemHostUnregister", 1);
+	if (get_driver(&driver) != -EOPNOTSUPP)
+		return 1;
+	driver_path = STUB_10;
+	setenv("TSHARE_STUB_CUDA", "cuDriverGetVersion=999", 1);
+	if (get_driver(&driver) != -EOPNOTSUPP)
+		return 2;
+	return error_says("CUDA error 999") ? 0 : 3;
+}
+
+TEST(a_library_that_is_no_driver_leaves_no_functions)
+{
+	CHECK(!in_child(start_another, NULL));
+}
+
 /* Forks */
 
 static int be_refused(void *text)
