@@ -7,6 +7,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +224,75 @@ TEST(functions_are_found_as_in_cuda_11_3)
 TEST(functions_are_found_as_before_cuda_11_3)
 {
 	CHECK(works(STUB_10));
+}
+
+struct starter {
+	pthread_t thread;
+	atomic_int id;
+	atomic_bool ended;
+	int err;
+};
+
+static void *start_too(void *data)
+{
+	struct starter *starter = data;
+	struct tshare_cuda_driver driver;
+
+	atomic_store(&starter->id, gettid());
+	starter->err = get_driver(&driver);
+	atomic_store(&starter->ended, true);
+	return NULL;
+}
+
+/* Whether the thread sleeps. */
+static bool sleeps(int id)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	fclose(file);
+	return state == 'S';
+}
+
+/* Inside cuInit(): goes on when the other thread waits for the end, or has not waited. */
+static void let_another_start(void *data)
+{
+	struct starter *starter = data;
+
+	if (pthread_create(&starter->thread, NULL, start_too, starter))
+		abort();
+	while (!atomic_load(&starter->ended) && !sleeps(atomic_load(&starter->id)))
+		sched_yield();
+}
+
+static int start_together(void *data)
+{
+	void (*set_hook)(const char *function, void (*hook)(void *), void *hook_data);
+	struct starter starter = { .err = 1 };
+	struct tshare_cuda_driver driver;
+	void *stub;
+
+	(void)data;
+	alarm(60);
+	driver_path = STUB;
+	stub = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	*(void **)&set_hook = dlsym(stub, "stub_set_hook");
+	set_hook("cuInit", let_another_start, &starter);
+	if (get_driver(&driver))
+		return 1;
+	pthread_join(starter.thread, NULL);
+	return starter.err || loads != 2 ? 2 : 0;
+}
+
+TEST(threads_that_start_the_driver_at_once_start_it_once)
+{
+	CHECK(!in_child(start_together, NULL));
 }
 
 static int try_again(void *data)

@@ -223,6 +223,23 @@ TEST(an_import_uses_the_callers_context)
 	CHECK(nothing_is_left());
 }
 
+/* The primary context goes with the call: the registration has the pin's. */
+TEST(an_import_of_pinned_memory_creates_no_context)
+{
+	struct tshare_region *region = region_of(SIZE);
+	struct tshare_pin *pin;
+	CUcontext context;
+
+	CHECK(!cuInit(0) && !cuCtxCreate_v2(&context, 0, 0));
+	CHECK(!tshare_region_pin(region, NULL, &pin));
+	CHECK(!cuCtxPopCurrent_v2(&context));
+	CHECK(!imported(region).context_created && !stub_references(0));
+	tshare_pin_unref(pin);
+	tshare_region_unref(region);
+	CHECK(!cuCtxDestroy_v2(context));
+	CHECK(nothing_is_left());
+}
+
 TEST(unpinning_leaves_an_import_its_registration)
 {
 	struct tshare_region *region = region_of(SIZE);

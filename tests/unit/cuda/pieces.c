@@ -90,6 +90,22 @@ TEST(pieces_have_one_address_only_if_theirs_are_contiguous)
 	munmap(start, size);
 }
 
+TEST(a_pin_reports_its_pieces)
+{
+	struct tshare_pin_info info = { .size = sizeof(info) };
+	struct tshare_region region = { .handle.size = 512 * GIB };
+	struct tshare_pin *pin;
+
+	atomic_init(&region.refs, 1);
+	region.data = reserve(region.handle.size);
+	CHECK(!tshare_region_pin(&region, NULL, &pin));
+	CHECK(!tshare_pin_get_info(pin, &info) && info.piece_bytes == 64 * GIB);
+	CHECK(stub_registrations() == 8);
+	tshare_pin_unref(pin);
+	CHECK(!stub_registrations() && !stub_complaint());
+	munmap(region.data, region.handle.size);
+}
+
 /* A region of that size with a dma-buf that isn't one, which the driver refuses if it is asked. */
 static int import_dmabuf_of(uint64_t size)
 {

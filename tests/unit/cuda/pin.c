@@ -157,11 +157,18 @@ TEST(all_pages_are_populated_before_they_are_registered)
 	CHECK(nothing_is_left());
 }
 
+static void change_errno(void *data)
+{
+	(void)data;
+	errno = ENOTTY;
+}
+
 TEST(unref_of_a_pin_keeps_errno)
 {
 	struct tshare_region *region = region_of(SIZE);
 	struct tshare_pin *pin = pinned(region);
 
+	stub_set_hook("cuMemHostUnregister", change_errno, NULL);
 	errno = EXDEV;
 	tshare_pin_unref(pin);
 	CHECK(errno == EXDEV);
@@ -204,9 +211,10 @@ TEST(the_callers_context_is_used)
 	struct tshare_pin *pin = pinned(region);
 
 	CHECK(current() == context);
-	CHECK(!stub_calls("cuDevicePrimaryCtxRetain") && !info_of(pin).context_created);
+	CHECK(!info_of(pin).context_created);
 	tshare_pin_unref(pin);
 	CHECK(current() == context);
+	CHECK(!stub_calls("cuDevicePrimaryCtxRetain"));
 	CHECK(!cuCtxDestroy_v2(context));
 	tshare_region_unref(region);
 	CHECK(nothing_is_left());
@@ -255,6 +263,22 @@ TEST(a_registration_outlives_the_callers_reference_to_the_primary_context)
 	CHECK(!cuCtxPopCurrent_v2(&primary) && !cuDevicePrimaryCtxRelease_v2(0));
 	CHECK(is_registered(region));
 	tshare_pin_unref(pin);
+	tshare_region_unref(region);
+	CHECK(nothing_is_left());
+}
+
+TEST(a_primary_context_that_is_not_current_is_not_kept)
+{
+	struct tshare_region *region = region_of(SIZE);
+	CUcontext context = own_context(0), primary;
+	struct tshare_pin *pin;
+
+	CHECK(!cuDevicePrimaryCtxRetain(&primary, 0));
+	pin = pinned(region);
+	CHECK(current() == context && stub_references(0) == 1);
+	tshare_pin_unref(pin);
+	CHECK(stub_references(0) == 1);
+	CHECK(!cuDevicePrimaryCtxRelease_v2(0) && !cuCtxDestroy_v2(context));
 	tshare_region_unref(region);
 	CHECK(nothing_is_left());
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Populating a mapping. This program has a madvise() and a sched_getaffinity() of its own,
- * which the library's function calls in place of the C library's.
+ * Populating a mapping. This program has a madvise(), a sched_getaffinity() and a
+ * pthread_create() of its own, which the library's function calls in place of the C
+ * library's.
  */
 #define _GNU_SOURCE 1
 #include "populate.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -24,12 +27,25 @@ static _Atomic(uint64_t) advised;
 static atomic_int calls;
 static int failure;		   /* of each call, or 0 */
 static pthread_barrier_t *meeting; /* that the first two calls wait at */
+static pthread_t caller;
+static atomic_bool signals_reach_others;
+static int started, max_started; /* threads */
+
+static bool takes_signals(void)
+{
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	return !sigismember(&blocked, SIGALRM) || !sigismember(&blocked, SIGPROF);
+}
 
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): theirs are reserved */
 int madvise(void *start, size_t size, int advice)
 {
 	if (atomic_fetch_add(&calls, 1) < 2 && meeting)
 		pthread_barrier_wait(meeting);
+	if (!pthread_equal(pthread_self(), caller) && takes_signals())
+		atomic_store(&signals_reach_others, true);
 	atomic_fetch_add(&advised, size);
 	errno = failure;
 	return failure ? -1 : (int)syscall(SYS_madvise, start, size, advice);
@@ -45,6 +61,18 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 		CPU_SET_S(i, size, set);
 	return 0;
 }
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+		   void *data)
+{
+	typeof(pthread_create) *next;
+
+	if (started == max_started)
+		return EAGAIN;
+	started++;
+	*(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+	return next(thread, attributes, start, data);
+}
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
 static void begin(void)
@@ -52,6 +80,10 @@ static void begin(void)
 	cpus = 4;
 	failure = 0;
 	meeting = NULL;
+	caller = pthread_self();
+	atomic_store(&signals_reach_others, false);
+	started = 0;
+	max_started = 100;
 	atomic_store(&advised, 0);
 	atomic_store(&calls, 0);
 }
@@ -102,6 +134,46 @@ TEST(a_large_mapping_is_populated_by_several_threads)
 	CHECK(is_populated(start, 64 * MIB));
 	pthread_barrier_destroy(&barrier);
 	munmap(start, 64 * MIB);
+}
+
+TEST(the_programs_signals_are_for_its_own_threads)
+{
+	char *start = mapped(64 * MIB);
+	pthread_barrier_t barrier;
+
+	CHECK(!pthread_barrier_init(&barrier, NULL, 2));
+	meeting = &barrier;
+	tshare_populate(start, 64 * MIB, true);
+	CHECK(!atomic_load(&signals_reach_others));
+	CHECK(takes_signals());
+	pthread_barrier_destroy(&barrier);
+	munmap(start, 64 * MIB);
+}
+
+/* As where RLIMIT_NPROC or a cgroup's pids.max is reached. */
+TEST(fewer_threads_than_wanted_populate_all_of_it)
+{
+	char *start = mapped(64 * MIB);
+
+	for (max_started = 0; max_started < 3; max_started++) {
+		started = 0;
+		atomic_store(&advised, 0);
+		tshare_populate(start, 64 * MIB, true);
+		CHECK(started == max_started);
+		CHECK(atomic_load(&advised) == 64 * MIB);
+	}
+	munmap(start, 64 * MIB);
+}
+
+TEST(no_more_than_16_threads_populate_a_mapping)
+{
+	char *start = mapped(512 * MIB);
+
+	cpus = 64;
+	failure = EINVAL;
+	tshare_populate(start, 512 * MIB, true);
+	CHECK(started == 15);
+	munmap(start, 512 * MIB);
 }
 
 TEST(one_cpu_populates_all_of_it)
