@@ -81,14 +81,18 @@ PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	PyObject *given[2];
 	int err;
 
-	if (!handle || ts_parse("cuda", args, nargs, kwnames, names, 1, 2, given) < 0 ||
-	    ts_device_arg(given[0], &options) < 0 || path_arg(given[1], &options.path) < 0)
+	if (!handle)
 		return NULL;
+	/* close() may come from the device's __index__(), and while the GIL is released. */
+	tshare_tensor_ref(handle);
+	if (ts_parse("cuda", args, nargs, kwnames, names, 1, 2, given) < 0 ||
+	    ts_device_arg(given[0], &options) < 0 || path_arg(given[1], &options.path) < 0) {
+		tshare_tensor_unref(handle);
+		return NULL;
+	}
 	/* An empty tensor needs nothing of its region, which may be large. */
 	if (tshare_tensor_get_nbytes(handle))
 		region = tshare_tensor_get_region(handle);
-	/* close() may come while the GIL is released. */
-	tshare_tensor_ref(handle);
 	state = PyEval_SaveThread();
 	err = tshare_cuda_import(region, &options, &info);
 	PyEval_RestoreThread(state);

@@ -36,11 +36,13 @@ PyObject *ts_pin(struct tshare_region *region, PyObject *const *args, Py_ssize_t
 	PyObject *given[1];
 	int err;
 
-	if (ts_parse("pin", args, nargs, kwnames, names, 1, 1, given) < 0 ||
-	    ts_device_arg(given[0], &options) < 0)
-		return NULL;
-	/* close() may come while the GIL is released. */
+	/* close() may come from the argument's __index__(), and while the GIL is released. */
 	tshare_region_ref(region);
+	if (ts_parse("pin", args, nargs, kwnames, names, 1, 1, given) < 0 ||
+	    ts_device_arg(given[0], &options) < 0) {
+		tshare_region_unref(region);
+		return NULL;
+	}
 	state = PyEval_SaveThread();
 	err = tshare_region_pin(region, &options, &handle);
 	tshare_region_unref(region);

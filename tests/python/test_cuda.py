@@ -329,6 +329,18 @@ def test_closed_tensor_is_refused(stub, tensor):
     assert stub.stub_calls(None) == 0
 
 
+def test_device_may_close_the_tensor(tensor):
+    class Closes:
+        def __index__(self):
+            tensor.close()
+            return 0
+
+    g = tensor.cuda(Closes())
+    assert tensor.closed
+    assert g.shape == (2, 3)
+    assert mapped(data_of(g))
+
+
 def test_it_outlives_the_tensor_s_close(tensor):
     g = tensor.cuda()
     where = address(tensor)

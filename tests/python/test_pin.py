@@ -182,6 +182,21 @@ def test_other_devices_are_refused(stub, tensor, device, error, what):
     assert stub.stub_calls(b"cuMemHostRegister") == 0
 
 
+@pytest.mark.parametrize("of", [lambda t: t, lambda t: t.region], ids=["tensor", "region"])
+def test_device_may_close_what_is_pinned(stub, of):
+    pinned = of(tshare.create(None, (2, 3)))
+
+    class Closes:
+        def __index__(self):
+            pinned.close()
+            return 0
+
+    with pinned.pin(Closes()) as pin:
+        assert pinned.closed
+        assert stub.stub_registrations() == 1
+        assert pin.region.size
+
+
 def test_readonly_memory_is_registered_as_such(stub, readonly):
     with readonly.pin() as pin:
         assert pin.readonly
