@@ -258,12 +258,19 @@ static PyObject *region_export(PyObject *self, PyObject *const *args, Py_ssize_t
 	bool readonly;
 	int fd, err;
 
-	if (!handle || ts_parse("export", args, nargs, kwnames, names, 2, 3, given) < 0 ||
+	if (!handle)
+		return NULL;
+	/* The arguments may run Python code that closes the region. */
+	tshare_region_ref(handle);
+	if (ts_parse("export", args, nargs, kwnames, names, 2, 3, given) < 0 ||
 	    (given[0] && ts_int_arg(given[0], "offset", 0, INT64_MAX, &offset) < 0) ||
 	    (!ts_none(given[1]) && ts_int_arg(given[1], "size", 1, INT64_MAX, &size) < 0) ||
-	    ts_bool_arg(given[2], "readonly", &readonly) < 0)
+	    ts_bool_arg(given[2], "readonly", &readonly) < 0) {
+		tshare_region_unref(handle);
 		return NULL;
+	}
 	err = tshare_region_export(handle, offset, size, readonly ? TSHARE_READONLY : 0, &fd);
+	tshare_region_unref(handle);
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromLong(fd);
 }
 
@@ -321,10 +328,13 @@ PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssiz
 	bool replace;
 	int err;
 
-	if (ts_parse("finish", args, nargs, kwnames, names, 0, 1, given) < 0 ||
-	    ts_bool_arg(given[0], "replace", &replace) < 0)
-		return NULL;
+	/* close() may come from the argument's __bool__(), and while the GIL is released. */
 	tshare_region_ref(handle);
+	if (ts_parse("finish", args, nargs, kwnames, names, 0, 1, given) < 0 ||
+	    ts_bool_arg(given[0], "replace", &replace) < 0) {
+		tshare_region_unref(handle);
+		return NULL;
+	}
 	state = PyEval_SaveThread();
 	err = tshare_region_finish(handle, replace ? TSHARE_REPLACE : 0);
 	PyEval_RestoreThread(state);

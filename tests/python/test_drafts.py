@@ -79,6 +79,22 @@ def test_finish_rejects_wrong_arguments(name):
         t.finish(overwrite=True)
 
 
+@pytest.mark.parametrize("of", [lambda t: t, lambda t: t.region], ids=["tensor", "region"])
+def test_argument_may_close_what_is_finished(name, of):
+    draft = of(tshare.create(name, 4, draft=True, lifetime="persist"))
+
+    class Closes:
+        def __bool__(self):
+            draft.close()
+            return False
+
+    draft.finish(replace=Closes())
+    assert draft.closed
+    with tshare.open(name) as t:
+        assert t.shape == (4,)
+        t.unlink()
+
+
 @pytest.mark.parametrize("option", ["draft", "exist_ok"])
 def test_error_of_an_option_without_a_name_names_it(option):
     with pytest.raises(ValueError, match=f"^{option}: needs a name"):

@@ -43,6 +43,19 @@ def test_whole_is_exported_read_only(ring):
         assert region.id == ring.id
 
 
+def test_argument_may_close_the_region(ring):
+    class Closes:
+        def __index__(self):
+            ring.close()
+            return 0
+
+    fd = ring.export(Closes())
+    assert ring.closed
+    with tshare.Region.from_fd(fd) as region:
+        os.close(fd)
+        assert region.size == 4 * PAGE
+
+
 def test_descriptor_is_closed_by_exec(ring):
     fd = ring.export()
     assert not os.get_inheritable(fd)
