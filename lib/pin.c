@@ -31,7 +31,8 @@ static int fail_registration(const struct tshare_region *region, int result, int
 					   "another user of CUDA in this process");
 	if (cuda_errno(result) == -ENOMEM)
 		return tshare_fail(-ENOMEM,
-				   "region: CUDA has no memory to register %" PRIu64 " bytes",
+				   "region: CUDA is out of memory, for the device's context or to "
+				   "register %" PRIu64 " bytes",
 				   region->handle.size);
 	return cuda_fail(result, "region: CUDA can't register it");
 }

@@ -471,11 +471,11 @@ TEST(a_failure_leaves_nothing)
 	struct tshare_region *region = region_of(SIZE);
 
 	stub_fail("cuDevicePrimaryCtxRetain", 1, 2);
-	CHECK(fails(region, -ENOMEM, "region: "));
+	CHECK(fails(region, -ENOMEM, "region: CUDA is out of memory, for the "));
 	stub_fail("cuCtxPushCurrent", 1, 304);
 	CHECK(fails(region, -EIO, "CUDA_ERROR_OPERATING_SYSTEM"));
 	stub_fail("cuMemHostRegister", 1, 2);
-	CHECK(fails(region, -ENOMEM, "region: "));
+	CHECK(fails(region, -ENOMEM, "region: CUDA is out of memory, for the "));
 	stub_fail("cuMemHostRegister", 1, 1);
 	CHECK(fails(region, -EIO, "CUDA_ERROR_INVALID_VALUE"));
 	stub_fail("cuMemHostRegister", 1, 801);
