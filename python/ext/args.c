@@ -327,6 +327,12 @@ static int parse_device_name(PyObject *obj)
 	return device;
 }
 
+static int fail_device(PyObject *type, PyObject *given)
+{
+	PyErr_Format(type, "device: must be a number or 'cuda:' and a number, not %R", given);
+	return -1;
+}
+
 int ts_device_arg(PyObject *obj, struct tshare_cuda_options *options)
 {
 	int64_t device;
@@ -337,15 +343,13 @@ int ts_device_arg(PyObject *obj, struct tshare_cuda_options *options)
 		device = parse_device_name(obj);
 		if (device < 0) {
 			PyErr_Clear();
-			PyErr_Format(PyExc_ValueError,
-				     "device: must be a number or 'cuda:' and a number, not %R",
-				     obj);
-			return -1;
+			return fail_device(PyExc_ValueError, obj);
 		}
 	} else if (PyBool_Check(obj)) {
 		/* As an int, True is 1. */
-		PyErr_Format(PyExc_TypeError, "device: must be an int, not %R", obj);
-		return -1;
+		return fail_device(PyExc_TypeError, obj);
+	} else if (!PyIndex_Check(obj)) {
+		return fail_device(PyExc_TypeError, (PyObject *)Py_TYPE(obj));
 	} else if (ts_int_arg(obj, "device", 0, INT32_MAX, &device) < 0) {
 		return -1;
 	}

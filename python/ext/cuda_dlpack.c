@@ -23,10 +23,13 @@ static int check_stream(PyObject *stream)
 
 	if (ts_none(stream))
 		return 0;
-	if (ts_int_arg(stream, "stream", INT64_MIN, INT64_MAX, &number) < 0)
-		return -1;
-	if (number > 0 || number == -1)
-		return 0;
+	/* As an int, True is 1. */
+	if (!PyBool_Check(stream)) {
+		if (ts_int_arg(stream, "stream", INT64_MIN, INT64_MAX, &number) < 0)
+			return -1;
+		if (number > 0 || number == -1)
+			return 0;
+	}
 	PyErr_Format(PyExc_ValueError,
 		     "stream: must be 1 (the legacy default stream), 2 (the thread's), a stream's "
 		     "handle or -1 (none), not %S",

@@ -207,7 +207,8 @@ PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned, DLDe
 /* __dlpack__ */
 
 /* @second may be None, which some libraries call the CPU's device id: it is 0 then. */
-static int parse_pair(PyObject *obj, const char *argument, bool optional, long *first, long *second)
+static int parse_pair(PyObject *obj, const char *argument, bool optional, int64_t *first,
+		      int64_t *second)
 {
 	PyObject *last;
 
@@ -216,21 +217,20 @@ static int parse_pair(PyObject *obj, const char *argument, bool optional, long *
 			     obj);
 		return -1;
 	}
-	*first = PyLong_AsLong(PyTuple_GetItem(obj, 0));
-	if (*first == -1 && PyErr_Occurred())
+	if (ts_int_arg(PyTuple_GetItem(obj, 0), argument, INT64_MIN, INT64_MAX, first) < 0)
 		return -1;
 	last = PyTuple_GetItem(obj, 1);
-	*second = optional && last == Py_None ? 0 : PyLong_AsLong(last);
-	if (*second == -1 && PyErr_Occurred())
-		return -1;
-	return 0;
+	*second = 0;
+	if (optional && last == Py_None)
+		return 0;
+	return ts_int_arg(last, argument, INT64_MIN, INT64_MAX, second);
 }
 
 int ts_dlpack_parse(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 		    struct ts_dlpack_request *request)
 {
 	static const char *const names[] = { "stream", "max_version", "dl_device", "copy" };
-	long major = 0, minor;
+	int64_t major = 0, minor;
 	PyObject *given[4];
 
 	if (ts_parse("__dlpack__", args, nargs, kwnames, names, 0, 4, given) < 0)
@@ -251,9 +251,9 @@ PyObject *ts_dlpack_refuse_device(const struct ts_dlpack_request *request, DLDev
 				  const char *remedy)
 {
 	PyErr_Format(PyExc_BufferError,
-		     "dl_device: (%ld, %ld) is not where the tensor is, (%d, %d)%s",
-		     request->device_type, request->device_id, (int)own.device_type,
-		     (int)own.device_id, remedy);
+		     "dl_device: (%lld, %lld) is not where the tensor is, (%d, %d)%s",
+		     (long long)request->device_type, (long long)request->device_id,
+		     (int)own.device_type, (int)own.device_id, remedy);
 	return NULL;
 }
 

@@ -10,7 +10,7 @@ struct ts_dlpack_request {
 	PyObject *stream; /* borrowed, or NULL */
 	bool versioned;
 	bool device_given;
-	long device_type, device_id; /* if it was given */
+	int64_t device_type, device_id; /* if it was given */
 	bool copy;
 };
 

@@ -236,8 +236,9 @@ def test_consumer_s_stream_is_taken(tensor, stream):
 
 @pytest.mark.parametrize(
     ("stream", "error"),
-    [(0, ValueError), (-2, ValueError), (2**70, ValueError), ("1", TypeError), (1.0, TypeError)],
-)
+    [(0, ValueError), (-2, ValueError), (2**70, ValueError), (True, ValueError),
+     ("1", TypeError), (1.0, TypeError)],
+)  # fmt: skip
 def test_other_streams_are_refused(tensor, stream, error):
     with pytest.raises(error, match="stream: "):
         tensor.cuda().__dlpack__(stream=stream)

@@ -199,6 +199,17 @@ def test_wrong_arguments_are_type_errors(tensor, arguments):
         tensor.__dlpack__(**arguments)
 
 
+@pytest.mark.parametrize("argument", ["max_version", "dl_device"])
+@pytest.mark.parametrize(
+    ("pair", "error"),
+    [(("1", 0), TypeError), ((1, 0.5), TypeError), ((2**70, 0), ValueError),
+     ((1, -(2**70)), ValueError)],
+)  # fmt: skip
+def test_errors_of_a_pair_name_the_argument(tensor, argument, pair, error):
+    with pytest.raises(error, match=f"^{argument}: must be"):
+        tensor.__dlpack__(**{argument: pair})
+
+
 def test_arguments_are_keyword_only(tensor):
     with pytest.raises(TypeError):
         tensor.__dlpack__(None)
