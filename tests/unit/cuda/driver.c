@@ -279,7 +279,7 @@ static int start_together(void *data)
 	void *stub;
 
 	(void)data;
-	alarm(60);
+	alarm(HANG_SECONDS);
 	driver_path = STUB;
 	stub = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	*(void **)&set_hook = dlsym(stub, "stub_set_hook");
@@ -344,7 +344,7 @@ static int be_refused(void *text)
 {
 	struct tshare_cuda_driver driver;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	return get_driver(&driver) == -EOPNOTSUPP && error_says(text) ? 0 : 1;
 }
 

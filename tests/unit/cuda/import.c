@@ -351,7 +351,7 @@ static int use_in_child(void *data)
 	struct tshare_cuda_info info;
 	unsigned int before = stub_calls(NULL);
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	if (import_by(region, TSHARE_CUDA_ANY, &info) != -EOPNOTSUPP || !error_says("forked"))
 		return 1;
 	tshare_region_unref(region);

@@ -585,7 +585,7 @@ static int use_in_child(void *data)
 	struct tshare_region *region = tshare_region_ref(tshare_pin_get_region(pin));
 	unsigned int before = stub_calls(NULL);
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	if (tshare_region_pin(region, NULL, &another) != -EOPNOTSUPP || !error_says("forked"))
 		return 1;
 	if (tshare_region_is_pinned(region))
@@ -617,7 +617,7 @@ static int refuse_in_child(void *data)
 {
 	struct tshare_pin *pin;
 
-	alarm(60);
+	alarm(HANG_SECONDS);
 	return tshare_region_pin(data, NULL, &pin) == -EOPNOTSUPP ? 0 : 1;
 }
 
