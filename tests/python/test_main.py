@@ -17,14 +17,14 @@ COMMAND = Path(__file__).resolve().parents[2] / "build/c/lib/cli/tshare"
 
 def module(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "tshare", *arguments], capture_output=True, timeout=60, **options
+        [sys.executable, "-m", "tshare", *arguments], capture_output=True, timeout=300, **options
     )
 
 
 def command(*arguments):
     if not COMMAND.exists():
         pytest.fail(f"{COMMAND} does not exist: run make lib")
-    return subprocess.run([COMMAND, *arguments], capture_output=True, timeout=60)
+    return subprocess.run([COMMAND, *arguments], capture_output=True, timeout=300)
 
 
 def assert_same(*arguments):
