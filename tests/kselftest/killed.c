@@ -9,7 +9,6 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <sys/sysinfo.h>
 
 #include "probe.h"
 #include "proc.h"
@@ -18,13 +17,6 @@
 #define LARGE (512 * MIB)
 #define SMALL (128 * MIB)
 #define QUEUE 4
-
-static __u64 free_memory(void)
-{
-	struct sysinfo memory;
-
-	return sysinfo(&memory) ? 0 : (__u64)memory.freeram * memory.mem_unit;
-}
 
 /* A child that makes a region of @size, writes a byte to @done, and waits. */
 static pid_t start_maker(size_t size, int done)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Pinned pages count against every limit until they are free. */
 #include <pthread.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/uio.h>
 
+#include "pin.h"
 #include "record.h"
+#include "tracing.h"
 
 #define PARAMETERS "/sys/module/tshare/parameters/"
 #define LIMIT_MIB "8"
@@ -32,37 +32,6 @@ static __u64 folio_size(int dev)
 	struct tshare_query query = {};
 
 	return xioctl(dev, TSHARE_IOCTL_QUERY, &query) ? 0 : query.huge_page_size;
-}
-
-/* A pipe that holds the page at @offset of a region; closes the region. */
-static int pin_region(int fd, size_t size, size_t offset, int *pipes)
-{
-	struct iovec iov;
-	char *mem;
-	int err;
-
-	if (fd < 0)
-		return fd;
-	mem = map(fd, size, RW);
-	close(fd);
-	if (mem == MAP_FAILED || pipe2(pipes, O_CLOEXEC))
-		return -errno;
-	iov = (struct iovec){ .iov_base = mem + offset, .iov_len = PAGE };
-	err = vmsplice(pipes[1], &iov, 1, 0) == (ssize_t)PAGE ? 0 : -errno;
-	munmap(mem, size);
-	return err;
-}
-
-/* A pipe that holds the page at @offset of a region that is gone. */
-static int pin(int dev, size_t size, size_t offset, int *pipes)
-{
-	return pin_region(create(dev, size, NULL), size, offset, pipes);
-}
-
-static void unpin(int *pipes)
-{
-	close(pipes[0]);
-	close(pipes[1]);
 }
 
 /* Waits for the module to see that pages are free. */
@@ -254,7 +223,6 @@ TEST_F(pinned, pins_of_a_process_end_with_it)
 	EXPECT_TRUE(bytes_return_to(0));
 }
 
-#define TRACING "/sys/kernel/tracing/"
 #define LONG_PAGES 255
 #define QUERIES 20
 #define CHARGES 100
@@ -308,7 +276,7 @@ TEST(queries_that_wait_share_a_look)
 	pthread_t threads[THREADS];
 	long hits;
 
-	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	trace_mount();
 	if (!write_file(TRACING "kprobe_events", "p:tshare_looks tshare:tshare_pinned_free"))
 		SKIP(return, "the kernel has no kprobes");
 	for (i = 0; i < CHARGES; i++)

@@ -3,14 +3,12 @@
 #ifndef TSHARE_KSELFTEST_PROBE_H
 #define TSHARE_KSELFTEST_PROBE_H
 
-#include <sys/mount.h>
-
+#include "tracing.h"
 #include "util.h"
 
-#define PROBE_TRACING "/sys/kernel/tracing/"
-#define PROBE_EVENT   PROBE_TRACING "events/kprobes/tshare_tries/"
+#define PROBE_EVENT TRACING "events/kprobes/tshare_tries/"
 
-/* Begins to count the tries that match @filter, of "ret", what the core said. */
+/* Begins to count, from none on, the tries that match @filter, of "ret", what the core said. */
 static inline bool probe_begin(const char *filter)
 {
 	static const char *const functions[] = {
@@ -21,18 +19,18 @@ static inline bool probe_begin(const char *filter)
 	bool probed = false;
 	size_t i;
 
-	mount("tracefs", PROBE_TRACING, "tracefs", 0, NULL);
+	trace_mount();
 	for (i = 0; i < ARRAY_SIZE(functions) && !probed; i++)
-		probed = write_file(PROBE_TRACING "kprobe_events",
+		probed = write_file(TRACING "kprobe_events",
 				    "r:tshare_tries %s ret=$retval:s32", functions[i]);
-	return probed && write_file(PROBE_EVENT "filter", filter) &&
+	return probed && trace_clear() && write_file(PROBE_EVENT "filter", filter) &&
 	       write_file(PROBE_EVENT "enable", "1");
 }
 
 /* How many there have been; -1 if that can't be read. */
 static inline int probe_count(void)
 {
-	FILE *file = fopen(PROBE_TRACING "trace", "re");
+	FILE *file = fopen(TRACING "trace", "re");
 	char line[512];
 	int count = 0;
 
@@ -45,8 +43,8 @@ static inline int probe_count(void)
 
 static inline bool probe_end(void)
 {
-	return write_file(PROBE_EVENT "enable", "0") && write_file(PROBE_TRACING "trace", "\n") &&
-	       write_file(PROBE_TRACING "kprobe_events", "-:tshare_tries");
+	return write_file(PROBE_EVENT "enable", "0") &&
+	       write_file(TRACING "kprobe_events", "-:tshare_tries");
 }
 
 #endif /* TSHARE_KSELFTEST_PROBE_H */

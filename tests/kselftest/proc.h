@@ -3,6 +3,8 @@
 #ifndef TSHARE_KSELFTEST_PROC_H
 #define TSHARE_KSELFTEST_PROC_H
 
+#include <sys/sysinfo.h>
+
 #include "util.h"
 
 /* Value of a line in smaps, in bytes, for the area that begins at @mem; -1 if there is none. */
@@ -47,6 +49,13 @@ static inline long shared_memory(void)
 	if (file)
 		fclose(file);
 	return kib < 0 ? -1 : kib * (long)KIB;
+}
+
+static inline __u64 free_memory(void)
+{
+	struct sysinfo memory;
+
+	return sysinfo(&memory) ? 0 : (__u64)memory.freeram * memory.mem_unit;
 }
 
 #endif /* TSHARE_KSELFTEST_PROC_H */

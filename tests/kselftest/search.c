@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The search for a contiguous run finds free and movable memory, and spares the rest. */
 #include <linux/io_uring.h>
-#include <signal.h>
-#include <sys/sysinfo.h>
-#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "held.h"
 #include "probe.h"
+#include "spliced.h"
 
 #define PARAMETERS "/sys/module/tshare/parameters/"
-#define HUGE (2 * MIB)
-#define PIPE_PAGES 16
 
 FIXTURE(search)
 {
@@ -45,82 +42,6 @@ static int try_create(int dev, __u64 size, __u32 flags)
 	return 0;
 }
 
-/* Anonymous memory of huge pages, which are written to. */
-static char *huge_pages(size_t size)
-{
-	char *area = mmap(NULL, size + HUGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *start;
-
-	if (area == MAP_FAILED)
-		return area;
-	start = (char *)(((uintptr_t)area + HUGE - 1) & ~(HUGE - 1));
-	madvise(start, size, MADV_HUGEPAGE);
-	for (size_t i = 0; i < size; i += HUGE)
-		start[i] = 1;
-	return start;
-}
-
-/* Pins a page of each of @count huge pages in pipes. */
-static bool splice_each(char *mem, size_t count)
-{
-	int pipes[2];
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		struct iovec iov = { .iov_base = mem + i * HUGE, .iov_len = PAGE };
-
-		if (!(i % PIPE_PAGES) && pipe2(pipes, O_CLOEXEC))
-			return false;
-		if (vmsplice(pipes[1], &iov, 1, SPLICE_F_NONBLOCK) != (ssize_t)PAGE)
-			return false;
-	}
-	return true;
-}
-
-/* A process without privileges that holds what @hold sets up until it is ended. */
-static pid_t held_by_another(bool (*hold)(size_t size), size_t size)
-{
-	int ready[2], parent = getpid();
-	char byte = 0;
-	pid_t pid;
-
-	if (pipe2(ready, O_CLOEXEC))
-		return -1;
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent || !hold(size))
-			_exit(1);
-		if (write(ready[1], &byte, 1) == 1)
-			pause();
-		_exit(0);
-	}
-	close(ready[1]);
-	if (pid > 0 && read(ready[0], &byte, 1) != 1) {
-		waitpid(pid, NULL, 0);
-		pid = -1;
-	}
-	close(ready[0]);
-	return pid;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
-static bool hold_spliced(size_t size)
-{
-	char *mem;
-
-	/* A change of user clears the signal at the parent's death, so it is set again. */
-	if (!become(USER_C) || prctl(PR_SET_PDEATHSIG, SIGKILL))
-		return false;
-	mem = huge_pages(size);
-	return mem != MAP_FAILED && splice_each(mem, size / HUGE);
-}
-
 /* Pins pages as a device's driver would, without a time limit. */
 static bool hold_pinned(size_t size)
 {
@@ -131,17 +52,6 @@ static bool hold_pinned(size_t size)
 
 	return mem != MAP_FAILED && ring >= 0 &&
 	       !syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &iov, 1);
-}
-
-/* Five eighths of the free memory, but at most @limit. */
-static size_t most_of_memory(size_t limit)
-{
-	struct sysinfo memory;
-	size_t size;
-
-	sysinfo(&memory);
-	size = memory.freeram * memory.mem_unit * 5 / 8 / HUGE * HUGE;
-	return size < limit ? size : limit;
 }
 
 TEST_F(search, pages_in_pipes_do_not_end_it)
