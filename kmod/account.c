@@ -58,9 +58,10 @@ static DEFINE_MUTEX(pinned_lock); /* protects pinned_charges, their lists, pinne
 static LIST_HEAD(pinned_charges);
 static unsigned long pinned_looks;
 
+/* Above what has a number of bytes a limit limits nothing. */
 static unsigned long limit_to_pages(ulong mib, unsigned long otherwise)
 {
-	return mib && mib < ULONG_MAX >> (20 - PAGE_SHIFT) ? mib << (20 - PAGE_SHIFT) : otherwise;
+	return mib ? min(mib, ULONG_MAX >> 20) << (20 - PAGE_SHIFT) : otherwise;
 }
 
 unsigned long tshare_pages_limit(void)

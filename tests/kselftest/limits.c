@@ -225,6 +225,24 @@ TEST_F(limits, module_limit_lowered_below_use_takes_nothing_away)
 	EXPECT_TRUE(filled(mem, 8 * MIB, 1));
 }
 
+TEST_F(limits, module_limit_may_be_more_than_there_is)
+{
+	/* MiB whose bytes no 64 bits hold, and the largest number. */
+	static const char *const limits[] = { "17592186044415", "17592186044416",
+					      "18446744073709551615" };
+	struct tshare_query query = {};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		ASSERT_TRUE(set_parameter(self->parameters[MAX_MIB], limits[i]));
+		ASSERT_TRUE(set_parameter(self->parameters[USER_MAX_MIB], limits[i]));
+		ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_QUERY, &query));
+		EXPECT_EQ(-MIB, query.bytes_limit);
+		EXPECT_EQ(query.bytes_limit - query.bytes_used, query.region_bytes_max);
+		EXPECT_EQ(0, close(create(self->dev, MIB, NULL)));
+	}
+}
+
 TEST_F(limits, module_limit_is_half_of_the_memory_by_default)
 {
 	struct tshare_query query = {};
