@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/sizes.h>
@@ -34,16 +35,19 @@ MODULE_PARM_DESC(ns_max_mib, "MiB that the regions of one namespace may have (0:
  * struct tshare_account - one user's pages
  * @uid: the user
  * @nr_pages: pages charged to the user; the account is freed when it is zero
- * @node: in accounts
+ * @node: in accounts, by user
  */
 struct tshare_account {
 	kuid_t uid;
 	unsigned long nr_pages;
-	struct list_head node;
+	struct rb_node node;
 };
 
-/* All under tshare_lock. */
-static LIST_HEAD(accounts);
+/*
+ * All under tshare_lock. A tree, since a user with subordinate ids can have as many
+ * accounts, which each CREATE of others would walk.
+ */
+static struct rb_root accounts = RB_ROOT;
 static unsigned long pages_used;
 
 /*
@@ -79,14 +83,24 @@ static unsigned long limit_left(unsigned long limit, unsigned long used)
 	return used < limit ? limit - used : 0;
 }
 
+static int account_compare(const void *uid, const struct rb_node *node)
+{
+	kuid_t left = *(const kuid_t *)uid;
+	kuid_t right = rb_entry(node, struct tshare_account, node)->uid;
+
+	return uid_lt(left, right) ? -1 : uid_gt(left, right);
+}
+
+static bool account_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return account_compare(&rb_entry(a, struct tshare_account, node)->uid, b) < 0;
+}
+
 static struct tshare_account *account_find(kuid_t uid)
 {
-	struct tshare_account *account;
+	struct rb_node *node = rb_find(&uid, &accounts, account_compare);
 
-	list_for_each_entry(account, &accounts, node)
-		if (uid_eq(account->uid, uid))
-			return account;
-	return NULL;
+	return node ? rb_entry(node, struct tshare_account, node) : NULL;
 }
 
 /* What a user in @ns may still have by the module's own limits, in pages. */
@@ -124,7 +138,7 @@ static void charge_remove_pages(struct tshare_charge *charge, unsigned long nr_p
 	if (account->nr_pages)
 		account = NULL;
 	else
-		list_del(&account->node);
+		rb_erase(&account->node, &accounts);
 	mutex_unlock(&tshare_lock);
 	kfree(account);
 }
@@ -215,7 +229,7 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
 			account = *fresh;
 			*fresh = NULL;
 			account->uid = current_uid();
-			list_add(&account->node, &accounts);
+			rb_add(&account->node, &accounts, account_is_before);
 		}
 		account->nr_pages += nr_pages;
 		charge->ns->usage->nr_pages += nr_pages;

@@ -277,6 +277,28 @@ TEST_F(limits, users_are_limited_each)
 	ASSERT_EQ(0, setresuid(0, -1, -1));
 }
 
+#define MANY 100
+
+TEST_F(limits, many_users_are_limited_each)
+{
+	int fds[MANY], round, i;
+
+	ASSERT_TRUE(set_parameter(self->parameters[USER_MAX_MIB], "1"));
+	for (round = 0; round < 2; round++) {
+		/* In no order: 37 and 100 have no common divisor. */
+		for (i = 0; i < MANY; i++) {
+			ASSERT_EQ(0, setresuid(USER_A + i * 37 % MANY, 0, 0));
+			fds[i] = create(self->dev, MIB, NULL);
+			EXPECT_LE(0, fds[i]);
+			EXPECT_EQ(-EDQUOT, create(self->dev, 1, NULL));
+		}
+		for (i = 0; i < MANY; i++)
+			ASSERT_EQ(0, close(fds[i * 63 % MANY]));
+	}
+	ASSERT_EQ(0, setresuid(0, 0, 0));
+	EXPECT_SAME_COUNTERS(self->before);
+}
+
 TEST_F(limits, namespaces_are_limited_each)
 {
 	int inner;
