@@ -7,6 +7,7 @@
 #include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
 #include <linux/proc_ns.h>
+#include <linux/rbtree.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -14,9 +15,12 @@
 
 DEFINE_MUTEX(tshare_lock); /* protects what ns.h lists */
 
-/* Namespaces that can be found: those in use, and the initial one. */
-static LIST_HEAD(namespaces);
-static LIST_HEAD(usages);
+/*
+ * Namespaces that can be found: those in use, and the initial one. Trees, since a user may
+ * make thousands of namespaces, which each open() of others would walk.
+ */
+static struct rb_root namespaces = RB_ROOT;
+static struct rb_root usages = RB_ROOT;
 
 /**
  * tshare_ns_use() - begin another use
@@ -31,28 +35,53 @@ void tshare_ns_use(struct tshare_ns *ns)
 	ns->refs++;
 }
 
+static int ns_compare(const void *inum, const struct rb_node *node)
+{
+	unsigned int left = *(const unsigned int *)inum;
+	unsigned int right = rb_entry(node, struct tshare_ns, node)->inum;
+
+	return left < right ? -1 : left > right;
+}
+
+static bool ns_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return ns_compare(&rb_entry(a, struct tshare_ns, node)->inum, b) < 0;
+}
+
 /* A use of the namespace with that inode number, if it is known. */
 static struct tshare_ns *ns_find(unsigned int inum)
 {
+	struct rb_node *node = rb_find(&inum, &namespaces, ns_compare);
 	struct tshare_ns *ns;
 
-	list_for_each_entry(ns, &namespaces, node) {
-		if (ns->inum == inum) {
-			tshare_ns_use(ns);
-			return ns;
-		}
-	}
-	return NULL;
+	if (!node)
+		return NULL;
+	ns = rb_entry(node, struct tshare_ns, node);
+	tshare_ns_use(ns);
+	return ns;
 }
 
-static struct tshare_ns_usage *usage_find(const struct tshare_ns *ns)
+static int usage_compare(const void *key, const struct rb_node *node)
 {
-	struct tshare_ns_usage *usage;
+	const struct tshare_ns_usage *left = key;
+	const struct tshare_ns_usage *right = rb_entry(node, struct tshare_ns_usage, node);
 
-	list_for_each_entry(usage, &usages, node)
-		if (usage->inum == ns->inum && usage->user_ns == ns->user_ns)
-			return usage;
-	return NULL;
+	if (left->inum != right->inum)
+		return left->inum < right->inum ? -1 : 1;
+	return left->user_ns < right->user_ns ? -1 : left->user_ns > right->user_ns;
+}
+
+static bool usage_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return usage_compare(rb_entry(a, struct tshare_ns_usage, node), b) < 0;
+}
+
+/* The usage that is counted for the same namespace as @like, if there is one. */
+static struct tshare_ns_usage *usage_find(const struct tshare_ns_usage *like)
+{
+	struct rb_node *node = rb_find(like, &usages, usage_compare);
+
+	return node ? rb_entry(node, struct tshare_ns_usage, node) : NULL;
 }
 
 static struct ns_common *ipc_ns_get(struct ns_common *ns)
@@ -115,7 +144,7 @@ static void ns_free(struct tshare_ns *ns)
 	kfree(ns);
 }
 
-/* A first use of @ipc, not yet in the list of namespaces. */
+/* A first use of @ipc, not yet among the namespaces that can be found. */
 static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 {
 	struct tshare_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL);
@@ -174,13 +203,13 @@ struct tshare_ns *tshare_ns_open(void)
 	mutex_lock(&tshare_lock);
 	ns = ns_find(fresh->inum);
 	if (!ns) {
-		usage = usage_find(fresh);
+		usage = usage_find(fresh->usage);
 		if (usage)
 			swap(usage, fresh->usage);
 		else
-			list_add(&fresh->usage->node, &usages);
+			rb_add(&fresh->usage->node, &usages, usage_is_before);
 		fresh->usage->refs++;
-		list_add(&fresh->node, &namespaces);
+		rb_add(&fresh->node, &namespaces, ns_is_before);
 	}
 	mutex_unlock(&tshare_lock);
 	if (ns) {
@@ -205,7 +234,8 @@ void tshare_ns_close(struct tshare_ns *ns)
 
 	mutex_lock(&tshare_lock);
 	if (!--ns->users && ns->file) {
-		list_del_init(&ns->node);
+		rb_erase(&ns->node, &namespaces);
+		RB_CLEAR_NODE(&ns->node);
 		swap(file, ns->file);
 	}
 	mutex_unlock(&tshare_lock);
@@ -227,11 +257,12 @@ void tshare_ns_put(struct tshare_ns *ns)
 	if (--ns->refs) {
 		ns = NULL;
 	} else {
-		list_del(&ns->node);
+		if (!RB_EMPTY_NODE(&ns->node))
+			rb_erase(&ns->node, &namespaces);
 		if (--ns->usage->refs)
 			ns->usage = NULL;
 		else
-			list_del(&ns->usage->node);
+			rb_erase(&ns->usage->node, &usages);
 	}
 	mutex_unlock(&tshare_lock);
 	if (ns)

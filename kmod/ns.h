@@ -3,7 +3,6 @@
 #ifndef TSHARE_NS_H
 #define TSHARE_NS_H
 
-#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/user_namespace.h>
@@ -18,7 +17,7 @@ extern struct mutex tshare_lock;
 /**
  * struct tshare_ns_usage - what the regions of a namespace have together
  * @refs: of struct tshare_ns
- * @node: in the list of usages
+ * @node: among all usages, by the next two
  * @inum: inode number of the namespace
  * @user_ns: its user namespace; each struct tshare_ns that shares the usage has a
  *           reference
@@ -31,7 +30,7 @@ extern struct mutex tshare_lock;
  */
 struct tshare_ns_usage {
 	unsigned int refs;
-	struct list_head node;
+	struct rb_node node;
 	unsigned int inum;
 	struct user_namespace *user_ns;
 	unsigned long nr_pages;
@@ -44,7 +43,7 @@ struct tshare_ns_usage {
  * @users: open files and persistent names. They keep the namespace itself.
  *         Without any, this is no more than a key, for regions that are left:
  *         equal to no other namespace's, whatever inode number that has
- * @node: in the list of namespaces that can be found, or in none
+ * @node: among the namespaces that can be found, by @inum; cleared when it no longer can
  * @inum: its inode number, which is unique while @file holds it
  * @file: keeps the namespace; NULL without users, and for the initial one, which
  *        is never freed
@@ -56,7 +55,7 @@ struct tshare_ns_usage {
 struct tshare_ns {
 	unsigned int refs;
 	unsigned int users;
-	struct list_head node;
+	struct rb_node node;
 	unsigned int inum;
 	struct file *file;
 	struct user_namespace *user_ns;

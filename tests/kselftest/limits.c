@@ -337,6 +337,28 @@ TEST_F(limits, namespaces_are_charged_for_regions_that_outlive_the_device)
 	EXPECT_NE(NULL, region_without_device(MIB));
 }
 
+TEST_F(limits, many_namespaces_are_limited_each)
+{
+	int fds[MANY], i;
+
+	ASSERT_TRUE(set_parameter(self->parameters[NS_MAX_MIB], "1"));
+	for (i = 0; i < MANY; i++) {
+		ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+		fds[i] = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC);
+		ASSERT_LE(0, fds[i]);
+		ASSERT_NE(NULL, region_without_device((i + 1) * PAGE));
+	}
+	/* In no order: 37 and 100 have no common divisor. */
+	for (i = 0; i < MANY; i++) {
+		int at = i * 37 % MANY, dev;
+
+		ASSERT_EQ(0, setns(fds[at], CLONE_NEWIPC));
+		dev = open_device();
+		EXPECT_EQ(MIB - (at + 1) * PAGE, region_bytes_max(dev));
+		close(dev);
+	}
+}
+
 /*
  * What a second region with the same list is refused with, where there is room for one
  * such list of 6 MiB alone. 0 if lists don't count, or stay counted.

@@ -419,6 +419,32 @@ TEST_F(namespaces, each_has_its_own_names)
 	EXPECT_LE(0, open_name(self->outer, "same", 0));
 }
 
+#define MANY 100
+
+/* In no order: 37 and 100 have no common divisor. */
+TEST_F(namespaces, many_are_found_each)
+{
+	int fds[MANY], i, dev;
+	__u64 ids[MANY];
+
+	for (i = 0; i < MANY; i++) {
+		ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+		fds[i] = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC);
+		dev = open_device();
+		ASSERT_LE(0, fds[i]);
+		ids[i] = id_of(dev, create(dev, PAGE, "same"));
+		ASSERT_NE(0, ids[i]);
+	}
+	for (i = 0; i < MANY; i++) {
+		int at = i * 37 % MANY;
+
+		ASSERT_EQ(0, setns(fds[at], CLONE_NEWIPC));
+		dev = open_device();
+		EXPECT_EQ(ids[at], id_of(dev, open_name(dev, "same", 0)));
+		close(dev);
+	}
+}
+
 TEST_F(namespaces, do_not_see_one_anothers_names)
 {
 	ASSERT_LE(0, create(self->outer, PAGE, "outer"));
