@@ -35,10 +35,10 @@ unsigned long tshare_name_count(void)
 
 /* Permissions */
 
-static bool region_is_owned(const struct tshare_region *region)
+/* Whether the caller counts as the owner of all regions in the namespace. */
+static bool ns_is_owned(const struct tshare_ns *ns)
 {
-	return uid_eq(current_fsuid(), region->uid) ||
-	       ns_capable(region->ns->user_ns, CAP_IPC_OWNER);
+	return ns_capable(ns->user_ns, CAP_IPC_OWNER);
 }
 
 /* As for files, the first class that the caller is in decides. */
@@ -57,7 +57,7 @@ static bool region_mode_grants(const struct tshare_region *region, int access)
 
 static bool region_may_access(const struct tshare_region *region, int access)
 {
-	return region_mode_grants(region, access) || ns_capable(region->ns->user_ns, CAP_IPC_OWNER);
+	return region_mode_grants(region, access) || ns_is_owned(region->ns);
 }
 
 /* The same for a list: to omit a region is no refusal, and isn't audited. */
@@ -196,11 +196,6 @@ static int name_check_new_locked(struct tshare_ns *ns, const char *name, bool re
 	return ret;
 }
 
-static bool ns_may_replace(const struct tshare_ns *ns)
-{
-	return ns_capable(ns->user_ns, CAP_IPC_OWNER);
-}
-
 /**
  * tshare_name_check_free() - whether a new region may have a name
  * @ns: the namespace
@@ -217,7 +212,7 @@ int tshare_name_check_free(struct tshare_ns *ns, const char *name, bool replace)
 	int ret = name_check_new_locked(ns, name, replace, false);
 
 	if (ret > 0)
-		ret = ns_may_replace(ns) ? name_check_new_locked(ns, name, replace, true) : -EPERM;
+		ret = ns_is_owned(ns) ? name_check_new_locked(ns, name, replace, true) : -EPERM;
 	return ret;
 }
 
@@ -275,8 +270,7 @@ int tshare_region_register(struct tshare_file *tf, struct tshare_region *region,
 
 	/* The capability is checked outside the lock, and all else again under it. */
 	if (ret > 0)
-		ret = ns_may_replace(region->ns) ? region_register(tf, region, replace, true) :
-						   -EPERM;
+		ret = ns_is_owned(region->ns) ? region_register(tf, region, replace, true) : -EPERM;
 	return ret;
 }
 
@@ -323,8 +317,7 @@ int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, b
 	int ret = region_finish(tf, region, replace, false);
 
 	if (ret > 0)
-		ret = ns_may_replace(region->ns) ? region_finish(tf, region, replace, true) :
-						   -EPERM;
+		ret = ns_is_owned(region->ns) ? region_finish(tf, region, replace, true) : -EPERM;
 	return ret;
 }
 
@@ -530,32 +523,29 @@ struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare
 	return region;
 }
 
-/* Removes the region's name; false if it has none any more. */
-static bool region_unlink(struct tshare_region *region)
+/*
+ * Removes the name of @region; or, if that is NULL, @name from the region that it leads to now,
+ * or else from the draft. Returns 0, -ENOENT, or 1 if that takes CAP_IPC_OWNER, which is to
+ * be checked outside the lock.
+ */
+static int region_unlink(struct tshare_ns *ns, const char *name, struct tshare_region *region,
+			 bool privileged)
 {
-	bool had;
+	int ret = 0;
 
 	mutex_lock(&tshare_lock);
-	had = region_has_name(region);
-	if (had)
+	if (!region)
+		region = name_find(&ns->names, name) ?: name_find(&ns->drafts, name);
+	if (!region || !region_has_name(region))
+		ret = -ENOENT;
+	else if (!privileged && !uid_eq(current_fsuid(), region->uid))
+		ret = 1;
+	else
 		name_remove(region);
 	mutex_unlock(&tshare_lock);
-	if (had)
+	if (!ret)
 		name_release(region);
-	return had;
-}
-
-/* A reference to the region that a name leads to, or else to the draft that will be; or NULL. */
-static struct tshare_region *name_get_any(struct tshare_ns *ns, const char *name)
-{
-	struct tshare_region *region;
-
-	mutex_lock(&tshare_lock);
-	region = name_find(&ns->names, name) ?: name_find(&ns->drafts, name);
-	if (region)
-		kref_get(&region->ref);
-	mutex_unlock(&tshare_lock);
-	return region;
+	return ret;
 }
 
 /**
@@ -568,18 +558,22 @@ static struct tshare_region *name_get_any(struct tshare_ns *ns, const char *name
  */
 int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id)
 {
-	struct tshare_region *region = name[0] ? name_get_any(tf->ns, name) :
-						 region_find_id(tf, id);
-	int err = 0;
+	struct tshare_region *region = NULL;
+	struct tshare_ns *ns = tf->ns;
+	int ret;
 
-	if (!region)
-		return -ENOENT;
-	if (!region_is_owned(region))
-		err = -EPERM;
-	else if (!region_unlink(region))
-		err = -ENOENT;
-	tshare_region_put(region);
-	return err;
+	if (!name[0]) {
+		region = region_find_id(tf, id);
+		if (!region)
+			return -ENOENT;
+		ns = region->ns;
+	}
+	ret = region_unlink(ns, name, region, false);
+	if (ret > 0)
+		ret = ns_is_owned(ns) ? region_unlink(ns, name, region, true) : -EPERM;
+	if (region)
+		tshare_region_put(region);
+	return ret;
 }
 
 /**

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Regions that take their name over from another one, in one step. */
+#include <sched.h>
 #include <signal.h>
 
 #include "util.h"
@@ -404,6 +405,46 @@ TEST_F(replace, never_leaves_a_moment_without_the_name)
 	}
 	EXPECT_EQ(0, status);
 	EXPECT_LT(2, i);
+}
+
+/* Makes one region after another, each in the place of the last, until it is killed. */
+static int replace_on_and_on(void *arg)
+{
+	int dev = *(int *)arg, fd;
+
+	do {
+		fd = create_replacing(dev, "name", 0);
+		close(fd);
+	} while (fd >= 0);
+	return 1;
+}
+
+/* Once there is a new one, only unlink takes the name away. */
+TEST_F(replace, does_not_hide_the_name_from_unlink)
+{
+	const int times = 4000;
+	int missing = 0, status, i, fd;
+	pid_t pids[4];
+
+	for (i = 0; i < (int)ARRAY_SIZE(pids); i++) {
+		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
+		if (!pids[i])
+			_exit(replace_on_and_on(&self->other));
+	}
+	for (i = 0; i < times; i++) {
+		while ((fd = open_name(self->dev, "name", 0)) == -ENOENT)
+			sched_yield();
+		ASSERT_LE(0, fd);
+		close(fd);
+		missing += unlink_name(self->dev, "name") == -ENOENT;
+	}
+	EXPECT_EQ(0, missing);
+	for (i = 0; i < (int)ARRAY_SIZE(pids); i++) {
+		EXPECT_EQ(0, kill(pids[i], SIGKILL));
+		EXPECT_EQ(pids[i], waitpid(pids[i], &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status));
+	}
 }
 
 TEST_HARNESS_MAIN
