@@ -120,12 +120,37 @@ static bool name_outlives_maker(const struct tshare_region *region)
 	       !region_is_draft(region);
 }
 
+/*
+ * Tells the waiters for the region's name that it has the name, or has it no more: they
+ * wait for that of a finished region, or for the end of a draft that they know of.
+ */
+static void name_tell_given(const struct tshare_region *region)
+{
+	if (!region_is_draft(region))
+		tshare_waiters_wake(region->ns, region->name, 0);
+	else if (!name_find(&region->ns->names, region->name))
+		tshare_waiters_follow(region->ns, region->name, region->id);
+}
+
+static void name_tell_removed(const struct tshare_region *region)
+{
+	const struct tshare_region *draft;
+
+	if (region_is_draft(region)) {
+		tshare_waiters_wake(region->ns, region->name, region->id);
+		return;
+	}
+	draft = name_find(&region->ns->drafts, region->name);
+	if (draft)
+		tshare_waiters_follow(region->ns, region->name, draft->id);
+}
+
 /* Gives the region its name, which takes over a reference of the caller's. */
 static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 {
 	rb_add(&region->name_node, name_tree(region), name_is_before);
 	tshare_foreign_link(region);
-	tshare_waiters_wake(region->ns, region->name);
+	name_tell_given(region);
 	name_count++;
 	if (name_outlives_maker(region)) {
 		__module_get(THIS_MODULE);
@@ -141,7 +166,7 @@ static void name_remove(struct tshare_region *region)
 {
 	name_unlink(region);
 	tshare_foreign_unlink(region);
-	tshare_waiters_wake(region->ns, region->name);
+	name_tell_removed(region);
 	list_del_init(&region->name_owner);
 	region->maker = NULL;
 	name_count--;
@@ -448,9 +473,13 @@ static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *
 	struct tshare_region *region;
 
 	mutex_lock(&tshare_lock);
-	if (waiter)
+	if (waiter) {
 		tshare_waiter_rearm(waiter);
+		req->draft = waiter->draft;
+	}
 	region = name_resolve(ns, req);
+	if (waiter)
+		waiter->draft = req->draft;
 	if (!IS_ERR(region))
 		region_use(region);
 	mutex_unlock(&tshare_lock);
@@ -475,7 +504,7 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
 	ktime_t left;
 	int err;
 
-	tshare_waiter_add(&waiter, ns, req->name);
+	tshare_waiter_add(&waiter, ns, req->name, req->draft);
 	do {
 		region = name_get(ns, req, &waiter);
 		left = time_left(end);
@@ -489,6 +518,7 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
 		return region;
 	if (err == -ETIME)
 		return ERR_PTR(-ETIMEDOUT);
+	req->draft = waiter.draft;
 	/* 0 would mean not to wait. */
 	if (req->timeout_ns > 0)
 		req->timeout_ns = max_t(s64, time_left(end), 1);

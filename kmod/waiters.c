@@ -9,7 +9,8 @@
  *
  * A waiter lives on its caller's stack and is removed, under tshare_lock, before
  * the caller returns. It refers to no region. It sleeps on a queue of its own, so
- * that only what is done to its name wakes it.
+ * that only what is done to its name wakes it, and of that only what may end its wait:
+ * a new draft changes what it waits for, and is written down for it.
  */
 #include <linux/hashtable.h>
 #include <linux/hrtimer.h>
@@ -33,11 +34,14 @@ static u32 waiters_hash(const struct tshare_ns *ns, const char *name)
  * @waiter: the waiter, which counts as woken
  * @ns: the namespace
  * @name: the name, which must not change before tshare_waiter_remove()
+ * @draft: id of the draft that the caller waits for, or 0
  */
-void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns, const char *name)
+void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns, const char *name,
+		       u64 draft)
 {
 	waiter->ns = ns;
 	waiter->name = name;
+	waiter->draft = draft;
 	waiter->woken = true;
 	init_waitqueue_head(&waiter->queue);
 	mutex_lock(&tshare_lock);
@@ -79,20 +83,48 @@ int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout)
 	return wait_event_interruptible_hrtimeout(waiter->queue, READ_ONCE(waiter->woken), timeout);
 }
 
+static bool waiter_awaits(const struct tshare_waiter *waiter, const struct tshare_ns *ns,
+			  const char *name)
+{
+	return waiter->ns == ns && !strcmp(waiter->name, name);
+}
+
 /**
  * tshare_waiters_wake() - wake the waiters for a name
  * @ns: the namespace; the caller holds tshare_lock
  * @name: the name
+ * @draft: id of the draft that has ended, which alone is what those are woken for that wait
+ *         for it; or 0 to wake all
  */
-void tshare_waiters_wake(const struct tshare_ns *ns, const char *name)
+void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft)
 {
 	struct tshare_waiter *waiter;
 
 	lockdep_assert_held(&tshare_lock);
 	hash_for_each_possible(waiters, waiter, node, waiters_hash(ns, name)) {
-		if (waiter->ns != ns || strcmp(waiter->name, name))
+		if (!waiter_awaits(waiter, ns, name) || (draft && waiter->draft != draft))
 			continue;
 		WRITE_ONCE(waiter->woken, true);
 		wake_up(&waiter->queue);
+	}
+}
+
+/**
+ * tshare_waiters_follow() - have the waiters for a name wait for a draft
+ * @ns: the namespace; the caller holds tshare_lock
+ * @name: the name, which leads to no region
+ * @draft: id of the draft; it is no change for those that wait for another one
+ *
+ * They sleep on: many waiters, and a draft that is made over and over, would else keep others
+ * from tshare_lock.
+ */
+void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 draft)
+{
+	struct tshare_waiter *waiter;
+
+	lockdep_assert_held(&tshare_lock);
+	hash_for_each_possible(waiters, waiter, node, waiters_hash(ns, name)) {
+		if (waiter_awaits(waiter, ns, name) && !waiter->draft)
+			waiter->draft = draft;
 	}
 }

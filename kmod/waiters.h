@@ -15,6 +15,7 @@ struct tshare_ns;
  * @node: among the waiters whose names have the same hash; under tshare_lock
  * @ns: the namespace, which the caller's open file uses
  * @name: the name
+ * @draft: id of the draft that the caller waits for; 0 for none yet; under tshare_lock
  * @queue: where the caller sleeps
  * @woken: whether something has happened to the name since the caller looked;
  *         written under tshare_lock
@@ -23,14 +24,17 @@ struct tshare_waiter {
 	struct hlist_node node;
 	const struct tshare_ns *ns;
 	const char *name;
+	u64 draft;
 	wait_queue_head_t queue;
 	bool woken;
 };
 
-void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns, const char *name);
+void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns, const char *name,
+		       u64 draft);
 void tshare_waiter_remove(struct tshare_waiter *waiter);
 void tshare_waiter_rearm(struct tshare_waiter *waiter);
 int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout);
-void tshare_waiters_wake(const struct tshare_ns *ns, const char *name);
+void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft);
+void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 draft);
 
 #endif /* TSHARE_WAITERS_H */

@@ -118,6 +118,22 @@ static bool still_waits(const struct waiter *waiter)
 	return asleep(waiter->pid) && !waitpid(waiter->pid, NULL, WNOHANG);
 }
 
+/* How often it has gone to sleep; -1 if that is unknown. */
+static long sleeps_of(const struct waiter *waiter)
+{
+	char path[64], line[256];
+	long count = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", waiter->pid);
+	file = fopen(path, "re");
+	while (file && count < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+	if (file)
+		fclose(file);
+	return count;
+}
+
 static bool kill_and_reap(pid_t pid)
 {
 	return !kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid;
@@ -262,6 +278,23 @@ TEST_F(wait, that_began_before_the_draft_is_enoent_when_its_maker_is_killed)
 	ASSERT_TRUE(wait_for_draft(self->dev));
 	EXPECT_TRUE(still_waits(waiter));
 	ASSERT_TRUE(kill_and_reap(maker));
+	EXPECT_EQ(-ENOENT, result_of(waiter));
+}
+
+/* Else many waiters and a draft, which anybody may make, would keep others from the module. */
+TEST_F(wait, is_not_woken_by_the_draft_that_it_waits_for_then)
+{
+	struct waiter *waiter = start_waiter(self->other, "name", FOR_EVER, 0);
+	long sleeps;
+
+	ASSERT_NE(NULL, waiter);
+	ASSERT_TRUE(still_waits(waiter));
+	sleeps = sleeps_of(waiter);
+	ASSERT_LT(0, sleeps);
+	ASSERT_LE(0, create_draft(self->dev, "name"));
+	EXPECT_TRUE(still_waits(waiter));
+	EXPECT_EQ(sleeps, sleeps_of(waiter));
+	ASSERT_EQ(0, unlink_name(self->dev, "name"));
 	EXPECT_EQ(-ENOENT, result_of(waiter));
 }
 
@@ -468,6 +501,24 @@ TEST_F(other_than, goes_on_when_the_successor_ends)
 	EXPECT_TRUE(still_waits(self->waiter));
 	ASSERT_LE(0, create_flags(self->dev, PAGE, "name", TSHARE_CREATE_REPLACE));
 	EXPECT_LE(0, result_of(self->waiter));
+}
+
+TEST_F(other_than, is_not_woken_by_successors_that_end)
+{
+	long sleeps;
+	int fd, i;
+
+	ASSERT_TRUE(still_waits(self->waiter));
+	sleeps = sleeps_of(self->waiter);
+	ASSERT_LT(0, sleeps);
+	for (i = 0; i < 100; i++) {
+		fd = create_flags(self->dev, PAGE, "name",
+				  TSHARE_CREATE_REPLACE | TSHARE_CREATE_DRAFT);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, close(fd));
+	}
+	EXPECT_TRUE(still_waits(self->waiter));
+	EXPECT_EQ(sleeps, sleeps_of(self->waiter));
 }
 
 TEST_F(other_than, goes_on_when_the_name_goes)
