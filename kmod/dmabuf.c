@@ -82,38 +82,39 @@ static u64 range_end(const struct tshare_range *range)
 }
 
 /*
- * Bytes of a dma-buf from @offset on that one entry for @dev covers: at most the
+ * Bytes of a dma-buf from @offset on that one entry for @dev covers: at most @limit and the
  * device's segment size, and across none of its boundaries. That is so for physical
  * addresses and for offsets in the dma-buf, which an IOMMU maps to an address that is
  * aligned for all of it.
  */
-static u32 export_segment_length(struct device *dev, const struct tshare_dmabuf *export, u64 offset)
+static u32 export_segment_length(struct device *dev, const struct tshare_dmabuf *export, u64 offset,
+				 size_t limit)
 {
-	u64 max = max_t(u32, PAGE_SIZE, dma_get_max_seg_size(dev) & PAGE_MASK);
+	u64 max = max_t(u64, PAGE_SIZE, min_t(u64, dma_get_max_seg_size(dev), limit) & PAGE_MASK);
 	u64 mask = dma_get_seg_boundary(dev) | ~PAGE_MASK;
 	u64 phys = PFN_PHYS(export_pfn(export)) + offset;
 	/* Less one, because a mask of all ones is no boundary at all. */
-	u64 last = min3(range_bytes(export->range) - offset, max, (u64)SEGMENT_MAX) - 1;
+	u64 last = min(range_bytes(export->range) - offset, max) - 1;
 
 	return min3(last, mask - (phys & mask), mask - (offset & mask)) + 1;
 }
 
 static int export_fill_sgt(struct sg_table *sgt, struct device *dev,
-			   const struct tshare_dmabuf *export)
+			   const struct tshare_dmabuf *export, size_t limit)
 {
 	u64 size = range_bytes(export->range), offset;
 	unsigned int nents = 0;
 	struct scatterlist *sg;
 	int err, i;
 
-	for (offset = 0; offset < size; offset += export_segment_length(dev, export, offset))
+	for (offset = 0; offset < size; offset += export_segment_length(dev, export, offset, limit))
 		nents++;
 	err = sg_alloc_table(sgt, nents, GFP_KERNEL);
 	if (err)
 		return err;
 	offset = 0;
 	for_each_sgtable_sg(sgt, sg, i) {
-		u32 len = export_segment_length(dev, export, offset);
+		u32 len = export_segment_length(dev, export, offset, limit);
 
 		sg_set_page(sg, pfn_to_page(export_pfn(export) + PFN_DOWN(offset)), len, 0);
 		offset += len;
@@ -121,11 +122,25 @@ static int export_fill_sgt(struct sg_table *sgt, struct device *dev,
 	return 0;
 }
 
+static int map_segments(struct tshare_map *map, const struct tshare_dmabuf *export, size_t limit,
+			unsigned long attrs)
+{
+	int err = export_fill_sgt(&map->sgt, map->dev, export, limit);
+
+	if (err)
+		return err;
+	err = dma_map_sgtable(map->dev, &map->sgt, map->dir, attrs);
+	if (err)
+		sg_free_table(&map->sgt);
+	return err;
+}
+
 static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
 					  enum dma_data_direction dir)
 {
 	struct tshare_dmabuf *export = attach->dmabuf->priv;
 	struct tshare_region *region = export->region;
+	size_t limit = dma_max_mapping_size(attach->dev);
 	struct tshare_map *map;
 	int err;
 
@@ -137,20 +152,22 @@ static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
 	map->start = range_start(export->range);
 	map->dev = attach->dev;
 	map->dir = dir;
-	err = export_fill_sgt(&map->sgt, attach->dev, export);
+	/*
+	 * What is bounced is mapped in pieces of no more than @limit. But the limit is the
+	 * device's, and this range may not be bounced. Some importers take one segment alone.
+	 */
+	err = map_segments(map, export, SEGMENT_MAX,
+			   limit < range_bytes(export->range) ? DMA_ATTR_NO_WARN : 0);
+	if (err == -EIO && limit < range_bytes(export->range))
+		err = map_segments(map, export, limit, 0);
 	if (err)
 		goto err_free;
-	err = dma_map_sgtable(attach->dev, &map->sgt, dir, 0);
-	if (err)
-		goto err_free_table;
 
 	mutex_lock(&region->maps_lock);
 	list_add(&map->node, &region->maps);
 	mutex_unlock(&region->maps_lock);
 	return &map->sgt;
 
-err_free_table:
-	sg_free_table(&map->sgt);
 err_free:
 	kfree(map);
 	return ERR_PTR(err);

@@ -627,6 +627,24 @@ static bool in_one_piece(int fd, __u64 boundary)
 	return !close(importer);
 }
 
+/* The buffer for what is bounced has room for 256 KiB in one piece. */
+TEST_F(device, with_large_segments_gets_small_ones_only_where_they_are_bounced)
+{
+	int fd = create(self->dev, 4 * MIB, NULL);
+	struct importer_attach args = attach_args(fd, IMPORTER_BOTH_WAYS);
+	char *mem = map(fd, 4 * MIB, RW);
+
+	ASSERT_NE(MAP_FAILED, mem);
+	args.segment_max = ~0U;
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	EXPECT_EQ(booted_with("swiotlb=force"), args.entries > 1);
+	ASSERT_EQ(0, device_writes(self->importer, 3 * MIB, 1));
+	ASSERT_EQ(0, cpu_access(fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(filled(mem + 3 * MIB, CHUNK, 1));
+	munmap(mem, 4 * MIB);
+	close(fd);
+}
+
 /* Regions of 10 MiB lie side by side, so that some begin at a boundary and some don't. */
 TEST_F(device, behind_an_iommu_has_no_gap_at_a_boundary)
 {
