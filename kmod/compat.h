@@ -21,6 +21,10 @@
 #error "tshare needs a 64-bit kernel: regions are mapped whole and ids are 64 bits"
 #endif
 
+#ifndef CONFIG_DMA_SHARED_BUFFER
+#error "tshare needs CONFIG_DMA_SHARED_BUFFER: regions are dma-bufs"
+#endif
+
 /* Without it there is no initial namespace to belong to: nsproxy->ipc_ns is NULL. */
 #if !defined(CONFIG_SYSVIPC) && !defined(CONFIG_POSIX_MQUEUE)
 #error "tshare needs CONFIG_SYSVIPC or CONFIG_POSIX_MQUEUE: names belong to IPC namespaces"
