@@ -28,7 +28,7 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	 * A run of more than a chunk must be made of several folios, which
 	 * blocks of a higher order can't be split into with what is exported.
 	 */
-	if (order > pageblock_order || (TSHARE_CHUNK_ORDER && req->nr_pages > TSHARE_CHUNK_PAGES))
+	if (req->nr_pages > TSHARE_BLOCK_PAGES)
 		return -ENOMEM;
 
 	/* The next allocator works harder on large sizes. */

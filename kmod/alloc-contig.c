@@ -24,7 +24,7 @@
 #ifdef CONFIG_CONTIG_ALLOC
 
 /* The alignment of a stretch, and the pages that are examined at once. */
-#define STEP_PAGES (TSHARE_CHUNK_ORDER ? TSHARE_CHUNK_PAGES : pageblock_nr_pages)
+#define STEP_PAGES TSHARE_BLOCK_PAGES
 
 /*
  * Pages that one call takes, with one drain of all CPUs' lists of pages. The core

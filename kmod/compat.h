@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/shmem_fs.h>
+#include <linux/sizes.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
@@ -68,8 +69,14 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
  * order, so a run is made of such folios. Up to 6.1 they can be made of single
  * pages with the core's public helpers, from 6.12 on alloc_contig_range() makes
  * them. In between it does neither: single pages, mapped as such.
+ *
+ * With pages of 16 or 64 KiB, which arm64 may have, the core maps 32 or 512 MiB at a
+ * time. Few regions would have such a chunk, a pinned page would withhold all of one,
+ * and a smaller folio is mapped by its pages like single ones.
  */
 #if !defined(CONFIG_TRANSPARENT_HUGEPAGE) || defined(TSHARE_SINGLE_PAGES)
+#define TSHARE_CHUNK_ORDER 0
+#elif PMD_SHIFT != 21
 #define TSHARE_CHUNK_ORDER 0
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define TSHARE_CHUNK_ORDER 0
@@ -78,6 +85,9 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
 #endif
 
 #define TSHARE_CHUNK_PAGES (1UL << TSHARE_CHUNK_ORDER)
+
+/* What a pool consists of, and where a run may begin: chunks, or as many single pages. */
+#define TSHARE_BLOCK_PAGES PHYS_PFN(SZ_2M)
 
 #define TSHARE_CONTIG_GFP (GFP_USER | __GFP_NOWARN)
 
