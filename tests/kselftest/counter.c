@@ -452,14 +452,15 @@ static void *open_together(void *arg)
 
 TEST_F(counter, is_one_for_concurrent_first_callers)
 {
-	enum { THREADS = 4, ROUNDS = 200 };
+	enum { THREADS = 4 };
+	const int times = rounds(200);
 	struct racer racers[THREADS];
 	pthread_t threads[THREADS];
 	pthread_barrier_t together;
 	int round, region, i;
 
 	ASSERT_EQ(0, pthread_barrier_init(&together, NULL, THREADS));
-	for (round = 0; round < ROUNDS; round++) {
+	for (round = 0; round < times; round++) {
 		region = create(self->dev, PAGE, NULL);
 		ASSERT_LE(0, region);
 		for (i = 0; i < THREADS; i++) {

@@ -416,9 +416,10 @@ struct worker {
 static void *export_and_close(void *arg)
 {
 	struct worker *worker = arg;
+	const size_t times = rounds(2000);
 	size_t round;
 
-	for (round = 0; round < 2000 && !worker->failed; round++) {
+	for (round = 0; round < times && !worker->failed; round++) {
 		size_t page = (worker->id / 2 + round) % 4;
 		int fd = export_range(worker->dev, worker->fd, page * PAGE, 2 * PAGE, 0);
 

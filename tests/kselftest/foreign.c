@@ -555,11 +555,11 @@ static void *name_it(void *arg)
 TEST_F(foreign, that_is_contested_is_won_by_exactly_one)
 {
 	struct namer namers[8];
-	int i, round, won;
+	int i, round, won, times = rounds(50);
 
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
-	for (round = 0; round < 50; round++) {
+	for (round = 0; round < times; round++) {
 		won = 0;
 		for (i = 0; i < 8; i++) {
 			namers[i] = (struct namer){
@@ -612,12 +612,12 @@ static void *look_for_it(void *arg)
 TEST_F(foreign, can_be_named_and_unlinked_while_it_is_looked_for)
 {
 	struct namer looker = { .dev = self->dev, .fd = self->dmabuf };
-	int round;
+	int round, times = rounds(500);
 
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
 	ASSERT_EQ(0, pthread_create(&looker.thread, NULL, look_for_it, &looker));
-	for (round = 0; round < 500; round++) {
+	for (round = 0; round < times; round++) {
 		int fd = name_foreign(self->dev, self->dmabuf, "camera", 0);
 
 		ASSERT_LE(0, fd);

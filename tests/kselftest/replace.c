@@ -374,9 +374,9 @@ TEST_F(lifetimes, of_the_old_region_do_not_come_back)
 /* Readers of a name that one region after another takes over. */
 static int open_on_and_on(void *arg)
 {
-	int dev = *(int *)arg, i;
+	int dev = *(int *)arg, times = rounds(3000), i;
 
-	for (i = 0; i < 3000; i++) {
+	for (i = 0; i < times; i++) {
 		int fd = open_name(dev, "name", 0);
 
 		if (fd < 0)
@@ -422,7 +422,7 @@ static int replace_on_and_on(void *arg)
 /* Once there is a new one, only unlink takes the name away. */
 TEST_F(replace, does_not_hide_the_name_from_unlink)
 {
-	const int times = 4000;
+	const int times = rounds(4000);
 	int missing = 0, status, i, fd;
 	pid_t pids[4];
 

@@ -391,7 +391,13 @@ static inline struct counters count_all(void)
 	EXPECT_EQ(__before.fds, __now.fds); \
 } while (0)
 
-/* Waits up to a second, in which another process may still drop references. */
+/* Of that many rounds of a race, a quarter if TSHARE_TEST_SHORT is set. */
+static inline int rounds(int all)
+{
+	return getenv("TSHARE_TEST_SHORT") ? (all + 3) / 4 : all;
+}
+
+/* Waits up to half a minute, in which another process may still drop references. */
 static inline bool counters_return_to(struct counters before)
 {
 	int tries;

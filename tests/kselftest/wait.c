@@ -408,6 +408,7 @@ static long switches(pid_t pid)
 TEST_F(wait, is_not_woken_by_other_names)
 {
 	struct waiter *waiter = start_waiter(self->other, "name", FOR_EVER, 0);
+	const int times = rounds(1000);
 	char name[16];
 	long before;
 	int i;
@@ -416,7 +417,7 @@ TEST_F(wait, is_not_woken_by_other_names)
 	usleep(100000);
 	before = switches(waiter->pid);
 	ASSERT_LE(0, before);
-	for (i = 0; i < 1000; i++) {
+	for (i = 0; i < times; i++) {
 		snprintf(name, sizeof(name), "name%d", i);
 		ASSERT_EQ(0, close(create(self->dev, PAGE, name)));
 		ASSERT_EQ(0, unlink_name(self->dev, name));
@@ -664,7 +665,6 @@ TEST_F(wait, that_cannot_store_the_rest_is_efault)
  * the name: then it would sleep for ever.
  */
 #define WAITERS 16
-#define ROUNDS 150
 
 static int wait_on_and_on(int go, int results)
 {
@@ -703,6 +703,7 @@ static bool readable_soon(int fd)
 
 TEST_F(wait, misses_nothing_when_makers_are_killed)
 {
+	const int times = rounds(150);
 	int go[2], results[2], round, i, found = 0, missing = 0;
 	unsigned int seed = 1;
 	pid_t pids[WAITERS];
@@ -717,7 +718,7 @@ TEST_F(wait, misses_nothing_when_makers_are_killed)
 			_exit(wait_on_and_on(go[0], results[1]));
 		}
 	}
-	for (round = 0; round < ROUNDS; round++) {
+	for (round = 0; round < times; round++) {
 		int left = WAITERS, result, fd;
 		pid_t maker = fork();
 
