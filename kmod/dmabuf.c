@@ -20,6 +20,9 @@
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <uapi/linux/dma-buf.h>
 
 #include "compat.h"
 #include "dmabuf.h"
@@ -323,16 +326,31 @@ static const struct dma_buf_ops tshare_dmabuf_readonly_ops = {
 	COMMON_OPS,
 };
 
+/* What dma-bufs of the region are called: as much of its name as theirs have room for. */
+static char *region_copy_name(const struct tshare_region *region)
+{
+	char *name = kstrndup(region->name, DMA_BUF_NAME_LEN - 1, GFP_KERNEL_ACCOUNT);
+
+	if (name)
+		tshare_name_mask(name);
+	return name;
+}
+
 static struct dma_buf *range_export(struct tshare_region *region, struct tshare_range *range,
 				    bool writable)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct tshare_dmabuf *export;
 	struct dma_buf *dmabuf;
+	char *name = NULL;
 
 	export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
-	if (!export)
-		return ERR_PTR(-ENOMEM);
+	if (region->name[0])
+		name = region_copy_name(region);
+	if (!export || (region->name[0] && !name)) {
+		dmabuf = ERR_PTR(-ENOMEM);
+		goto err_free;
+	}
 	export->region = region;
 	export->range = range;
 	export->writable = writable;
@@ -343,13 +361,20 @@ static struct dma_buf *range_export(struct tshare_region *region, struct tshare_
 	info.resv = &range->resv;
 	info.priv = export;
 	dmabuf = dma_buf_export(&info);
-	if (IS_ERR(dmabuf)) {
-		kfree(export);
-		return dmabuf;
-	}
+	if (IS_ERR(dmabuf))
+		goto err_free;
+	/* As DMA_BUF_SET_NAME does it. The core frees the name. */
+	spin_lock(&dmabuf->name_lock);
+	dmabuf->name = name;
+	spin_unlock(&dmabuf->name_lock);
 	/* The dma-buf's release() undoes these, and frees @export. */
 	tshare_region_use(region);
 	atomic_long_inc(&tshare_export_count);
+	return dmabuf;
+
+err_free:
+	kfree(name);
+	kfree(export);
 	return dmabuf;
 }
 

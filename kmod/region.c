@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A region: pages, owner, mode, id, lifetime. */
 #include <linux/cred.h>
+#include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -49,6 +50,63 @@ static int region_alloc_memory(struct tshare_region *region, const struct tshare
 	if (!err)
 		region->nr_pages = want.nr_pages;
 	return err;
+}
+
+/* U+2028 to U+202E end lines, or set the direction of what follows; U+2066 to U+2069 do, too. */
+static bool controls_lines(u32 character)
+{
+	return (character >= 0x2028 && character <= 0x202e) ||
+	       (character >= 0x2066 && character <= 0x2069);
+}
+
+/* Half a pair of UTF-16, or beyond the last one. */
+static bool is_no_character(u32 character)
+{
+	return (character >= 0xd800 && character <= 0xdfff) || character > 0x10ffff;
+}
+
+/*
+ * Bytes of the character beyond ASCII at @text, in UTF-8; 0 for a control character, or for
+ * what is no character. Nor is a longer form than the shortest, for which a lenient reader may
+ * see a control character.
+ */
+static unsigned int character_length(const unsigned char *text)
+{
+	/* By the bytes that follow the first one. U+0080 to U+009F are controls. */
+	static const u32 least[] = { U32_MAX, 0xa0, 0x800, 0x10000, U32_MAX };
+	unsigned int more = 0, i;
+	u32 character;
+
+	while (more < 4 && *text & (0x40 >> more))
+		more++;
+	character = *text & (0x3f >> more);
+	for (i = 1; i <= more; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		character = character << 6 | (text[i] & 0x3f);
+	}
+	if (character < least[more] || is_no_character(character) || controls_lines(character))
+		return 0;
+	return 1 + more;
+}
+
+/**
+ * tshare_name_mask() - make a name fit to be shown
+ * @name: the name, in which each byte that a terminal may take for a control character is
+ *        replaced
+ *
+ * A name may have any byte but '/'. Where text is shown, it must neither make lines of its own nor
+ * control the terminal.
+ */
+void tshare_name_mask(char *name)
+{
+	while (*name) {
+		unsigned int length = isascii(*name) ? !iscntrl(*name) : character_length(name);
+
+		if (!length)
+			*name = '?';
+		name += length ?: 1;
+	}
 }
 
 /**

@@ -105,6 +105,7 @@ static inline int tshare_region_node(const struct tshare_region *region)
 
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
 					  struct dma_buf *foreign);
+void tshare_name_mask(char *name);
 void tshare_region_add_id(struct tshare_region *region);
 struct tshare_region *tshare_region_find(u64 id);
 struct tshare_region *tshare_region_next(u64 *cursor);

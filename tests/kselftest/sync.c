@@ -104,35 +104,100 @@ TEST_F(sync, fence_is_taken_back)
 	EXPECT_EQ(-EINVAL, xioctl(self->rw, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &import));
 }
 
-TEST_F(sync, dma_buf_can_be_named)
+/* The value of a field of the descriptor's fdinfo, or "" if it has none. */
+static const char *fdinfo(int fd, const char *field)
 {
+	static char value[128];
 	char path[64], line[128];
-	bool found = false;
+	size_t len = strlen(field);
 	FILE *file;
 
-	EXPECT_EQ(0, xioctl(self->rw, DMA_BUF_SET_NAME_B, "tshare-test"));
-	sprintf(path, "/proc/self/fdinfo/%d", self->rw);
+	*value = 0;
+	sprintf(path, "/proc/self/fdinfo/%d", fd);
 	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, field, len) && !strncmp(line + len, ":\t", 2))
+			sprintf(value, "%.*s", (int)strcspn(line + len + 2, "\n"), line + len + 2);
+	if (file)
+		fclose(file);
+	return value;
+}
+
+TEST_F(sync, dma_buf_can_be_named)
+{
+	EXPECT_EQ(0, xioctl(self->rw, DMA_BUF_SET_NAME_B, "tshare-test"));
+	EXPECT_STREQ("tshare-test", fdinfo(self->rw, "name"));
+	/* Another opener's keeps its own. */
+	EXPECT_STREQ("synced", fdinfo(self->ro, "name"));
+}
+
+TEST_F(sync, dma_bufs_name_is_the_regions)
+{
+	int part = export_range(self->dev, self->rw, PAGE, PAGE, 0);
+
+	EXPECT_STREQ("synced", fdinfo(self->rw, "name"));
+	EXPECT_STREQ("synced", fdinfo(self->ro, "name"));
+	EXPECT_STREQ("synced", fdinfo(part, "name"));
+	ASSERT_EQ(0, unlink_name(self->dev, "synced"));
+	EXPECT_STREQ("synced", fdinfo(self->rw, "name"));
+}
+
+TEST_F(sync, dma_buf_of_a_region_without_a_name_has_none)
+{
+	EXPECT_STREQ("", fdinfo(create(self->dev, PAGE, NULL), "name"));
+}
+
+TEST_F(sync, dma_bufs_name_is_the_beginning_of_a_long_one)
+{
+	int fd = create(self->dev, PAGE, "0123456789012345678901234567890123456789");
+
+	EXPECT_STREQ("0123456789012345678901234567890", fdinfo(fd, "name"));
+}
+
+/* It is another user's who chose the name. */
+TEST_F(sync, name_makes_no_lines_in_fdinfo)
+{
+	int fd = create(self->dev, PAGE, "two\nsize:\t1");
+
+	EXPECT_STREQ("two?size:?1", fdinfo(fd, "name"));
+	EXPECT_STREQ("4096", fdinfo(fd, "size"));
+}
+
+TEST_F(sync, mapping_has_the_regions_name)
+{
+	char line[256], *mem = map(self->rw, PAGE, RW);
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned long start;
+	bool found = false;
+
+	ASSERT_NE(MAP_FAILED, mem);
 	ASSERT_NE(NULL, file);
 	while (fgets(line, sizeof(line), file))
-		found |= !strcmp(line, "name:\ttshare-test\n");
+		found |= sscanf(line, "%lx-", &start) == 1 && start == (uintptr_t)mem &&
+			 strstr(line, "/dmabuf:synced");
 	fclose(file);
 	EXPECT_TRUE(found);
 }
 
+#define BUFINFO "/sys/kernel/debug/dma_buf/bufinfo"
+
+TEST_F(sync, dma_buf_is_in_bufinfo_by_its_name)
+{
+	FILE *file = fopen(BUFINFO, "re");
+	char line[512];
+	int found = 0;
+
+	if (!file)
+		SKIP(return, "the kernel has no debugfs");
+	while (fgets(line, sizeof(line), file))
+		found += strstr(line, "\ttshare\t") && strstr(line, "\tsynced\n");
+	fclose(file);
+	EXPECT_EQ(2, found);
+}
+
 TEST_F(sync, exporter_is_named_in_fdinfo)
 {
-	char path[64], line[128];
-	bool found = false;
-	FILE *file;
-
-	sprintf(path, "/proc/self/fdinfo/%d", self->ro);
-	file = fopen(path, "re");
-	ASSERT_NE(NULL, file);
-	while (fgets(line, sizeof(line), file))
-		found |= !strcmp(line, "exp_name:\ttshare\n");
-	fclose(file);
-	EXPECT_TRUE(found);
+	EXPECT_STREQ("tshare", fdinfo(self->ro, "exp_name"));
 }
 
 TEST_HARNESS_MAIN
