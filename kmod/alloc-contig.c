@@ -9,6 +9,7 @@
 #include <linux/cpuset.h>
 #include <linux/highmem.h>
 #include <linux/hugetlb.h>
+#include <linux/ktime.h>
 #include <linux/memory.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mempolicy.h>
@@ -20,6 +21,7 @@
 
 #include "alloc.h"
 #include "compat.h"
+#include "trace.h"
 
 #ifdef CONFIG_CONTIG_ALLOC
 
@@ -80,6 +82,8 @@ static unsigned long fence_start, fence_end;
  * @class: the highest zone it may be in
  * @lenient: whether pages are worth a try that may have a reference too many
  * @made_room: whether the allocator has been asked to free some memory
+ * @tries: stretches that it has tried to take
+ * @moved: pages of the one that it took that were in use
  */
 struct contig_search {
 	const struct tshare_request *req;
@@ -87,6 +91,8 @@ struct contig_search {
 	enum zone_type class;
 	bool lenient;
 	bool made_room;
+	unsigned int tries;
+	unsigned long moved;
 };
 
 /*
@@ -334,12 +340,15 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 	err = down_read_killable(&fence);
 	if (!err) {
 		/* It may have begun to go offline since the search examined it. */
+		search->tries++;
 		if (pfn < fence_end && fence_start < pfn + nr)
 			err = -EBUSY;
 		else
 			err = contig_take_run(zone, pfn, nr, bad);
 		up_read(&fence);
 	}
+	if (!err)
+		search->moved = nr - free;
 	/* A failed try has drained all CPUs' lists of pages for nothing. */
 	if (err)
 		node->failures--;
@@ -450,13 +459,15 @@ static int contig_zero_pages(unsigned long pfn, unsigned long nr)
 	return 0;
 }
 
-static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
+/* Finds a run and takes it; it isn't zeroed yet. */
+static int contig_search_run(const struct tshare_request *req, unsigned long *pfn)
 {
 	struct contig_search search = {
 		.req = req,
 		.class = gfp_zone(GFP_USER | (req->dma32 ? GFP_DMA32 : 0)),
 	};
 	int nid = contig_first_node(req, &search.allowed);
+	u64 start = ktime_get_ns();
 	int err;
 
 	err = contig_search_zones(&search, nid, pfn);
@@ -464,6 +475,14 @@ static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
 		search.lenient = true;
 		err = contig_search_zones(&search, nid, pfn);
 	}
+	trace_tshare_search(req, search.tries, search.moved, ktime_get_ns() - start, err);
+	return err;
+}
+
+static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
+{
+	int err = contig_search_run(req, pfn);
+
 	if (err)
 		return err;
 

@@ -44,10 +44,11 @@ static void run_reset_indexes(unsigned long pfn, unsigned long nr_pages)
  * tshare_run_alloc() - allocate a run from the first allocator that has one
  * @req: what is wanted
  * @pfn: where to store the first page frame number
+ * @rung: where to store the allocator's name
  *
  * Return: 0, -ENOMEM, -EINTR, -EDQUOT.
  */
-int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
+int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn, const char **rung)
 {
 	int i, err = -ENOMEM;
 
@@ -55,6 +56,7 @@ int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn)
 		err = allocators[i]->alloc(req, pfn);
 		pr_debug("%s: %lu pages, node %d: %d\n", allocators[i]->name, req->nr_pages,
 			 req->node, err);
+		*rung = allocators[i]->name;
 		if (err != -ENOMEM)
 			break;
 	}

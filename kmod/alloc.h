@@ -23,7 +23,7 @@ struct tshare_request {
 
 /**
  * struct tshare_allocator - one source of contiguous memory
- * @name: for debug messages
+ * @name: for messages, events and debugfs
  * @alloc: stores the first page frame number of one physically contiguous run
  *         of zeroed pages that can be pinned. Whole chunks of the run are
  *         folios of TSHARE_CHUNK_ORDER, the rest behind them single pages, with
@@ -42,7 +42,7 @@ extern const struct tshare_allocator tshare_allocator_contig;
 int tshare_contig_init(void);
 void tshare_contig_exit(void);
 
-int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn);
+int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn, const char **rung);
 void tshare_run_free(unsigned long pfn, unsigned long nr_pages);
 unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
 				 struct list_head *pinned);

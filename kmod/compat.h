@@ -54,6 +54,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+/* The string is the one that __string() named: since 6.10 that is remembered. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define TSHARE_ASSIGN_STR(dst, src) __assign_str(dst, src)
+#else
+#define TSHARE_ASSIGN_STR(dst, src) __assign_str(dst)
+#endif
+
 /* A file of shared memory without a name; its pages are counted from the start. */
 static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size)
 {

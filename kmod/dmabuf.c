@@ -29,6 +29,7 @@
 #include "names.h"
 #include "range.h"
 #include "region.h"
+#include "trace.h"
 
 /* The length of a scatterlist entry is 32 bits; this is whole chunks of it. */
 #define SEGMENT_MAX 0xFFE00000U
@@ -254,7 +255,28 @@ static vm_fault_t tshare_vm_fault(struct vm_fault *vmf)
 	return 0;
 }
 
+/* For mmap(), and for each area that the core makes of another one. */
+static void tshare_vm_open(struct vm_area_struct *vma)
+{
+	struct tshare_dmabuf *export = vma->vm_private_data;
+
+	trace_tshare_map(export->region, vma);
+}
+
+static void tshare_vm_close(struct vm_area_struct *vma)
+{
+	struct tshare_dmabuf *export = vma->vm_private_data;
+
+	trace_tshare_unmap(export->region, vma);
+}
+
+/*
+ * The core merges no areas that have close(). It merges none of these anyway, as they have
+ * VM_DONTEXPAND.
+ */
 static const struct vm_operations_struct tshare_vm_ops = {
+	.open = tshare_vm_open,
+	.close = tshare_vm_close,
 	.fault = tshare_vm_fault,
 };
 
@@ -288,6 +310,7 @@ static int tshare_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 	vma->vm_ops = &tshare_vm_ops;
 	/* The dma-buf's file, which the mapping holds, holds this. */
 	vma->vm_private_data = export;
+	tshare_vm_open(vma);
 	return 0;
 }
 

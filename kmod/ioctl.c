@@ -30,6 +30,7 @@
 #include "foreign.h"
 #include "names.h"
 #include "region.h"
+#include "trace.h"
 
 /* Sizes of the structures' first versions, below which none is taken. */
 #define QUERY_SIZE_V1	   72
@@ -571,6 +572,15 @@ static const struct ioctl_command commands[] = {
 		COMMAND(ioctl_export, struct tshare_export, EXPORT_SIZE_V1, true),
 };
 
+static void ioctl_trace(unsigned int cmd, const struct ioctl_call *call, int err)
+{
+	if (_IOC_NR(cmd) == _IOC_NR(TSHARE_IOCTL_CREATE))
+		trace_tshare_create(call->arg, call->created, err);
+	else if (_IOC_NR(cmd) == _IOC_NR(TSHARE_IOCTL_OPEN))
+		/* What a caller sees of it, unless the call begins again after the signal. */
+		trace_tshare_open(call->arg, err == -ERESTARTNOHAND ? -EINTR : err);
+}
+
 /**
  * tshare_fops_ioctl() - carry out a command of the device
  * @file: the open device
@@ -608,6 +618,7 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 	/* Last: a name that this takes from another region can't be given back. */
 	if (!err && call.created)
 		err = tshare_region_register(call.tf, call.created, call.replace);
+	ioctl_trace(cmd, &call, err);
 	ioctl_call_end(&call, err);
 	return err;
 }

@@ -13,6 +13,7 @@
 #include "counter.h"
 #include "ns.h"
 #include "region.h"
+#include "trace.h"
 
 atomic_long_t tshare_region_count;
 
@@ -44,9 +45,10 @@ static int region_alloc_memory(struct tshare_region *region, const struct tshare
 	};
 	int err;
 
+	region->rung = "dmabuf";
 	if (!want.nr_pages)
 		return 0;
-	err = tshare_run_alloc(&want, &region->pfn);
+	err = tshare_run_alloc(&want, &region->pfn, &region->rung);
 	if (!err)
 		region->nr_pages = want.nr_pages;
 	return err;
@@ -239,6 +241,7 @@ static void region_release(struct kref *ref)
 	xa_erase(&regions, region->id);
 	mutex_unlock(&tshare_lock);
 
+	trace_tshare_release(region);
 	if (region->foreign)
 		dma_buf_put(region->foreign);
 	tshare_descs_free(&region->descs);

@@ -48,6 +48,7 @@ struct tshare_ns;
  *           NULL if it is a run of the module's pages
  * @pfn: first page frame number; 0 if it is foreign
  * @nr_pages: pages; 0 if it is foreign
+ * @rung: the name of the allocator that its pages come from; "dmabuf" if it is foreign
  * @uid: owner
  * @gid: group
  * @mode: permission bits
@@ -73,6 +74,7 @@ struct tshare_region {
 	struct dma_buf *foreign;
 	unsigned long pfn;
 	unsigned long nr_pages;
+	const char *rung;
 	kuid_t uid;
 	kgid_t gid;
 	umode_t mode;

@@ -549,7 +549,7 @@ static inline int receive_fd(int sock)
 
 static inline bool write_file(const char *path, const char *format, ...)
 {
-	char text[64];
+	char text[128];
 	va_list args;
 	int fd, len;
 	bool done;

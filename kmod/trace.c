@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The bodies of the tracepoints, which alone look into what they are given. */
+#include <linux/mm.h>
+#include <linux/tshare.h>
+
+#include "alloc.h"
+#include "compat.h"
+#include "desc.h"
+#include "region.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
