@@ -12,4 +12,18 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg);
 /* sysfs.c */
 extern const struct attribute_group *tshare_sysfs_groups[];
 
+/* debugfs.c */
+#ifdef CONFIG_DEBUG_FS
+void tshare_debugfs_init(void);
+void tshare_debugfs_exit(void);
+#else
+static inline void tshare_debugfs_init(void)
+{
+}
+
+static inline void tshare_debugfs_exit(void)
+{
+}
+#endif
+
 #endif /* TSHARE_DEVICE_H */

@@ -126,6 +126,34 @@ static int export_fill_sgt(struct sg_table *sgt, struct device *dev,
 	return 0;
 }
 
+/* The core keeps a list of its own, under a lock that an importer may hold for long. */
+static int tshare_dmabuf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
+{
+	struct tshare_dmabuf *export = dmabuf->priv;
+	struct tshare_attachment *attachment;
+
+	attachment = kzalloc(sizeof(*attachment), GFP_KERNEL);
+	if (!attachment)
+		return -ENOMEM;
+	attachment->dev = attach->dev;
+	attach->priv = attachment;
+	mutex_lock(&export->region->maps_lock);
+	list_add_tail(&attachment->node, &export->region->attachments);
+	mutex_unlock(&export->region->maps_lock);
+	return 0;
+}
+
+static void tshare_dmabuf_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
+{
+	struct tshare_dmabuf *export = dmabuf->priv;
+	struct tshare_attachment *attachment = attach->priv;
+
+	mutex_lock(&export->region->maps_lock);
+	list_del(&attachment->node);
+	mutex_unlock(&export->region->maps_lock);
+	kfree(attachment);
+}
+
 static int map_segments(struct tshare_map *map, const struct tshare_dmabuf *export, size_t limit,
 			unsigned long attrs)
 {
@@ -260,6 +288,7 @@ static void tshare_vm_open(struct vm_area_struct *vma)
 {
 	struct tshare_dmabuf *export = vma->vm_private_data;
 
+	atomic_inc(&export->region->mappings);
 	trace_tshare_map(export->region, vma);
 }
 
@@ -267,6 +296,7 @@ static void tshare_vm_close(struct vm_area_struct *vma)
 {
 	struct tshare_dmabuf *export = vma->vm_private_data;
 
+	atomic_dec(&export->region->mappings);
 	trace_tshare_unmap(export->region, vma);
 }
 
@@ -331,6 +361,7 @@ static void tshare_dmabuf_release(struct dma_buf *dmabuf)
 }
 
 #define COMMON_OPS                                                                  \
+	.attach = tshare_dmabuf_attach, .detach = tshare_dmabuf_detach,             \
 	.map_dma_buf = tshare_dmabuf_map, .unmap_dma_buf = tshare_dmabuf_unmap,     \
 	.begin_cpu_access = tshare_dmabuf_begin_cpu_access,                         \
 	.end_cpu_access = tshare_dmabuf_end_cpu_access, .mmap = tshare_dmabuf_mmap, \

@@ -68,12 +68,15 @@ static int __init tshare_init(void)
 	err = misc_register(&tshare_device);
 	if (err)
 		tshare_contig_exit();
+	else
+		tshare_debugfs_init();
 	return err;
 }
 module_init(tshare_init);
 
 static void __exit tshare_exit(void)
 {
+	tshare_debugfs_exit();
 	misc_deregister(&tshare_device);
 	tshare_account_exit();
 	tshare_contig_exit();

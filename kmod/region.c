@@ -4,6 +4,8 @@
 #include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/mm.h>
+#include <linux/pid.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/xarray.h>
@@ -154,6 +156,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	region->foreign = foreign;
 	if (foreign)
 		region->flags |= TSHARE_REGION_FOREIGN;
+	region->creator = get_pid(task_tgid(current));
 	current_fsuid_fsgid(&region->uid, &region->gid);
 	region->mode = req->mode;
 	if (req->flags & TSHARE_CREATE_PERSIST)
@@ -167,6 +170,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	tshare_ranges_init(&region->ranges, region->nr_pages);
 	mutex_init(&region->maps_lock);
 	INIT_LIST_HEAD(&region->maps);
+	INIT_LIST_HEAD(&region->attachments);
 	strscpy_pad(region->name, req->name, sizeof(region->name));
 	RB_CLEAR_NODE(&region->name_node);
 	INIT_LIST_HEAD(&region->name_owner);
@@ -248,6 +252,7 @@ static void region_release(struct kref *ref)
 	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 	tshare_counter_put(region);
 	tshare_ns_put(region->ns);
+	put_pid(region->creator);
 	tshare_ranges_destroy(&region->ranges);
 	mutex_destroy(&region->maps_lock);
 	kfree(region);

@@ -36,6 +36,7 @@
 #include "range.h"
 
 struct path;
+struct pid;
 struct tshare_charge;
 struct tshare_file;
 struct tshare_ns;
@@ -49,6 +50,7 @@ struct tshare_ns;
  * @pfn: first page frame number; 0 if it is foreign
  * @nr_pages: pages; 0 if it is foreign
  * @rung: the name of the allocator that its pages come from; "dmabuf" if it is foreign
+ * @creator: the process that made it, a reference; it may have ended
  * @uid: owner
  * @gid: group
  * @mode: permission bits
@@ -58,8 +60,11 @@ struct tshare_ns;
  * @descs: tensor descriptors
  * @charge: what its pages and descriptors count against
  * @ranges: its pages, whole and in parts, as dma-bufs are over them
- * @maps_lock: protects @maps; no other lock of the module is taken under it
+ * @maps_lock: protects @maps and @attachments; no other lock of the module is taken
+ *             under it
  * @maps: what devices have mapped, through any of its dma-bufs
+ * @attachments: the devices that are attached to any of its dma-bufs
+ * @mappings: areas of processes' memory that map a part of it
  * @counter: the path of its counter; NULL until its first use, then constant
  * @users: dma-bufs of ours, and calls that are to make one; under tshare_lock
  * @name: its name, "" if it never had one
@@ -75,6 +80,7 @@ struct tshare_region {
 	unsigned long pfn;
 	unsigned long nr_pages;
 	const char *rung;
+	struct pid *creator;
 	kuid_t uid;
 	kgid_t gid;
 	umode_t mode;
@@ -83,8 +89,10 @@ struct tshare_region {
 	struct tshare_descs descs;
 	struct tshare_charge *charge;
 	struct tshare_ranges ranges;
-	struct mutex maps_lock; /* protects maps */
+	struct mutex maps_lock; /* protects maps and attachments */
 	struct list_head maps;
+	struct list_head attachments;
+	atomic_t mappings;
 	struct path *counter;
 	unsigned long users;
 	char name[TSHARE_NAME_LEN];
