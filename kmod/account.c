@@ -126,15 +126,16 @@ static unsigned long account_memlock_left(const struct tshare_account *account)
 			  used + (account ? account->nr_pages : 0));
 }
 
-static void charge_remove_pages(struct tshare_charge *charge, unsigned long nr_pages)
+/* The caller is the only one to use the charge, or holds pinned_lock. */
+static void charge_set_pages(struct tshare_charge *charge, unsigned long nr_pages)
 {
 	struct tshare_account *account = charge->account;
 
 	mutex_lock(&tshare_lock);
-	pages_used -= nr_pages;
-	charge->ns->usage->nr_pages -= nr_pages;
-	charge->nr_pages -= nr_pages;
-	account->nr_pages -= nr_pages;
+	pages_used += nr_pages - charge->nr_pages;
+	charge->ns->usage->nr_pages += nr_pages - charge->nr_pages;
+	account->nr_pages += nr_pages - charge->nr_pages;
+	charge->nr_pages = nr_pages;
 	if (account->nr_pages)
 		account = NULL;
 	else
@@ -165,7 +166,7 @@ static void pinned_release(void)
 		unsigned long freed = tshare_pinned_free(&charge->pinned);
 
 		if (freed)
-			charge_remove_pages(charge, freed);
+			charge_set_pages(charge, charge->nr_pages - freed);
 		if (list_empty(&charge->pinned))
 			list_move(&charge->node, &done);
 	}
@@ -290,7 +291,7 @@ err_free:
 
 static void charge_destroy(struct tshare_charge *charge)
 {
-	charge_remove_pages(charge, charge->nr_pages);
+	charge_set_pages(charge, 0);
 	tshare_ns_put(charge->ns);
 	kfree(charge);
 }
@@ -307,13 +308,13 @@ static void charge_destroy(struct tshare_charge *charge)
  */
 void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsigned long nr_pages)
 {
-	unsigned long pinned = nr_pages - tshare_run_release(pfn, nr_pages, &charge->pinned);
+	unsigned long pinned = tshare_run_release(pfn, nr_pages, &charge->pinned);
 
 	if (!pinned) {
 		charge_destroy(charge);
 		return;
 	}
-	charge_remove_pages(charge, charge->nr_pages - pinned);
+	charge_set_pages(charge, pinned);
 	mutex_lock(&pinned_lock);
 	list_add_tail(&charge->node, &pinned_charges);
 	mutex_unlock(&pinned_lock);

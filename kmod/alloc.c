@@ -17,10 +17,10 @@ static const struct tshare_allocator *const allocators[] = {
 	&tshare_allocator_contig,
 };
 
-/* Pages of the run that are in folios of TSHARE_CHUNK_ORDER; the rest are single. */
-static unsigned long run_chunked_pages(unsigned long nr_pages)
+/* Drops the module's reference to a folio of a run, which nobody has mapped. */
+static void folio_give_back(struct page *page)
 {
-	return round_down(nr_pages, TSHARE_CHUNK_PAGES);
+	put_page(page);
 }
 
 /*
@@ -34,8 +34,10 @@ static void run_reset_indexes(unsigned long pfn, unsigned long nr_pages)
 	unsigned long i = 0;
 
 	while (i < nr_pages) {
-		page_folio(pfn_to_page(pfn + i))->index = 0;
-		i += i < run_chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		struct folio *folio = page_folio(pfn_to_page(pfn + i));
+
+		folio->index = 0;
+		i += folio_nr_pages(folio);
 		cond_resched();
 	}
 }
@@ -77,8 +79,8 @@ void tshare_run_free(unsigned long pfn, unsigned long nr_pages)
 	while (i < nr_pages) {
 		struct page *page = pfn_to_page(pfn + i);
 
-		i += i < run_chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
-		put_page(page);
+		i += compound_nr(page);
+		folio_give_back(page);
 		cond_resched();
 	}
 }
@@ -94,26 +96,27 @@ void tshare_run_free(unsigned long pfn, unsigned long nr_pages)
  * can get another one only for a moment, from a process that met it by its
  * frame number.
  *
- * Return: pages freed.
+ * Return: pages of the folios in @pinned, which may be more than the run has: a pin of a
+ * page withholds its folio.
  */
 unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
 				 struct list_head *pinned)
 {
-	unsigned long i, nr, freed = 0;
+	unsigned long i, nr, kept = 0;
 
 	for (i = 0; i < nr_pages; i += nr) {
 		struct page *page = pfn_to_page(pfn + i);
 
-		nr = i < run_chunked_pages(nr_pages) ? TSHARE_CHUNK_PAGES : 1;
+		nr = compound_nr(page);
 		if (page_count(page) == 1) {
-			put_page(page);
-			freed += nr;
+			folio_give_back(page);
 		} else {
+			kept += nr;
 			list_add_tail(&page->lru, pinned);
 		}
 		cond_resched();
 	}
-	return freed;
+	return kept;
 }
 
 /**
@@ -131,7 +134,7 @@ unsigned long tshare_pinned_free(struct list_head *pinned)
 		if (page_count(page) == 1) {
 			freed += compound_nr(page);
 			list_del(&page->lru);
-			put_page(page);
+			folio_give_back(page);
 		}
 		cond_resched();
 	}
