@@ -6,13 +6,11 @@
  * A stretch may begin at any chunk: those aligned to their own size are far
  * fewer, and a large run that exists would be missed.
  */
-#include <linux/cpuset.h>
 #include <linux/highmem.h>
 #include <linux/hugetlb.h>
 #include <linux/ktime.h>
 #include <linux/memory.h>
 #include <linux/memory_hotplug.h>
-#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/mutex.h>
@@ -397,38 +395,6 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 	return -ENOMEM;
 }
 
-/*
- * The node to begin with, and those that are allowed. A run lies on one node, so the
- * nodes of a policy to interleave are merely preferred. As in the page allocator, a
- * policy to bind doesn't apply to memory of a lower zone.
- */
-static int contig_first_node(const struct tshare_request *req, nodemask_t *allowed)
-{
-	int nid = numa_mem_id();
-
-	*allowed = cpuset_current_mems_allowed;
-	if (req->node != NUMA_NO_NODE) {
-		nodemask_t only = nodemask_of_node(req->node);
-
-		nodes_and(*allowed, *allowed, only);
-		return req->node;
-	}
-#ifdef CONFIG_NUMA
-	if (current->mempolicy && current->mempolicy->mode != MPOL_LOCAL) {
-		nodemask_t wanted;
-
-		nodes_and(wanted, *allowed, current->mempolicy->nodes);
-		if (!nodes_empty(wanted)) {
-			if (current->mempolicy->mode == MPOL_BIND && !req->dma32)
-				*allowed = wanted;
-			if (!node_isset(nid, wanted))
-				nid = first_node(wanted);
-		}
-	}
-#endif
-	return nid;
-}
-
 /* Zones in the order in which the page allocator would fall back to them. */
 static int contig_search_zones(struct contig_search *search, int nid, unsigned long *pfn)
 {
@@ -466,7 +432,7 @@ static int contig_search_run(const struct tshare_request *req, unsigned long *pf
 		.req = req,
 		.class = gfp_zone(GFP_USER | (req->dma32 ? GFP_DMA32 : 0)),
 	};
-	int nid = contig_first_node(req, &search.allowed);
+	int nid = tshare_request_nodes(req, &search.allowed);
 	u64 start = ktime_get_ns();
 	int err;
 

@@ -7,6 +7,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cpuset.h>
+#include <linux/mempolicy.h>
 #include <linux/mm.h>
 
 #include "alloc.h"
@@ -40,6 +42,43 @@ static void run_reset_indexes(unsigned long pfn, unsigned long nr_pages)
 		i += folio_nr_pages(folio);
 		cond_resched();
 	}
+}
+
+/**
+ * tshare_request_nodes() - the nodes that a request may be served from
+ * @req: the request
+ * @allowed: where to store those that the caller's cpuset and memory policy allow
+ *
+ * A run lies on one node, so the nodes of a policy to interleave are merely preferred. As
+ * in the page allocator, a policy to bind doesn't apply to memory of a lower zone.
+ *
+ * Return: the node to begin with.
+ */
+int tshare_request_nodes(const struct tshare_request *req, nodemask_t *allowed)
+{
+	int nid = numa_mem_id();
+
+	*allowed = cpuset_current_mems_allowed;
+	if (req->node != NUMA_NO_NODE) {
+		nodemask_t only = nodemask_of_node(req->node);
+
+		nodes_and(*allowed, *allowed, only);
+		return req->node;
+	}
+#ifdef CONFIG_NUMA
+	if (current->mempolicy && current->mempolicy->mode != MPOL_LOCAL) {
+		nodemask_t wanted;
+
+		nodes_and(wanted, *allowed, current->mempolicy->nodes);
+		if (!nodes_empty(wanted)) {
+			if (current->mempolicy->mode == MPOL_BIND && !req->dma32)
+				*allowed = wanted;
+			if (!node_isset(nid, wanted))
+				nid = first_node(wanted);
+		}
+	}
+#endif
+	return nid;
 }
 
 /**

@@ -7,6 +7,7 @@
 #define TSHARE_ALLOC_H
 
 #include <linux/list.h>
+#include <linux/nodemask.h>
 #include <linux/types.h>
 
 /**
@@ -42,6 +43,7 @@ extern const struct tshare_allocator tshare_allocator_contig;
 int tshare_contig_init(void);
 void tshare_contig_exit(void);
 
+int tshare_request_nodes(const struct tshare_request *req, nodemask_t *allowed);
 int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn, const char **rung);
 void tshare_run_free(unsigned long pfn, unsigned long nr_pages);
 unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
