@@ -6,6 +6,7 @@
  * A stretch may begin at any chunk: those aligned to their own size are far
  * fewer, and a large run that exists would be missed.
  */
+#include <linux/freezer.h>
 #include <linux/highmem.h>
 #include <linux/hugetlb.h>
 #include <linux/ktime.h>
@@ -93,6 +94,38 @@ struct contig_search {
 	unsigned long moved;
 };
 
+/* Whether a signal ends the search. */
+static bool contig_interrupted(const struct tshare_request *req)
+{
+	return req->interruptible ? signal_pending(current) : fatal_signal_pending(current);
+}
+
+/*
+ * Stays here while the process is frozen, as for suspend. The caller holds no lock, but for a
+ * pool that grows, under its lock: the freezer's signal ends that search.
+ */
+static void contig_freeze(const struct tshare_request *req)
+{
+	if (!req->interruptible)
+		try_to_freeze();
+}
+
+/*
+ * Locks one of a node's locks. The freezer waits for those that wait for the lock, so none of
+ * them goes on with it before it has been frozen.
+ */
+static int contig_lock(const struct tshare_request *req, struct mutex *lock)
+{
+	for (;;) {
+		contig_freeze(req);
+		if (contig_interrupted(req) || mutex_lock_killable(lock))
+			return -EINTR;
+		if (!freezing(current))
+			return 0;
+		mutex_unlock(lock);
+	}
+}
+
 /*
  * Pages of the folio of @page, from @page on, that can be moved away; 0 if it
  * can't.
@@ -172,11 +205,12 @@ static unsigned long contig_usable_pages(struct zone *zone, unsigned long pfn, u
 }
 
 /* What failed with no page to blame: the last step with one, or the first half. */
-static unsigned long contig_blame(struct zone *zone, unsigned long start, unsigned long nr)
+static unsigned long contig_blame(const struct tshare_request *req, struct zone *zone,
+				  unsigned long start, unsigned long nr)
 {
-	unsigned long bad = start + nr / 2, free, i;
+	unsigned long bad = start + nr / 2, free = 0, i;
 
-	for (i = 0; i < nr && !fatal_signal_pending(current); i += STEP_PAGES) {
+	for (i = 0; i < nr && !contig_interrupted(req); i += STEP_PAGES) {
 		unsigned long max = min(nr - i, STEP_PAGES);
 
 		if (contig_usable_pages(zone, start + i, max, false, &free) < max)
@@ -234,18 +268,18 @@ static int contig_take_part(unsigned long pfn, unsigned long nr)
  * Takes the run at @pfn. On failure stores in @bad the step behind which to go
  * on, and keeps nothing.
  */
-static int contig_take_run(struct zone *zone, unsigned long pfn, unsigned long nr,
+static int contig_take_run(const struct tshare_request *req, struct zone *zone, unsigned long pfn,
 			   unsigned long *bad)
 {
-	unsigned long taken = 0;
+	unsigned long nr = req->nr_pages, taken = 0;
 	int err;
 
 	while (taken < nr) {
 		unsigned long part = min_t(unsigned long, nr - taken, TAKE_PAGES);
 
-		err = fatal_signal_pending(current) ? -EINTR : contig_take_part(pfn + taken, part);
+		err = contig_interrupted(req) ? -EINTR : contig_take_part(pfn + taken, part);
 		if (err) {
-			*bad = contig_blame(zone, pfn + taken, part);
+			*bad = contig_blame(req, zone, pfn + taken, part);
 			tshare_run_free(pfn, taken);
 			return err;
 		}
@@ -256,13 +290,11 @@ static int contig_take_run(struct zone *zone, unsigned long pfn, unsigned long n
 }
 
 /* Waits for this caller's turn to try on a node, and locks it. */
-static int contig_node_lock(struct contig_node *node)
+static int contig_node_lock(const struct tshare_request *req, struct contig_node *node)
 {
 	unsigned long ticks;
 
-	for (;;) {
-		if (mutex_lock_killable(&node->lock))
-			return -EINTR;
+	while (!contig_lock(req, &node->lock)) {
 		ticks = (jiffies - node->refilled) / FAILURES_INTERVAL;
 		node->refilled += ticks * FAILURES_INTERVAL;
 		node->failures = min(node->failures + ticks, (unsigned long)FAILURES_BURST);
@@ -270,9 +302,8 @@ static int contig_node_lock(struct contig_node *node)
 			return 0;
 		mutex_unlock(&node->lock);
 		schedule_timeout_killable(FAILURES_INTERVAL);
-		if (fatal_signal_pending(current))
-			return -EINTR;
 	}
+	return -EINTR;
 }
 
 /*
@@ -332,7 +363,7 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 	if (!contig_zone_can_spare(zone, search->class, free))
 		return -ENOMEM;
 
-	err = contig_node_lock(node);
+	err = contig_node_lock(search->req, node);
 	if (err)
 		return err;
 	err = down_read_killable(&fence);
@@ -342,7 +373,7 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 		if (pfn < fence_end && fence_start < pfn + nr)
 			err = -EBUSY;
 		else
-			err = contig_take_run(zone, pfn, nr, bad);
+			err = contig_take_run(search->req, zone, pfn, bad);
 		up_read(&fence);
 	}
 	if (!err)
@@ -351,7 +382,7 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 	if (err)
 		node->failures--;
 	mutex_unlock(&node->lock);
-	return fatal_signal_pending(current) && err ? -EINTR : err;
+	return contig_interrupted(search->req) && err ? -EINTR : err;
 }
 
 static int contig_search_zone(struct contig_search *search, struct zone *zone, unsigned long *pfn)
@@ -370,7 +401,8 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 		int err;
 
 		cond_resched();
-		if (fatal_signal_pending(current) || down_read_killable(&fence))
+		contig_freeze(search->req);
+		if (contig_interrupted(search->req) || down_read_killable(&fence))
 			return -EINTR;
 		usable = contig_usable_pages(zone, pos, max, search->lenient, &free);
 		up_read(&fence);
@@ -409,16 +441,19 @@ static int contig_search_zones(struct contig_search *search, int nid, unsigned l
 	return err;
 }
 
-static int contig_zero_pages(unsigned long pfn, unsigned long nr)
+static int contig_zero_pages(const struct tshare_request *req, unsigned long pfn)
 {
 	unsigned long i;
 
 	/* alloc_contig_range() has zeroed the pages then. */
 	if (want_init_on_alloc(0))
 		return 0;
-	for (i = 0; i < nr; i++) {
-		if (!(i % SZ_512) && fatal_signal_pending(current))
-			return -EINTR;
+	for (i = 0; i < req->nr_pages; i++) {
+		if (!(i % SZ_512)) {
+			contig_freeze(req);
+			if (contig_interrupted(req))
+				return -EINTR;
+		}
 		clear_highpage(pfn_to_page(pfn + i));
 		cond_resched();
 	}
@@ -452,7 +487,7 @@ static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
 	if (err)
 		return err;
 
-	err = contig_zero_pages(*pfn, req->nr_pages);
+	err = contig_zero_pages(req, *pfn);
 	if (err)
 		tshare_run_free(*pfn, req->nr_pages);
 	return err;

@@ -15,11 +15,13 @@
  * @nr_pages: pages, from 1
  * @node: NUMA node, or NUMA_NO_NODE for any, the caller's first
  * @dma32: physical addresses below 4 GiB
+ * @interruptible: whether any signal ends the search, and not only a fatal one
  */
 struct tshare_request {
 	unsigned long nr_pages;
 	int node;
 	bool dma32;
+	bool interruptible;
 };
 
 /**
