@@ -53,11 +53,14 @@
  * struct contig_node - the tries on one node
  * @lock: held during a try, and protects the rest: isolation of page blocks by
  *        two at a time only makes both fail
+ * @reclaim: held while memory is reclaimed: two at a time count on the same page
+ *           cache, and each has as many pages as it wants, which nobody is charged for
  * @failures: how many may fail now
  * @refilled: when @failures was brought up to date, in jiffies
  */
 struct contig_node {
 	struct mutex lock; /* see above */
+	struct mutex reclaim;
 	unsigned int failures;
 	unsigned long refilled;
 };
@@ -80,7 +83,9 @@ static unsigned long fence_start, fence_end;
  * @allowed: the nodes it may be on
  * @class: the highest zone it may be in
  * @lenient: whether pages are worth a try that may have a reference too many
- * @made_room: whether the allocator has been asked to free some memory
+ * @reclaim: whether to have memory reclaimed for a run that a zone can't spare
+ * @refused: whether there was such a run
+ * @room: for how many free pages the zone that it is in has had memory reclaimed
  * @tries: stretches that it has tried to take
  * @moved: pages of the one that it took that were in use
  */
@@ -89,7 +94,9 @@ struct contig_search {
 	nodemask_t allowed;
 	enum zone_type class;
 	bool lenient;
-	bool made_room;
+	bool reclaim;
+	bool refused;
+	unsigned long room;
 	unsigned int tries;
 	unsigned long moved;
 };
@@ -306,38 +313,78 @@ static int contig_node_lock(const struct tshare_request *req, struct contig_node
 	return -EINTR;
 }
 
+/* Pages that @zone has to keep free, or leave to callers that can't use a higher zone. */
+static unsigned long contig_zone_kept(struct zone *zone, enum zone_type class)
+{
+	return min_wmark_pages(zone) + zone->lowmem_reserve[class];
+}
+
 /*
  * Whether @zone can do without @free of its free pages. Those of the run that
  * are in use don't matter: they are moved to pages that the page allocator
- * returns within the same limits.
+ * returns within the same limits. A try drains the CPUs' lists, so their pages
+ * are as free as the others.
  */
 static bool contig_zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free)
 {
 	unsigned long has = zone_page_state(zone, NR_FREE_PAGES);
 	unsigned long cma = zone_page_state(zone, NR_FREE_CMA_PAGES);
+	int cpu;
 
-	return has >= cma + free + min_wmark_pages(zone) + zone->lowmem_reserve[class];
+	for_each_online_cpu(cpu)
+		has += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+	return has >= cma + free + contig_zone_kept(zone, class);
 }
 
 /*
- * Has the page allocator reclaim memory, as it does for any caller that wants
- * @nr pages, by allocating as many and freeing them.
+ * Whether @zone has page cache to reclaim @nr pages from, by the rule of
+ * MemAvailable: its low watermark, or half of the cache, is in use.
  */
-static void contig_make_room(struct zone *zone, unsigned long nr)
+static bool contig_zone_has_cache(struct zone *zone, unsigned long nr)
 {
-	gfp_t gfp = GFP_USER | __GFP_THISNODE | __GFP_NORETRY | __GFP_NOWARN;
+	unsigned long cache = zone_page_state(zone, NR_ZONE_INACTIVE_FILE) +
+			      zone_page_state(zone, NR_ZONE_ACTIVE_FILE);
+
+	return cache - min(cache / 2, low_wmark_pages(zone)) >= nr;
+}
+
+/*
+ * How to allocate @nr pages of @zone so that memory is reclaimed. The page allocator goes on
+ * as long as reclaim makes progress, unless that would take the programs' own pages, which
+ * they would read again at once, until the kernel kills one for want of memory.
+ */
+static gfp_t contig_reclaim_gfp(struct zone *zone, unsigned long nr)
+{
+	gfp_t gfp = GFP_USER | __GFP_THISNODE | __GFP_NOWARN;
+
+	gfp |= contig_zone_has_cache(zone, nr) ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY;
+	/* No higher zone's pages: they would be allocated first, and be of no use. */
+	if (zone_idx(zone) == gfp_zone(GFP_DMA))
+		gfp |= GFP_DMA;
+	else if (zone_idx(zone) == gfp_zone(GFP_DMA32))
+		gfp |= GFP_DMA32;
+	return gfp;
+}
+
+/*
+ * Has the page allocator reclaim memory until @nr pages of @zone are free, by
+ * allocating as many and freeing them. Ends early for the freezer, which waits for
+ * those that wait for the pages, too.
+ */
+static void contig_reclaim(const struct tshare_request *req, struct zone *zone, unsigned long nr)
+{
+	gfp_t gfp = contig_reclaim_gfp(zone, nr);
 	struct page *page, *next;
 	LIST_HEAD(pages);
 
-	if (zone_idx(zone) < gfp_zone(GFP_DMA32))
-		return;
-	if (zone_idx(zone) == gfp_zone(GFP_DMA32))
-		gfp |= GFP_DMA32;
-	while (nr-- && !fatal_signal_pending(current)) {
+	while (nr && !contig_interrupted(req) && !freezing(current)) {
 		page = alloc_pages_node(zone_to_nid(zone), gfp, 0);
 		if (!page)
 			break;
 		list_add(&page->lru, &pages);
+		/* The allocator may fall back to a lower zone. */
+		if (page_zone(page) == zone)
+			nr--;
 		cond_resched();
 	}
 	list_for_each_entry_safe(page, next, &pages, lru) {
@@ -347,7 +394,53 @@ static void contig_make_room(struct zone *zone, unsigned long nr)
 	}
 }
 
-/* Takes the run at @pfn, which has @free free pages, if its zone can spare them. */
+/*
+ * How many pages of @zone are to be free at once so that it can spare the @free free pages of
+ * a run; 0 if no reclaim helps. What is reclaimed may lie in the run itself, where it adds to
+ * its free pages, so if that didn't suffice, a second time for all of the run.
+ */
+static unsigned long contig_room(struct contig_search *search, struct zone *zone,
+				 unsigned long free)
+{
+	unsigned long nr = search->room ? search->req->nr_pages : max(free, 1UL);
+
+	if (nr <= search->room ||
+	    nr + contig_zone_kept(zone, search->class) > zone_managed_pages(zone))
+		return 0;
+	search->room = nr;
+	return nr + zone->lowmem_reserve[search->class];
+}
+
+/*
+ * Makes room in @zone, of @node, for a run that has @free free pages. Returns -EAGAIN if the run
+ * is worth another look: memory was reclaimed, perhaps by another search.
+ */
+static int contig_make_room(struct contig_search *search, struct contig_node *node,
+			    struct zone *zone, unsigned long free)
+{
+	unsigned long room = search->room, nr = 1;
+	int err;
+
+	err = contig_lock(search->req, &node->reclaim);
+	if (err)
+		return err;
+	if (!contig_zone_can_spare(zone, search->class, free)) {
+		nr = contig_room(search, zone, free);
+		if (nr)
+			contig_reclaim(search->req, zone, nr);
+		/* What a freeze cut short is done again. */
+		if (freezing(current))
+			search->room = room;
+	}
+	mutex_unlock(&node->reclaim);
+	return nr ? -EAGAIN : -ENOMEM;
+}
+
+/*
+ * Takes the run at @pfn, which has @free free pages, if its zone can spare them.
+ * Fails with -EAGAIN if memory has been reclaimed for it, and the run is to be
+ * examined again.
+ */
 static int contig_try_run(struct contig_search *search, struct zone *zone, unsigned long pfn,
 			  unsigned long free, unsigned long *bad)
 {
@@ -356,12 +449,10 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 	int err;
 
 	*bad = pfn;
-	if (!contig_zone_can_spare(zone, search->class, free) && !search->made_room) {
-		search->made_room = true;
-		contig_make_room(zone, free + zone->lowmem_reserve[search->class]);
+	if (!contig_zone_can_spare(zone, search->class, free)) {
+		search->refused = true;
+		return search->reclaim ? contig_make_room(search, node, zone, free) : -ENOMEM;
 	}
-	if (!contig_zone_can_spare(zone, search->class, free))
-		return -ENOMEM;
 
 	err = contig_node_lock(search->req, node);
 	if (err)
@@ -394,6 +485,7 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 	if (search->req->dma32)
 		end = min(end, PHYS_PFN(SZ_4G));
 
+	search->room = 0;
 	start = round_up(zone->zone_start_pfn, STEP_PAGES);
 	pos = start;
 	while (tries && start < end && nr <= end - start) {
@@ -417,9 +509,11 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 			*pfn = start;
 			if (!err || err == -EINTR)
 				return err;
-			start = round_up(bad + 1, STEP_PAGES);
-			if (--tries < TRIES / 2 && start < end)
-				start += round_up((end - start) / (tries + 1), STEP_PAGES);
+			if (err != -EAGAIN) {
+				start = round_up(bad + 1, STEP_PAGES);
+				if (--tries < TRIES / 2 && start < end)
+					start += round_up((end - start) / (tries + 1), STEP_PAGES);
+			}
 		}
 		pos = start;
 		free = 0;
@@ -472,6 +566,10 @@ static int contig_search_run(const struct tshare_request *req, unsigned long *pf
 	int err;
 
 	err = contig_search_zones(&search, nid, pfn);
+	/* As in the page allocator, all zones come before memory is reclaimed in one. */
+	search.reclaim = true;
+	if (err == -ENOMEM && search.refused)
+		err = contig_search_zones(&search, nid, pfn);
 	if (err == -ENOMEM) {
 		search.lenient = true;
 		err = contig_search_zones(&search, nid, pfn);
@@ -517,6 +615,7 @@ int __init tshare_contig_init(void)
 
 	for (i = 0; i < MAX_NUMNODES; i++) {
 		mutex_init(&contig_nodes[i].lock);
+		mutex_init(&contig_nodes[i].reclaim);
 		contig_nodes[i].failures = FAILURES_BURST;
 		contig_nodes[i].refilled = jiffies;
 	}

@@ -127,6 +127,35 @@ TEST_F(search, zones_keep_their_reserves)
 	EXPECT_LE(dma32.min / 2, dma32.free);
 }
 
+#define MIN_FREE "/proc/sys/vm/min_free_kbytes"
+
+/* Fills memory with pages that the kernel may reclaim without writing them anywhere. */
+static bool hold_reclaimable(size_t size)
+{
+	char *mem = mmap(NULL, size, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (size_t i = 0; mem != MAP_FAILED && i < size; i += PAGE)
+		mem[i] = 1;
+	return mem != MAP_FAILED && !madvise(mem, size, MADV_FREE);
+}
+
+TEST_F(search, memory_is_reclaimed_for_it)
+{
+	long reserve = read_number(MIN_FREE);
+	pid_t pid;
+
+	if (free_memory() > 4608 * MIB)
+		SKIP(return, "the machine has too much memory to fill");
+	ASSERT_LT(0, reserve);
+	pid = held_by_another(hold_reclaimable, free_memory() / 8 * 7);
+	ASSERT_LT(0, pid);
+	/* No zone of the region's size can spare a page then; each has enough to reclaim. */
+	EXPECT_TRUE(write_file(MIN_FREE, "%llu", free_memory() * 3 / KIB));
+	EXPECT_EQ(0, try_create(self->dev, 64 * MIB, 0));
+	EXPECT_TRUE(write_file(MIN_FREE, "%ld", reserve));
+	end(pid);
+}
+
 #define MEMORY "/sys/devices/system/memory/"
 
 /* Takes one block of memory after the other offline and back, for ever. */
