@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The second allocator: searches for a stretch of memory that is free or movable
+ * The last allocator: searches for a stretch of memory that is free or movable
  * and has alloc_contig_range() empty it.
  *
  * A stretch may begin at any chunk: those aligned to their own size are far

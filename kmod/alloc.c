@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs of contiguous memory, whichever allocator they come from.
+ * Runs of contiguous memory, whichever allocator they come from. A run consists of folios,
+ * of which the last may go on behind it.
  *
  * No allocator takes memory of a CMA area or of ZONE_MOVABLE: that can't be
  * pinned for long, as devices, io_uring and RDMA do.
@@ -16,12 +17,18 @@
 
 static const struct tshare_allocator *const allocators[] = {
 	&tshare_allocator_buddy,
+	&tshare_allocator_pool,
 	&tshare_allocator_contig,
 };
 
 /* Drops the module's reference to a folio of a run, which nobody has mapped. */
 static void folio_give_back(struct page *page)
 {
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(allocators); i++)
+		if (allocators[i]->take_back && allocators[i]->take_back(page))
+			return;
 	put_page(page);
 }
 

@@ -10,6 +10,8 @@
 #include <linux/nodemask.h>
 #include <linux/types.h>
 
+struct page;
+
 /**
  * struct tshare_request - the memory that is wanted
  * @nr_pages: pages, from 1
@@ -29,17 +31,23 @@ struct tshare_request {
  * @name: for messages, events and debugfs
  * @alloc: stores the first page frame number of one physically contiguous run
  *         of zeroed pages that can be pinned. Whole chunks of the run are
- *         folios of TSHARE_CHUNK_ORDER, the rest behind them single pages, with
- *         one reference each. Or fails with -ENOMEM (the next allocator is
- *         tried), -EINTR (a fatal signal) or -EDQUOT (there is memory, but the
- *         caller's memory cgroup has no room); the search ends with these two.
+ *         folios of TSHARE_CHUNK_ORDER, the rest behind them single pages or the
+ *         beginning of such a folio, with one reference each. Or fails with
+ *         -ENOMEM (the next allocator is tried), -EINTR (a signal) or -EDQUOT
+ *         (there is memory, but the caller's memory cgroup has no room); the
+ *         search ends with these two.
+ * @take_back: takes a folio of such a run back, with the reference, and returns true;
+ *             or returns false if the folio is not this allocator's. NULL for those
+ *             whose folios are freed when their last reference is dropped.
  */
 struct tshare_allocator {
 	const char *name;
 	int (*alloc)(const struct tshare_request *req, unsigned long *pfn);
+	bool (*take_back)(struct page *page);
 };
 
 extern const struct tshare_allocator tshare_allocator_buddy;
+extern const struct tshare_allocator tshare_allocator_pool;
 extern const struct tshare_allocator tshare_allocator_contig;
 
 int tshare_contig_init(void);

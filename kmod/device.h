@@ -9,7 +9,8 @@ struct file;
 /* ioctl.c */
 long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg);
 
-/* sysfs.c */
+/* sysfs.c; from TSHARE_SYSFS_POOLS on there is room for the groups of pools. */
+#define TSHARE_SYSFS_POOLS 1
 extern const struct attribute_group *tshare_sysfs_groups[];
 
 /* debugfs.c */

@@ -13,6 +13,7 @@
 #include "device.h"
 #include "names.h"
 #include "ns.h"
+#include "pool.h"
 
 static int tshare_fops_open(struct inode *inode, struct file *file)
 {
@@ -65,11 +66,24 @@ static int __init tshare_init(void)
 
 	if (err)
 		return err;
+	err = tshare_pool_init();
+	if (err)
+		goto err_contig;
+	err = tshare_pool_sysfs_init(tshare_sysfs_groups + TSHARE_SYSFS_POOLS);
+	if (err)
+		goto err_pool;
 	err = misc_register(&tshare_device);
 	if (err)
-		tshare_contig_exit();
-	else
-		tshare_debugfs_init();
+		goto err_pool_sysfs;
+	tshare_debugfs_init();
+	return 0;
+
+err_pool_sysfs:
+	tshare_pool_sysfs_exit();
+err_pool:
+	tshare_pool_exit();
+err_contig:
+	tshare_contig_exit();
 	return err;
 }
 module_init(tshare_init);
@@ -78,7 +92,9 @@ static void __exit tshare_exit(void)
 {
 	tshare_debugfs_exit();
 	misc_deregister(&tshare_device);
+	tshare_pool_sysfs_exit();
 	tshare_account_exit();
+	tshare_pool_exit();
 	tshare_contig_exit();
 }
 module_exit(tshare_exit);

@@ -14,6 +14,7 @@
 #include "alloc.h"
 #include "counter.h"
 #include "ns.h"
+#include "pool.h"
 #include "region.h"
 #include "trace.h"
 
@@ -51,9 +52,12 @@ static int region_alloc_memory(struct tshare_region *region, const struct tshare
 	if (!want.nr_pages)
 		return 0;
 	err = tshare_run_alloc(&want, &region->pfn, &region->rung);
-	if (!err)
-		region->nr_pages = want.nr_pages;
-	return err;
+	if (err)
+		return err;
+	region->nr_pages = want.nr_pages;
+	if (tshare_pool_has(region->pfn))
+		region->flags |= TSHARE_REGION_POOL;
+	return 0;
 }
 
 /* U+2028 to U+202E end lines, or set the direction of what follows; U+2066 to U+2069 do, too. */

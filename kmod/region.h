@@ -54,8 +54,8 @@ struct tshare_ns;
  * @uid: owner
  * @gid: group
  * @mode: permission bits
- * @flags: TSHARE_REGION_PERSIST, _USERS, _DMA32 and _FOREIGN, constant; and _DRAFT,
- *         under tshare_lock
+ * @flags: TSHARE_REGION_PERSIST, _USERS, _DMA32, _FOREIGN and _POOL, constant; and
+ *         _DRAFT, under tshare_lock
  * @ns: the namespace it was made in, a reference that doesn't keep the namespace itself
  * @descs: tensor descriptors
  * @charge: what its pages and descriptors count against

@@ -47,7 +47,6 @@ static const struct attribute_group device_group = {
 	.attrs = device_attrs,
 };
 
-const struct attribute_group *tshare_sysfs_groups[] = {
+const struct attribute_group *tshare_sysfs_groups[TSHARE_SYSFS_POOLS + MAX_NUMNODES + 1] = {
 	&device_group,
-	NULL,
 };

@@ -69,6 +69,9 @@
  * A region's owner, group and mode decide which processes may open it, as for a
  * file. CAP_IPC_OWNER in the user namespace of the IPC namespace overrides them.
  *
+ * An administrator may reserve memory for regions of more than 2 MiB, the *pool*. They
+ * come from it if it has a run of that size, and else from what a search finds.
+ *
  * A region carries an immutable list of *tensor descriptors*. The kernel
  * checks that each lies inside its region, keeps them, and copies them to every
  * opener, so that no reader has to trust a writer's memory for shapes.
@@ -432,6 +435,7 @@ struct tshare_unlink {
 #define TSHARE_REGION_USERS    (1U << 4) /* its name stays while it has users */
 #define TSHARE_REGION_DRAFT    (1U << 5) /* it has not been finished */
 #define TSHARE_REGION_FOREIGN  (1U << 6) /* it consists of another driver's dma-buf */
+#define TSHARE_REGION_POOL     (1U << 7) /* its memory is a pool's, and returns there */
 
 /**
  * struct tshare_info - ioctl(TSHARE_IOCTL_INFO)

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How large the pools are, and the workers that zero what comes back to them. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/freezer.h>
+#include <linux/kthread.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/nodemask.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+#include <uapi/linux/sched/types.h>
+
+#include "account.h"
+#include "alloc.h"
+#include "pool.h"
+
+static ulong pool_mib[MAX_NUMNODES];
+static unsigned int pool_mib_count;
+module_param_array(pool_mib, ulong, &pool_mib_count, 0444);
+MODULE_PARM_DESC(pool_mib, "MiB to keep for large regions, on NUMA node 0, 1, ...");
+
+/*
+ * Held while a pool grows or shrinks, which may take long. What creates and closes regions
+ * never takes it.
+ */
+static DEFINE_MUTEX(resize_lock);
+
+/* Under the lock: an extent that grows is off the list for a moment, and nobody is woken. */
+static bool pool_is_dirty(struct tshare_pool *pool)
+{
+	bool dirty;
+
+	spin_lock(&pool->lock);
+	dirty = !list_empty(&pool->dirty);
+	spin_unlock(&pool->lock);
+	return dirty;
+}
+
+/* Runs when no other task wants the processor, and sleeps when there is nothing to do. */
+static int pool_worker(void *data)
+{
+	struct tshare_pool *pool = data;
+	static const struct sched_attr idle = {
+		.size = sizeof(idle),
+		.sched_policy = SCHED_IDLE,
+	};
+
+	sched_setattr_nocheck(current, &idle);
+	set_freezable();
+	while (!kthread_should_stop()) {
+		wait_event_freezable(pool->wait, pool_is_dirty(pool) || kthread_should_stop());
+		while (!kthread_should_stop() && tshare_pool_zero_page(pool)) {
+			cond_resched();
+			try_to_freeze();
+		}
+	}
+	return 0;
+}
+
+static int pool_start_worker(struct tshare_pool *pool)
+{
+	struct task_struct *worker;
+
+	if (pool->worker)
+		return 0;
+	worker =
+		kthread_create_on_node(pool_worker, pool, pool->node, "tshare_pool/%d", pool->node);
+	if (IS_ERR(worker))
+		return PTR_ERR(worker);
+	set_cpus_allowed_ptr(worker, cpumask_of_node(pool->node));
+	pool->worker = worker;
+	wake_up_process(worker);
+	return 0;
+}
+
+/* Takes a run out of the system; frees what the pool can't keep of it. */
+static int pool_grow_by(struct tshare_pool *pool, unsigned long nr_blocks)
+{
+	struct tshare_request req = {
+		.nr_pages = nr_blocks * TSHARE_BLOCK_PAGES,
+		.node = pool->node,
+		.interruptible = true,
+	};
+	unsigned long pfn, i;
+	int err = tshare_allocator_contig.alloc(&req, &pfn);
+
+	if (err)
+		return err;
+	for (i = 0; i < req.nr_pages; i += TSHARE_BLOCK_PAGES) {
+		err = tshare_pool_add_block(pool, pfn + i);
+		if (err) {
+			tshare_run_free(pfn + i, req.nr_pages - i);
+			return err;
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+/* All at once if there is such a run, else in ever smaller pieces. */
+static int pool_grow(struct tshare_pool *pool)
+{
+	unsigned long piece = ULONG_MAX;
+	int err;
+
+	while (pool->size < pool->target) {
+		piece = min(piece, pool->target - pool->size);
+		err = pool_grow_by(pool, piece);
+		if (err == -ENOMEM && piece > 1)
+			piece /= 2;
+		else if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* What is free; the rest goes as regions go. */
+static void pool_shrink(struct tshare_pool *pool)
+{
+	while (tshare_pool_drop_block(pool))
+		cond_resched();
+}
+
+static void pool_set_target(struct tshare_pool *pool, unsigned long nr_blocks)
+{
+	spin_lock(&pool->lock);
+	pool->target = nr_blocks;
+	spin_unlock(&pool->lock);
+}
+
+/* Whether all pools together may have that. More could not be used by regions. */
+static bool pool_is_within_limit(const struct tshare_pool *pool, unsigned long nr_blocks)
+{
+	unsigned long limit = tshare_pages_limit() / TSHARE_BLOCK_PAGES;
+	int node;
+
+	for_each_node_state(node, N_MEMORY)
+		if (tshare_pools[node] && tshare_pools[node] != pool)
+			limit -= min(limit, tshare_pools[node]->target);
+	return nr_blocks <= limit;
+}
+
+static int pool_resize(struct tshare_pool *pool, u64 bytes)
+{
+	unsigned long nr_blocks = DIV_ROUND_UP_ULL(bytes, TSHARE_BLOCK_BYTES);
+	int err;
+
+	if (nr_blocks > pool->target) {
+		if (!pool_is_within_limit(pool, nr_blocks))
+			return -EDQUOT;
+		err = pool_start_worker(pool);
+		if (err)
+			return err;
+	}
+	pool_set_target(pool, nr_blocks);
+	pool_shrink(pool);
+	err = pool_grow(pool);
+	/* It doesn't go on to grow by itself. */
+	if (err)
+		pool_set_target(pool, pool->size);
+	return err;
+}
+
+/**
+ * tshare_pool_resize() - make a pool larger or smaller
+ * @pool: the pool
+ * @bytes: its size, rounded up to whole blocks
+ *
+ * A pool that can't get all keeps what it gets. One that is to have less than regions
+ * have of it shrinks further as they go.
+ *
+ * Return: 0; -EDQUOT if all pools together would have more than regions may, and nothing
+ * has changed; -ENOMEM or, after a signal, -EINTR, and the pool has less than @bytes.
+ */
+int tshare_pool_resize(struct tshare_pool *pool, u64 bytes)
+{
+	int err;
+
+	if (bytes > U64_MAX - TSHARE_BLOCK_BYTES)
+		return -EDQUOT;
+	if (mutex_lock_interruptible(&resize_lock))
+		return -EINTR;
+	err = pool_resize(pool, bytes);
+	mutex_unlock(&resize_lock);
+	return err;
+}
+
+static int __init pool_create(int node)
+{
+	struct tshare_pool *pool = kzalloc_node(sizeof(*pool), GFP_KERNEL, node);
+
+	if (!pool)
+		return -ENOMEM;
+	tshare_pool_setup(pool, node);
+	tshare_pools[node] = pool;
+	return 0;
+}
+
+/* What the module was asked to reserve: a part of it is better than no module. */
+static int __init pool_reserve(int node)
+{
+	struct tshare_pool *pool = tshare_pools[node];
+	u64 bytes = (u64)pool_mib[node] << 20;
+	int err;
+
+	if (!pool_mib[node])
+		return 0;
+	if (!pool) {
+		pr_err("pool_mib: node %d has no memory\n", node);
+		return -EINVAL;
+	}
+	err = pool_mib[node] > U64_MAX >> 20 ? -EDQUOT : tshare_pool_resize(pool, bytes);
+	if (err == -EDQUOT) {
+		pr_err("pool_mib: regions may have %lu MiB together (see max_mib)\n",
+		       tshare_pages_limit() >> (20 - PAGE_SHIFT));
+		return -EINVAL;
+	}
+	if (err != -ENOMEM)
+		return err;
+	pr_warn("pool_mib: node %d has %lu MiB of %lu\n", node,
+		pool->size * TSHARE_BLOCK_BYTES >> 20, pool_mib[node]);
+	return 0;
+}
+
+/* Called before the device is registered, and so before any region. */
+int __init tshare_pool_init(void)
+{
+	int node, err = 0;
+
+	for_each_node_state(node, N_MEMORY) {
+		err = err ?: pool_create(node);
+	}
+	for (node = 0; node < pool_mib_count && !err; node++)
+		err = pool_reserve(node);
+	if (err)
+		tshare_pool_exit();
+	return err;
+}
+
+/* Called when the module has no regions and no pinned memory any more. */
+void tshare_pool_exit(void)
+{
+	int node;
+
+	for (node = 0; node < MAX_NUMNODES; node++) {
+		struct tshare_pool *pool = tshare_pools[node];
+
+		if (!pool)
+			continue;
+		if (pool->worker) {
+			/* It may have to wait for a processor otherwise. */
+			sched_set_normal(pool->worker, 0);
+			kthread_stop(pool->worker);
+		}
+		tshare_pool_abandon(pool);
+		tshare_pools[node] = NULL;
+		kfree(pool);
+	}
+}
