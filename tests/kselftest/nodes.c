@@ -9,6 +9,7 @@ static const size_t sizes[] = { PAGE, 37 * PAGE, 2 * MIB, 8 * MIB + PAGE };
 
 #define NODES "/sys/devices/system/node/"
 #define CGROUPS "/sys/fs/cgroup/"
+#define MAX_MIB "/sys/module/tshare/parameters/max_mib"
 #define CPUSET CGROUPS "tshare-nodes/"
 
 static bool has_file(const char *path)
@@ -109,6 +110,113 @@ TEST_F(nodes, region_for_any_is_on_the_callers)
 				TH_LOG("size %zu", sizes[i]);
 			}
 	}
+}
+
+/* As in <linux/mempolicy.h>, which numactl(8) passes on to what it runs. */
+#define PREFERRED 1
+#define BIND 2
+
+static bool set_policy(int mode, unsigned long nodes)
+{
+	return !syscall(SYS_set_mempolicy, mode, &nodes, 8 * sizeof(nodes));
+}
+
+FIXTURE(policy)
+{
+	int dev;
+};
+
+FIXTURE_VARIANT(policy)
+{
+	int mode;
+};
+
+FIXTURE_VARIANT_ADD(policy, bind)
+{
+	.mode = BIND,
+};
+
+FIXTURE_VARIANT_ADD(policy, prefer)
+{
+	.mode = PREFERRED,
+};
+
+FIXTURE_SETUP(policy)
+{
+	self->dev = open_device();
+	ASSERT_LE(0, self->dev);
+}
+
+FIXTURE_TEARDOWN(policy)
+{
+	close(self->dev);
+}
+
+TEST_F(policy, decides_where_a_region_for_any_node_is)
+{
+	int node;
+	size_t i;
+
+	for (node = 0; node < 2; node++) {
+		ASSERT_TRUE(run_on(1 - node));
+		ASSERT_TRUE(set_policy(variant->mode, 1UL << node));
+		for (i = 0; i < ARRAY_SIZE(sizes); i++)
+			EXPECT_EQ(node, node_of_new(self->dev, sizes[i], NO_NODE)) {
+				TH_LOG("size %zu", sizes[i]);
+			}
+	}
+}
+
+TEST_F(policy, is_overridden_by_the_node_asked_for)
+{
+	size_t i;
+
+	ASSERT_TRUE(set_policy(variant->mode, 1));
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		EXPECT_EQ(1, node_of_new(self->dev, sizes[i], 1)) {
+			TH_LOG("size %zu", sizes[i]);
+		}
+}
+
+/* All memory below 4 GiB is on the first node. The page allocator decides in the same way. */
+TEST_F(policy, yields_to_an_address_limit)
+{
+	struct tshare_create args;
+	struct tshare_info info;
+	size_t i;
+
+	ASSERT_TRUE(set_policy(variant->mode, 2));
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		args = create_args(sizes[i], NULL);
+		args.flags = TSHARE_CREATE_DMA32;
+		ASSERT_LE(0, do_create(self->dev, &args));
+		ASSERT_EQ(0, get_info(self->dev, args.fd, &info));
+		EXPECT_GT(4 * GIB, info.phys_addr);
+	}
+}
+
+/* Fills a node, and a few MiB more have to come from the other one or from none. */
+static int fill_node(int dev, int node)
+{
+	struct tshare_create args = create_args(32 * MIB, NULL);
+	int fd;
+
+	set_node(&args, node);
+	do {
+		fd = do_create(dev, &args);
+	} while (fd >= 0);
+	return fd;
+}
+
+TEST_F(nodes, bound_caller_gets_nothing_of_another_node)
+{
+	ASSERT_TRUE(write_file(MAX_MIB, "1000000"));
+	EXPECT_EQ(-ENOMEM, fill_node(self->dev, 0));
+	EXPECT_TRUE(set_policy(BIND, 1));
+	EXPECT_EQ(-ENOMEM, node_of_new(self->dev, 32 * MIB, NO_NODE));
+	EXPECT_TRUE(set_policy(PREFERRED, 1));
+	EXPECT_EQ(1, node_of_new(self->dev, 32 * MIB, NO_NODE));
+	EXPECT_TRUE(write_file(MAX_MIB, "0"));
 }
 
 /* The node that a page of the caller's is on, or a negative errno. */
