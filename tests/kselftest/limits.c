@@ -487,6 +487,41 @@ TEST_F(limits, regions_up_to_2_mib_count_in_the_memory_cgroup)
 	leave_memory_cgroup();
 }
 
+/* So that README is changed when a kernel lets modules charge them. */
+TEST_F(limits, larger_regions_do_not_count_in_the_memory_cgroup)
+{
+	int err = join_memory_cgroup("16M"), fd;
+
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	fd = create(self->dev, 64 * MIB, NULL);
+	EXPECT_LE(0, fd);
+	EXPECT_GT(16 * (long)MIB, read_number(CGROUP "memory.current"));
+	close(fd);
+	leave_memory_cgroup();
+}
+
+TEST_F(limits, regions_stop_counting_in_the_memory_cgroup_when_they_are_gone)
+{
+	int err = join_memory_cgroup("64M"), i;
+	long before;
+
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	before = read_number(CGROUP "memory.current");
+	/* Together they would pass the limit. */
+	for (i = 0; i < 64; i++) {
+		int fd = create(self->dev, 2 * MIB, NULL);
+
+		EXPECT_LE(0, fd);
+		close(fd);
+	}
+	EXPECT_GT(before + 8 * (long)MIB, read_number(CGROUP "memory.current"));
+	leave_memory_cgroup();
+}
+
 TEST_F(limits, regions_up_to_2_mib_stop_at_the_cgroups_limit)
 {
 	int err = join_memory_cgroup("16M"), fd, count = 0;
