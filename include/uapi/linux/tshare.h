@@ -102,57 +102,72 @@
  *
  * What each errno means, for every command of the device:
  *
- * E2BIG         the structure (or an array's element) is larger than this
- *               kernel knows and its unknown part is not zero; or more
- *               descriptors than TSHARE_DESC_MAX, or more bytes of them than
- *               TSHARE_DESCS_SIZE_MAX
- * EACCES        the region's mode denies the access; or a read-only dma-buf was
- *               to be mapped writable, written by a device, or exported writable
- * EAGAIN        the name leads to the region @other_than
- * EBADF         @fd is not an open file
- * EBUSY         the foreign dma-buf has a region already
- * EDQUOT        RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's
- *               limits for the module, the namespace or the user is reached;
- *               a page that is still pinned keeps its folio counted, also when
- *               its region is gone. Or the limit of the memory cgroup is
- *               reached, to which regions of up to 2 MiB are charged
- * EEXIST        the name is taken: by a draft, or by another region that the
- *               caller did not ask to replace
- * EFAULT        a pointer is not to readable or writable memory of the caller
- * EINTR         a fatal signal arrived while the kernel searched for memory,
- *               listed regions or copied descriptors; or a signal that the
- *               program handles arrived while it waited for a name
- * EINVAL        an unknown flag, a reserved member that is not zero, a
- *               structure smaller than its first version, a size of zero, a
- *               malformed name, a malformed descriptor, mode bits outside
- *               0777, a node that is not online or without
- *               TSHARE_CREATE_NODE, a @fd that is not a tshare dma-buf, a @fd to
- *               finish that is not a draft's, a @fd of TSHARE_CREATE_DMABUF that
- *               is not a dma-buf, is one of this device's or is empty, a range
- *               that is not whole pages, a mapping that is not MAP_SHARED, or a
- *               mapping of device memory through another driver's file
- * EINPROGRESS   the name or id is a draft's
- * EIO           the descriptors of a region could not be read back from swap
- * EMFILE        the process has no descriptor left
- * ENAMETOOLONG  a region's name without a terminating NUL in TSHARE_NAME_LEN
- *               bytes, or a tensor's of more than TSHARE_TENSOR_NAME_MAX bytes
- * ENFILE        the system has no open file left
- * ENOENT        no such name or id in this namespace; the draft that the caller
- *               waited for has ended; or the draft to be finished has lost its name
- * ENOMEM        no contiguous run of that size, on that node, below 4 GiB;
- *               or no memory, in the system or the memory cgroup, for
- *               descriptors, a counter, or the kernel's own record of a
- *               region, a dma-buf or a range
- * ENOTTY        unknown command
- * EOPNOTSUPP    a range of a foreign dma-buf, or TSHARE_CREATE_USERS for one
- * EPERM         the caller is neither owner of the region whose name it unlinks
- *               or replaces, nor privileged; TSHARE_LIST_ALL without
- *               CAP_SYS_ADMIN; a draft that was created through another open
- *               file; or an executable mapping
- * ERANGE        a descriptor's tensor is not wholly inside the region, or a
- *               range not wholly inside the dma-buf; or the foreign dma-buf has
- *               fewer bytes than asked for
- * ETIMEDOUT     the name could not be opened within @timeout_ns
+ * E2BIG
+ *    the structure (or an array's element) is larger than this kernel knows and its
+ *    unknown part is not zero; or more descriptors than TSHARE_DESC_MAX, or more
+ *    bytes of them than TSHARE_DESCS_SIZE_MAX
+ * EACCES
+ *    the region's mode denies the access; or a read-only dma-buf was to be mapped
+ *    writable, written by a device, or exported writable
+ * EAGAIN
+ *    the name leads to the region @other_than
+ * EBADF
+ *    @fd is not an open file
+ * EBUSY
+ *    the foreign dma-buf has a region already
+ * EDQUOT
+ *    RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's limits for the
+ *    module, the namespace or the user is reached; a page that is still pinned
+ *    keeps its folio counted, also when its region is gone. Or the limit of the
+ *    memory cgroup is reached, to which regions of up to 2 MiB are charged
+ * EEXIST
+ *    the name is taken: by a draft, or by another region that the caller did not
+ *    ask to replace
+ * EFAULT
+ *    a pointer is not to readable or writable memory of the caller
+ * EINTR
+ *    a fatal signal arrived while the kernel searched for memory, listed regions or
+ *    copied descriptors; or a signal that the program handles arrived while it
+ *    waited for a name
+ * EINVAL
+ *    an unknown flag, a reserved member that is not zero, a structure smaller than
+ *    its first version, a size of zero, a malformed name, a malformed descriptor,
+ *    mode bits outside 0777, a node that is not online or without
+ *    TSHARE_CREATE_NODE, a @fd that is not a tshare dma-buf, a @fd to finish that
+ *    is not a draft's, a @fd of TSHARE_CREATE_DMABUF that is not a dma-buf, is one
+ *    of this device's or is empty, a range that is not whole pages, a mapping that
+ *    is not MAP_SHARED, or a mapping of device memory through another driver's file
+ * EINPROGRESS
+ *    the name or id is a draft's
+ * EIO
+ *    the descriptors of a region could not be read back from swap
+ * EMFILE
+ *    the process has no descriptor left
+ * ENAMETOOLONG
+ *    a region's name without a terminating NUL in TSHARE_NAME_LEN bytes, or a
+ *    tensor's of more than TSHARE_TENSOR_NAME_MAX bytes
+ * ENFILE
+ *    the system has no open file left
+ * ENOENT
+ *    no such name or id in this namespace; the draft that the caller waited for has
+ *    ended; or the draft to be finished has lost its name
+ * ENOMEM
+ *    no contiguous run of that size, on that node, below 4 GiB; or no memory, in
+ *    the system or the memory cgroup, for descriptors, a counter, or the kernel's
+ *    own record of a region, a dma-buf or a range
+ * ENOTTY
+ *    unknown command
+ * EOPNOTSUPP
+ *    a range of a foreign dma-buf, or TSHARE_CREATE_USERS for one
+ * EPERM
+ *    the caller is neither owner of the region whose name it unlinks or replaces,
+ *    nor privileged; TSHARE_LIST_ALL without CAP_SYS_ADMIN; a draft that was
+ *    created through another open file; or an executable mapping
+ * ERANGE
+ *    a descriptor's tensor is not wholly inside the region, or a range not wholly
+ *    inside the dma-buf; or the foreign dma-buf has fewer bytes than asked for
+ * ETIMEDOUT
+ *    the name could not be opened within @timeout_ns
  */
 
 /* A number that is free in Documentation/userspace-api/ioctl/ioctl-number.rst. */
