@@ -5,79 +5,38 @@
  * With swiotlb=force the device works on copies of the pages, which the CPU
  * sees only where they are synced, as on machines without coherent DMA.
  */
-#include <linux/dma-buf.h>
-
-#include "driver/importer.h"
+#include "device.h"
 #include "proc.h"
 
-#define IMPORTER "/dev/tshare-importer"
 #define SIZE (256 * KIB)
-#define CHUNK 1024
 
-static void __attribute__((constructor)) need_importer(void)
+/* The kernel log, from now on. */
+static int open_log(void)
 {
-	if (access(IMPORTER, R_OK | W_OK))
-		ksft_exit_skip("no %s: %m\n", IMPORTER);
+	int fd = open("/dev/kmsg", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	return fd < 0 || lseek(fd, 0, SEEK_END) < 0 ? -1 : fd;
 }
 
-static int open_importer(void)
+/* Waits half a minute for the IOMMU to complain of a device that has written. */
+static bool write_faulted(int log)
 {
-	int fd = open(IMPORTER, O_RDWR | O_CLOEXEC);
+	char line[8192];
+	int tries = 0;
 
-	return fd < 0 ? -errno : fd;
-}
+	while (tries < 3000) {
+		ssize_t len = read(log, line, sizeof(line) - 1);
 
-static struct importer_attach attach_args(int fd, __u32 direction)
-{
-	return (struct importer_attach){
-		.fd = fd,
-		.direction = direction,
-		.segment_max = 64 * KIB,
-		.boundary = ~0U,
-	};
-}
-
-static int attach(int importer, int fd, __u32 direction)
-{
-	struct importer_attach args = attach_args(fd, direction);
-
-	return xioctl(importer, IMPORTER_IOCTL_ATTACH, &args);
-}
-
-static int transfer(int importer, __u64 offset, void *data, bool write)
-{
-	struct importer_transfer args = {
-		.offset = offset,
-		.data = (uintptr_t)data,
-		.size = CHUNK,
-		.write = write,
-	};
-
-	return xioctl(importer, IMPORTER_IOCTL_TRANSFER, &args);
-}
-
-/* Has the device write CHUNK bytes of a pattern. */
-static int device_writes(int importer, __u64 offset, __u64 seed)
-{
-	__u64 data[CHUNK / 8];
-
-	fill(data, CHUNK, seed);
-	return transfer(importer, offset, data, true);
-}
-
-/* Does the device find CHUNK bytes of a pattern? */
-static bool device_reads(int importer, __u64 offset, __u64 seed)
-{
-	__u64 data[CHUNK / 8] = {};
-
-	return !transfer(importer, offset, data, false) && filled(data, CHUNK, seed);
-}
-
-static int cpu_access(int fd, __u64 flags)
-{
-	struct dma_buf_sync args = { .flags = flags };
-
-	return xioctl(fd, DMA_BUF_IOCTL_SYNC, &args);
+		if (len < 0) {
+			usleep(10000);
+			tries++;
+			continue;
+		}
+		line[len] = 0;
+		if (strstr(line, "DMAR:") && strstr(line, "[DMA Write"))
+			return true;
+	}
+	return false;
 }
 
 /* One region, open for both, and two devices, or one that imports it twice. */
@@ -216,6 +175,137 @@ TEST_F(device, sees_one_segment_behind_an_iommu)
 	EXPECT_EQ(SIZE, entry.dma_length);
 	ASSERT_EQ(0, device_writes(self->importer, SIZE - CHUNK, 1));
 	EXPECT_TRUE(filled(self->mem + SIZE - CHUNK, CHUNK, 1));
+}
+
+/* It was told that it may only read, and writes all the same: by mistake, or hacked. */
+TEST_F(device, that_writes_a_read_only_dma_buf_behind_an_iommu_faults_and_changes_nothing)
+{
+	int log = open_log();
+
+	if (!booted_with("intel_iommu=on"))
+		SKIP(return, "the device is not behind an IOMMU");
+	ASSERT_LE(0, log);
+	fill(self->mem, SIZE, 1);
+	ASSERT_EQ(0, attach(self->importer, self->ro, IMPORTER_TO_DEVICE));
+	ASSERT_EQ(0, device_writes(self->importer, PAGE, 2));
+	EXPECT_TRUE(write_faulted(log));
+	EXPECT_TRUE(filled(self->mem, SIZE, 1));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_DETACH, NULL));
+	EXPECT_TRUE(filled(self->mem, SIZE, 1));
+	EXPECT_EQ(-EACCES, attach(self->importer, self->ro, IMPORTER_BOTH_WAYS));
+}
+
+/* What it writes goes into its own copy, which is never copied back. */
+TEST_F(device, that_writes_a_bounced_read_only_dma_buf_changes_nothing)
+{
+	if (!booted_with("swiotlb=force"))
+		SKIP(return, "the device's memory is not bounced");
+	fill(self->mem, SIZE, 1);
+	ASSERT_EQ(0, attach(self->importer, self->ro, IMPORTER_TO_DEVICE));
+	ASSERT_EQ(0, device_writes(self->importer, PAGE, 2));
+	ASSERT_EQ(0, cpu_access(self->rw, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(filled(self->mem, SIZE, 1));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_DETACH, NULL));
+	EXPECT_TRUE(filled(self->mem, SIZE, 1));
+}
+
+TEST_F(device, that_goes_on_after_it_has_detached_faults_and_changes_nothing)
+{
+	__u64 data[CHUNK / 8];
+	struct importer_transfer late = {
+		.data = (uintptr_t)data,
+		.size = CHUNK,
+		.write = true,
+	};
+	int log = open_log();
+
+	if (!booted_with("iommu.strict=1"))
+		SKIP(return, "the device is not behind a strict IOMMU");
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, attach(self->importer, self->rw, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, device_writes(self->importer, PAGE, 1));
+	EXPECT_TRUE(filled(self->mem + PAGE, CHUNK, 1));
+	fill(data, CHUNK, 2);
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_LATE, &late));
+	EXPECT_TRUE(filled(self->mem + PAGE, CHUNK, 2));
+
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_DETACH, NULL));
+	fill(data, CHUNK, 3);
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_LATE, &late));
+	EXPECT_TRUE(write_faulted(log));
+	EXPECT_TRUE(filled(self->mem + PAGE, CHUNK, 2));
+}
+
+/* A device with addresses of 32 bits, and a region that is below 4 GiB or not. */
+static int attach_32(int importer, int fd, struct importer_attach *args)
+{
+	*args = attach_args(fd, IMPORTER_BOTH_WAYS);
+	args->address_bits = 32;
+	return xioctl(importer, IMPORTER_IOCTL_ATTACH, args);
+}
+
+static bool addresses_are_below_4_gib(int importer, const struct importer_attach *args)
+{
+	__u32 i;
+
+	for (i = 0; i < args->dma_entries; i++) {
+		struct importer_entry entry = { .index = i };
+
+		if (xioctl(importer, IMPORTER_IOCTL_ENTRY, &entry) || !entry.dma_length ||
+		    entry.dma_address + entry.dma_length > 4 * GIB)
+			return false;
+	}
+	return args->dma_entries;
+}
+
+TEST_F(device, of_32_bits_reaches_a_region_below_4_gib_itself)
+{
+	int fd = create_flags(self->dev, SIZE, NULL, TSHARE_CREATE_DMA32);
+	char *mem = map(fd, SIZE, RW);
+	struct importer_attach args;
+
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_EQ(0, attach_32(self->importer, fd, &args));
+	EXPECT_TRUE(addresses_are_below_4_gib(self->importer, &args));
+	ASSERT_EQ(0, device_writes(self->importer, 64 * KIB, 1));
+	EXPECT_EQ(!booted_with("swiotlb=force"), filled(mem + 64 * KIB, CHUNK, 1));
+}
+
+/* A region on the first node that has memory above 4 GiB. */
+static int create_above_4_gib(int dev)
+{
+	__s32 node;
+
+	for (node = 0; node < 2; node++) {
+		struct tshare_create args = create_args(SIZE, NULL);
+		struct tshare_info info;
+		int fd;
+
+		set_node(&args, node);
+		fd = do_create(dev, &args);
+		if (fd >= 0 && !get_info(dev, fd, &info) && info.phys_addr >= 4 * GIB)
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+TEST_F(device, of_32_bits_reaches_a_region_above_4_gib_through_the_iommu_or_a_copy)
+{
+	int fd = create_above_4_gib(self->dev);
+	char *mem = map(fd, SIZE, RW);
+	struct importer_attach args;
+
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_EQ(0, attach_32(self->importer, fd, &args));
+	EXPECT_TRUE(addresses_are_below_4_gib(self->importer, &args));
+	ASSERT_EQ(0, device_writes(self->importer, 64 * KIB, 1));
+	EXPECT_EQ(booted_with("intel_iommu=on"), filled(mem + 64 * KIB, CHUNK, 1));
+	ASSERT_EQ(0, cpu_access(fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(filled(mem + 64 * KIB, CHUNK, 1));
+	fill(mem + 128 * KIB, CHUNK, 2);
+	ASSERT_EQ(0, cpu_access(fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW));
+	EXPECT_TRUE(device_reads(self->importer, 128 * KIB, 2));
 }
 
 TEST_F(device, that_would_write_is_refused_a_read_only_dma_buf)

@@ -26,7 +26,7 @@
  * @entries: out: entries of the scatterlist
  * @boundary: in: a segment crosses no multiple of this plus one
  * @dma_entries: out: entries as the device sees them
- * @reserved: ignored
+ * @address_bits: in: the device has addresses of so many bits, 0 for 64
  */
 struct importer_attach {
 	__s32 fd;
@@ -35,7 +35,7 @@ struct importer_attach {
 	__u32 entries;
 	__u64 boundary;
 	__u32 dma_entries;
-	__u32 reserved;
+	__u32 address_bits;
 };
 
 /**
@@ -56,10 +56,14 @@ struct importer_entry {
 
 /**
  * struct importer_transfer - have the device read or write the dma-buf
- * @offset: in: bytes from the start of the dma-buf
+ * @offset: in: bytes from the start of the dma-buf; ignored by IMPORTER_IOCTL_LATE
  * @data: in: pointer to what is written, or to where to store what was read
  * @size: in: bytes, up to IMPORTER_TRANSFER_MAX
- * @write: in: whether the device writes
+ * @write: in: whether the device writes, whatever the direction that it was attached with
+ *
+ * IMPORTER_IOCTL_LATE has the device go on at the bus address of the last transfer, also after
+ * DETACH. What is there then may be anybody's, so that it is EOPNOTSUPP but where an IOMMU
+ * takes away what is unmapped at once (iommu.strict=1).
  */
 struct importer_transfer {
 	__u64 offset;
@@ -90,5 +94,6 @@ struct importer_vmap {
 #define IMPORTER_IOCTL_VMAP	_IOWR('t', 3, struct importer_vmap)
 #define IMPORTER_IOCTL_DETACH	_IO('t', 4)
 #define IMPORTER_IOCTL_AREA	_IO('t', 5) /* with IMPORTER_AREA_* as argument */
+#define IMPORTER_IOCTL_LATE	_IOWR('t', 6, struct importer_transfer)
 
 #endif /* TSHARE_IMPORTER_H */

@@ -8,6 +8,7 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/fs.h>
+#include <linux/iommu.h>
 #include <linux/iopoll.h>
 #include <linux/iosys-map.h>
 #include <linux/miscdevice.h>
@@ -48,7 +49,7 @@ static void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 
 /* The one device, under its lock. */
 static struct {
-	struct mutex lock; /* protects the device, and its limits on segments */
+	struct mutex lock; /* protects the device, and its limits on addresses and segments */
 	struct pci_dev *pdev;
 	void __iomem *regs;
 	void *staging;
@@ -62,6 +63,7 @@ struct import {
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;
 	enum dma_data_direction dir;
+	dma_addr_t last;
 	unsigned long area;
 };
 
@@ -109,6 +111,15 @@ static void detach(struct import *import)
 	import->sgt = NULL;
 }
 
+/*
+ * The mask stays when the buffer is mapped: from 6.10 on dma_set_mask() makes the kernel
+ * forget that a buffer has been bounced and needs to be synced.
+ */
+static int set_mask(struct device *dev, u64 mask)
+{
+	return dma_get_mask(dev) == mask ? 0 : dma_set_mask(dev, mask);
+}
+
 static int attach(struct import *import, struct importer_attach *args)
 {
 	struct device *dev = &edu.pdev->dev;
@@ -128,12 +139,17 @@ static int attach(struct import *import, struct importer_attach *args)
 		goto out;
 	}
 	mutex_lock(&edu.lock);
-	dma_set_max_seg_size(dev, args->segment_max);
-	dma_set_seg_boundary(dev, args->boundary);
-	import->sgt = dma_buf_map_attachment_unlocked(import->attach, import->dir);
-	dma_set_seg_boundary(dev, boundary);
-	dma_set_max_seg_size(dev, segment_max);
+	err = set_mask(dev, DMA_BIT_MASK(args->address_bits ?: 64));
+	if (!err) {
+		dma_set_max_seg_size(dev, args->segment_max);
+		dma_set_seg_boundary(dev, args->boundary);
+		import->sgt = dma_buf_map_attachment_unlocked(import->attach, import->dir);
+		dma_set_seg_boundary(dev, boundary);
+		dma_set_max_seg_size(dev, segment_max);
+	}
 	mutex_unlock(&edu.lock);
+	if (err)
+		goto out;
 	if (IS_ERR(import->sgt)) {
 		err = PTR_ERR(import->sgt);
 		import->sgt = NULL;
@@ -156,7 +172,7 @@ static long ioctl_attach(struct import *import, void __user *arg)
 		return -EFAULT;
 	if (import->dmabuf)
 		return -EBUSY;
-	if (args.direction > DMA_FROM_DEVICE)
+	if (args.direction > DMA_FROM_DEVICE || args.address_bits > 64)
 		return -EINVAL;
 	err = attach(import, &args);
 	if (err)
@@ -198,11 +214,26 @@ static dma_addr_t find_address(const struct import *import, u64 offset, u32 size
 	return 0;
 }
 
+static long transfer(dma_addr_t addr, const struct importer_transfer *args)
+{
+	long err = 0;
+
+	mutex_lock(&edu.lock);
+	if (args->write && copy_from_user(edu.staging, u64_to_user_ptr(args->data), args->size))
+		err = -EFAULT;
+	if (!err)
+		err = edu_transfer(addr, args->size, args->write);
+	if (!err && !args->write &&
+	    copy_to_user(u64_to_user_ptr(args->data), edu.staging, args->size))
+		err = -EFAULT;
+	mutex_unlock(&edu.lock);
+	return err;
+}
+
 static long ioctl_transfer(struct import *import, void __user *arg)
 {
 	struct importer_transfer args;
 	dma_addr_t addr;
-	long err = 0;
 
 	if (copy_from_user(&args, arg, sizeof(args)))
 		return -EFAULT;
@@ -211,16 +242,28 @@ static long ioctl_transfer(struct import *import, void __user *arg)
 	addr = find_address(import, args.offset, args.size);
 	if (!addr)
 		return -ERANGE;
-	mutex_lock(&edu.lock);
-	if (args.write && copy_from_user(edu.staging, u64_to_user_ptr(args.data), args.size))
-		err = -EFAULT;
-	if (!err)
-		err = edu_transfer(addr, args.size, args.write);
-	if (!err && !args.write &&
-	    copy_to_user(u64_to_user_ptr(args.data), edu.staging, args.size))
-		err = -EFAULT;
-	mutex_unlock(&edu.lock);
-	return err;
+	import->last = addr;
+	return transfer(addr, &args);
+}
+
+static bool iommu_is_strict(void)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(&edu.pdev->dev);
+
+	return domain && domain->type == IOMMU_DOMAIN_DMA;
+}
+
+static long ioctl_late(struct import *import, void __user *arg)
+{
+	struct importer_transfer args;
+
+	if (copy_from_user(&args, arg, sizeof(args)))
+		return -EFAULT;
+	if (!import->last || !args.size || args.size > IMPORTER_TRANSFER_MAX)
+		return -EINVAL;
+	if (!iommu_is_strict())
+		return -EOPNOTSUPP;
+	return transfer(import->last, &args);
 }
 
 static long ioctl_vmap(struct import *import, void __user *arg)
@@ -257,6 +300,9 @@ static long importer_ioctl(struct file *file, unsigned int cmd, unsigned long ar
 		break;
 	case IMPORTER_IOCTL_TRANSFER:
 		ret = ioctl_transfer(import, uptr);
+		break;
+	case IMPORTER_IOCTL_LATE:
+		ret = ioctl_late(import, uptr);
 		break;
 	case IMPORTER_IOCTL_VMAP:
 		ret = ioctl_vmap(import, uptr);
