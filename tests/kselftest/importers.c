@@ -2,11 +2,8 @@
 /* Real devices that import regions: vgem, a DRM driver, and vivid, a camera. */
 #include <linux/dma-buf.h>
 #include <linux/videodev2.h>
-#include <poll.h>
 
-#include <drm/vgem_drm.h>
-
-#include "drm.h"
+#include "fence.h"
 
 static int open_video(__u32 capability)
 {
@@ -135,44 +132,6 @@ TEST_F(vgem, cpu_access_is_synced_with_the_device)
 	EXPECT_EQ(0, xioctl(self->ro, DMA_BUF_IOCTL_SYNC, &sync));
 	sync.flags = DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW;
 	EXPECT_EQ(0, xioctl(self->ro, DMA_BUF_IOCTL_SYNC, &sync));
-}
-
-/* The events of @events that are ready now. */
-static int ready(int fd, short events)
-{
-	struct pollfd polled = { .fd = fd, .events = events };
-
-	return poll(&polled, 1, 0) < 0 ? -errno : polled.revents;
-}
-
-static int export_fences(int fd, __u32 flags)
-{
-	struct dma_buf_export_sync_file args = { .flags = flags };
-	int err = xioctl(fd, DMA_BUF_IOCTL_EXPORT_SYNC_FILE, &args);
-
-	return err ? err : args.fd;
-}
-
-static int import_fences(int fd, int sync_file, __u32 flags)
-{
-	struct dma_buf_import_sync_file args = { .fd = sync_file, .flags = flags };
-
-	return xioctl(fd, DMA_BUF_IOCTL_IMPORT_SYNC_FILE, &args);
-}
-
-/* Lets vgem use the dma-buf @fd until signal_fence(), with the access of @attach's flags. */
-static int attach_fence(int drm, int fd, struct drm_vgem_fence_attach *attach)
-{
-	int err = import_gem(drm, fd, &attach->handle);
-
-	return err ? err : xioctl(drm, DRM_IOCTL_VGEM_FENCE_ATTACH, attach);
-}
-
-static int signal_fence(int drm, const struct drm_vgem_fence_attach *attach)
-{
-	struct drm_vgem_fence_signal args = { .fence = attach->out_fence };
-
-	return xioctl(drm, DRM_IOCTL_VGEM_FENCE_SIGNAL, &args);
 }
 
 TEST_F(vgem, fence_is_seen_through_every_dma_buf_of_the_region)
