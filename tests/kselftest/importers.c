@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Real devices that import regions: vgem, a DRM driver, and vivid, a camera. */
 #include <linux/dma-buf.h>
+#include <linux/udmabuf.h>
 #include <linux/videodev2.h>
 
 #include "fence.h"
@@ -485,6 +486,128 @@ TEST_F(vivid, does_not_map_what_it_has_imported)
 	EXPECT_EQ(MAP_FAILED, map(self->video, PAGE, RW));
 	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(0, stop(self->video, self->type));
+}
+
+/* Frame number of the page that is mapped at @mem, 0 if it isn't known. */
+static __u64 pfn_of(const void *mem)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	__u64 entry = 0;
+
+	if (pread(pagemap, &entry, sizeof(entry), (uintptr_t)mem / PAGE * 8) != sizeof(entry))
+		entry = 0;
+	close(pagemap);
+	return entry & ((1ULL << 55) - 1);
+}
+
+/* The pages of shared memory that another exporter makes a dma-buf of, in an order of choice. */
+struct pages {
+	int memfd;
+	char *mem;
+	__u32 count;
+	/* Which page comes where. */
+	__u32 *order;
+};
+
+static bool allocate_pages(struct pages *pages, __u32 count)
+{
+	size_t size = count * PAGE;
+
+	pages->count = count;
+	pages->order = calloc(count, sizeof(*pages->order));
+	pages->memfd = memfd_create("scattered", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (!pages->order || ftruncate(pages->memfd, size) ||
+	    fcntl(pages->memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return false;
+	pages->mem = map(pages->memfd, size, RW);
+	if (pages->mem == MAP_FAILED)
+		return false;
+	memset(pages->mem, 0, size);
+	return true;
+}
+
+/* Every second page, then the others; or all as they are. */
+static void order_pages(struct pages *pages, bool alternate)
+{
+	__u32 half = (pages->count + 1) / 2, i;
+
+	for (i = 0; i < pages->count; i++)
+		pages->order[i] = !alternate ? i : i < half ? 2 * i : 2 * (i - half) + 1;
+}
+
+static __u64 pfn_at(const struct pages *pages, __u32 i)
+{
+	return pfn_of(pages->mem + pages->order[i] * PAGE);
+}
+
+static bool pages_are_contiguous(const struct pages *pages)
+{
+	__u32 i;
+
+	for (i = 1; i < pages->count; i++)
+		if (pfn_at(pages, i) != pfn_at(pages, 0) + i)
+			return false;
+	return true;
+}
+
+static bool pages_are_below_4_gib(const struct pages *pages)
+{
+	__u32 i;
+
+	for (i = 0; i < pages->count; i++)
+		if (pfn_at(pages, i) >= 4 * GIB / PAGE)
+			return false;
+	return true;
+}
+
+static int export_pages(const struct pages *pages)
+{
+	size_t size = sizeof(struct udmabuf_create_list) +
+		      pages->count * sizeof(struct udmabuf_create_item);
+	struct udmabuf_create_list *list = calloc(1, size);
+	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
+	__u32 i;
+
+	if (device < 0 || !list)
+		return -errno;
+	list->flags = UDMABUF_FLAGS_CLOEXEC;
+	list->count = pages->count;
+	for (i = 0; i < pages->count; i++)
+		list->list[i] = (struct udmabuf_create_item){
+			.memfd = pages->memfd,
+			.offset = pages->order[i] * PAGE,
+			.size = PAGE,
+		};
+	fd = xioctl(device, UDMABUF_CREATE_LIST, list);
+	free(list);
+	close(device);
+	return fd;
+}
+
+/*
+ * The proof that contiguity is what the camera needs: it has no list of pages, and refuses
+ * what another exporter gathers. Of two orders of the same pages one is scattered.
+ */
+TEST_F(vivid, refuses_memory_that_is_scattered)
+{
+	struct pages pages;
+	int fd;
+
+	if (self->video < 0)
+		SKIP(return, "no vivid with this kind of node");
+	if (access("/dev/udmabuf", R_OK | W_OK))
+		SKIP(return, "the kernel has no udmabuf");
+	ASSERT_TRUE(allocate_pages(&pages, self->size / PAGE));
+	if (!pages_are_below_4_gib(&pages))
+		SKIP(return, "the device has a copy of memory above 4 GiB");
+	order_pages(&pages, false);
+	if (pages_are_contiguous(&pages))
+		order_pages(&pages, true);
+	ASSERT_FALSE(pages_are_contiguous(&pages));
+	fd = export_pages(&pages);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, queue(self->video, self->type, 0, self->rw, self->picture));
+	EXPECT_EQ(-EFAULT, queue(self->video, self->type, 1, fd, self->picture));
 }
 
 TEST_F(vivid, may_read_a_read_only_export_but_not_write_it)
