@@ -65,6 +65,16 @@ def test_ring_has_the_layout_of_the_driver_s_format(camera, name):
 
 
 @needs_module
+def test_array_that_was_made_once_has_all_later_frames(camera, name):
+    process = camera("-s", "1920x1080")
+    with tshare.Region.open(name, readonly=True) as region:
+        frames = region["frames"].numpy()
+        assert frames.shape == (8, 1080, 1920, 2)
+        vivid.expect_new_pictures(region, frames)
+    stop(process)
+
+
+@needs_module
 def test_each_generation_has_a_frame_of_its_own(camera, name):
     process = camera()
     with tshare.Region.open(name, readonly=True) as region:
