@@ -18,6 +18,7 @@ help:
 	@echo '               then on /dev/tshare in a virtual machine'
 	@echo 'make check     run the tests, here and in virtual machines (less than 30 minutes)'
 	@echo 'make check-all run also the tests that take longer'
+	@echo 'make coverage  print which part of the module the tests run, file by file (an hour)'
 	@echo 'make bench     compare speed with what people use today'
 	@echo 'make lint      check style, static analysis and licences'
 	@echo 'make clean     remove build/'
@@ -49,6 +50,10 @@ check:
 check-all:
 	@tests/setup build vm lint demo stdlib-tests lavapipe
 	@tests/run --all
+
+coverage:
+	@tests/setup build vm
+	@tests/vm/coverage
 
 bench:
 	@tests/setup build vm
