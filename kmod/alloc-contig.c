@@ -627,6 +627,10 @@ void tshare_contig_exit(void)
 	unregister_memory_notifier(&memory_notifier);
 }
 
+#ifdef TSHARE_KUNIT
+#include "tests/alloc-contig.c"
+#endif
+
 #else
 
 static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)

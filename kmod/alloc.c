@@ -201,3 +201,7 @@ void tshare_pinned_abandon(struct list_head *pinned)
 		cond_resched();
 	}
 }
+
+#ifdef TSHARE_KUNIT
+#include "tests/alloc.c"
+#endif

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of alloc-contig.c, which includes this: how often a search may fail, which
+ * pages it takes for movable, and what it has reclaimed. Some kernels run them before
+ * tshare_contig_init().
+ */
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/file.h>
+#include <linux/kthread.h>
+#include <linux/preempt.h>
+#include <linux/shmem_fs.h>
+#include <linux/slab.h>
+
+/* A node on which @failures more tries may fail, as of @intervals and a half ago. */
+static struct contig_node *node_of(struct kunit *test, unsigned int failures, int intervals)
+{
+	struct contig_node *node = kunit_kzalloc(test, sizeof(*node), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, node);
+	mutex_init(&node->lock);
+	mutex_init(&node->reclaim);
+	node->failures = failures;
+	node->refilled = jiffies - intervals * FAILURES_INTERVAL - FAILURES_INTERVAL / 2;
+	return node;
+}
+
+static const struct tshare_request any = { .nr_pages = 1, .node = NUMA_NO_NODE };
+
+/* The test may be interrupted for longer than an interval. */
+static void one_failure_is_allowed_per_interval(struct kunit *test)
+{
+	struct contig_node *node = node_of(test, 2, 5);
+	unsigned long start = node->refilled;
+
+	KUNIT_ASSERT_EQ(test, 0, contig_node_lock(&any, node));
+	mutex_unlock(&node->lock);
+	KUNIT_EXPECT_GE(test, node->failures, 7U);
+	KUNIT_EXPECT_EQ(test, start + (node->failures - 2) * FAILURES_INTERVAL, node->refilled);
+}
+
+static void part_of_an_interval_is_not_lost(struct kunit *test)
+{
+	struct contig_node *node = node_of(test, 1, 0);
+	unsigned long start = node->refilled;
+
+	KUNIT_ASSERT_EQ(test, 0, contig_node_lock(&any, node));
+	mutex_unlock(&node->lock);
+	KUNIT_EXPECT_EQ(test, start + (node->failures - 1) * FAILURES_INTERVAL, node->refilled);
+}
+
+static void failures_add_up_to_a_burst(struct kunit *test)
+{
+	struct contig_node *node = node_of(test, 3, 10 * FAILURES_BURST);
+
+	KUNIT_ASSERT_EQ(test, 0, contig_node_lock(&any, node));
+	mutex_unlock(&node->lock);
+	KUNIT_EXPECT_EQ(test, (unsigned int)FAILURES_BURST, node->failures);
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, node->refilled));
+}
+
+static void search_waits_while_none_may_fail(struct kunit *test)
+{
+	struct contig_node *node = node_of(test, 0, 0);
+	unsigned long start = jiffies;
+
+	KUNIT_ASSERT_EQ(test, 0, contig_node_lock(&any, node));
+	mutex_unlock(&node->lock);
+	KUNIT_EXPECT_GE(test, node->failures, 1U);
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, start + FAILURES_INTERVAL));
+}
+
+/* More pages than a CPU's list on their way to the LRU holds. */
+#define FILE_PAGES 64
+
+/* A page of a file, on the LRU, that only the page cache has a reference to. */
+static struct page *file_page(struct kunit *test, struct file **file)
+{
+	struct page *page, *first = NULL;
+	int i;
+
+	*file = tshare_shmem_file_setup("tshare-kunit", FILE_PAGES * PAGE_SIZE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(*file));
+	migrate_disable();
+	for (i = 0; i < FILE_PAGES; i++) {
+		page = shmem_read_mapping_page((*file)->f_mapping, i);
+		if (IS_ERR(page))
+			break;
+		put_page(page);
+		first = first ?: page;
+	}
+	migrate_enable();
+	KUNIT_ASSERT_EQ(test, FILE_PAGES, i);
+	return first;
+}
+
+static unsigned long usable(struct page *page, bool lenient)
+{
+	unsigned long free = 0, nr;
+
+	down_read(&fence);
+	nr = contig_usable_pages(page_zone(page), page_to_pfn(page), 1, lenient, &free);
+	up_read(&fence);
+	return nr + free;
+}
+
+static void reference_too_many_is_a_pin_but_for_a_lenient_search(struct kunit *test)
+{
+	struct file *file;
+	struct page *page = file_page(test, &file);
+	int count = page_count(page);
+
+	KUNIT_EXPECT_EQ(test, 1UL, usable(page, false));
+	get_page(page);
+	KUNIT_EXPECT_EQ(test, 0UL, usable(page, false));
+	KUNIT_EXPECT_EQ(test, 1UL, usable(page, true));
+	get_page(page);
+	KUNIT_EXPECT_EQ(test, 0UL, usable(page, true));
+	put_page(page);
+	put_page(page);
+	KUNIT_EXPECT_EQ(test, count, page_count(page));
+	fput(file);
+}
+
+static void memory_that_goes_offline_is_left_alone(struct kunit *test)
+{
+	struct file *file;
+	struct page *page = file_page(test, &file);
+
+	down_write(&fence);
+	fence_start = page_to_pfn(page);
+	fence_end = fence_start + 1;
+	up_write(&fence);
+	KUNIT_EXPECT_EQ(test, 0UL, usable(page, false));
+	KUNIT_EXPECT_EQ(test, 0UL, usable(page, true));
+	down_write(&fence);
+	fence_end = fence_start;
+	up_write(&fence);
+	KUNIT_EXPECT_EQ(test, 1UL, usable(page, false));
+	fput(file);
+}
+
+static void memory_of_the_kernel_is_in_the_way(struct kunit *test)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	void *object = kunit_kzalloc(test, SZ_64, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_ASSERT_NOT_NULL(test, object);
+	KUNIT_EXPECT_EQ(test, 0UL, usable(page, false));
+	KUNIT_EXPECT_EQ(test, 0UL, usable(page, true));
+	KUNIT_EXPECT_EQ(test, 0UL, usable(virt_to_page(object), true));
+	__free_page(page);
+}
+
+/* A reference of the search's own would make it look pinned. */
+static void memory_of_regions_is_in_the_way(struct kunit *test)
+{
+	const struct tshare_request req = {
+		.nr_pages = TSHARE_CHUNK_PAGES,
+		.node = NUMA_NO_NODE,
+	};
+	unsigned long pfn;
+
+	KUNIT_ASSERT_EQ(test, 0, tshare_allocator_buddy.alloc(&req, &pfn));
+	KUNIT_EXPECT_EQ(test, 0UL, usable(pfn_to_page(pfn), true));
+	tshare_run_free(pfn, req.nr_pages);
+}
+
+/* The callers' class, what the zone keeps from it, and other pages of the zone. */
+#define HIGHEST ZONE_NORMAL
+#define KEPT	30
+#define MINIMUM 50
+#define FREE	1000
+#define CMA	100
+#define MANAGED 5000
+
+/* A zone of the test's own, without memory. */
+static struct zone *zone_of(struct kunit *test)
+{
+	struct zone *zone = kunit_kzalloc(test, sizeof(*zone), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, zone);
+	zone->_watermark[WMARK_MIN] = MINIMUM;
+	zone->lowmem_reserve[HIGHEST] = KEPT;
+	atomic_long_set(&zone->managed_pages, MANAGED);
+	atomic_long_set(&zone->vm_stat[NR_FREE_PAGES], FREE);
+	atomic_long_set(&zone->vm_stat[NR_FREE_CMA_PAGES], CMA);
+	zone->per_cpu_pageset = alloc_percpu(struct per_cpu_pages);
+	KUNIT_ASSERT_TRUE(test, zone->per_cpu_pageset);
+	return zone;
+}
+
+static void zone_free(struct zone *zone)
+{
+	free_percpu(zone->per_cpu_pageset);
+}
+
+static void zone_spares_what_is_above_its_reserves(struct kunit *test)
+{
+	const unsigned long most = FREE - CMA - MINIMUM - KEPT;
+	struct zone *zone = zone_of(test);
+
+	KUNIT_EXPECT_TRUE(test, contig_zone_can_spare(zone, HIGHEST, most));
+	KUNIT_EXPECT_FALSE(test, contig_zone_can_spare(zone, HIGHEST, most + 1));
+	KUNIT_EXPECT_TRUE(test, contig_zone_can_spare(zone, HIGHEST - 1, most + KEPT));
+	zone_free(zone);
+}
+
+/* A try drains them. */
+static void pages_in_the_lists_of_cpus_are_free(struct kunit *test)
+{
+	const unsigned long most = FREE - CMA - MINIMUM - KEPT;
+	struct zone *zone = zone_of(test);
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		per_cpu_ptr(zone->per_cpu_pageset, cpu)->count = 7;
+	KUNIT_EXPECT_TRUE(test, contig_zone_can_spare(zone, HIGHEST, most + 7 * num_online_cpus()));
+	KUNIT_EXPECT_FALSE(test,
+			   contig_zone_can_spare(zone, HIGHEST, most + 7 * num_online_cpus() + 1));
+	zone_free(zone);
+}
+
+static const struct tshare_request of_64 = { .nr_pages = 64, .node = NUMA_NO_NODE };
+
+static void room_is_made_for_the_free_pages_and_then_for_the_run(struct kunit *test)
+{
+	struct contig_search search = { .req = &of_64, .class = HIGHEST };
+	struct zone *zone = zone_of(test);
+
+	KUNIT_EXPECT_EQ(test, 10UL + KEPT, contig_room(&search, zone, 10));
+	KUNIT_EXPECT_EQ(test, 64UL + KEPT, contig_room(&search, zone, 10));
+	KUNIT_EXPECT_EQ(test, 0UL, contig_room(&search, zone, 10));
+	zone_free(zone);
+}
+
+/* The zone may lack as much as its reserves. */
+static void room_is_made_for_a_run_without_free_pages(struct kunit *test)
+{
+	struct contig_search search = { .req = &of_64, .class = HIGHEST };
+	struct zone *zone = zone_of(test);
+
+	KUNIT_EXPECT_EQ(test, 1UL + KEPT, contig_room(&search, zone, 0));
+	zone_free(zone);
+}
+
+static void no_room_is_made_that_the_zone_can_not_have(struct kunit *test)
+{
+	struct contig_search search = { .req = &of_64, .class = HIGHEST };
+	struct zone *zone = zone_of(test);
+
+	atomic_long_set(&zone->managed_pages, 64 + MINIMUM + KEPT - 1);
+	KUNIT_EXPECT_EQ(test, 0UL, contig_room(&search, zone, 64));
+	atomic_long_set(&zone->managed_pages, 64 + MINIMUM + KEPT);
+	KUNIT_EXPECT_EQ(test, 64UL + KEPT, contig_room(&search, zone, 64));
+	zone_free(zone);
+}
+
+/* Nothing is reclaimed before all zones have been searched. */
+static void run_that_a_zone_can_not_spare_is_noted(struct kunit *test)
+{
+	struct contig_search search = { .req = &of_64, .class = HIGHEST };
+	struct zone *zone = zone_of(test);
+	unsigned long bad;
+
+	KUNIT_EXPECT_EQ(test, -ENOMEM, contig_try_run(&search, zone, 0, FREE, &bad));
+	KUNIT_EXPECT_TRUE(test, search.refused);
+	KUNIT_EXPECT_EQ(test, 0UL, search.room);
+	KUNIT_EXPECT_EQ(test, 0U, search.tries);
+	zone_free(zone);
+}
+
+/* A search that makes room, in a thread of its own. */
+struct room_maker {
+	struct contig_search search;
+	struct contig_node *node;
+	struct zone *zone;
+	struct completion done;
+	int err;
+};
+
+static int make_room(void *data)
+{
+	struct room_maker *maker = data;
+
+	maker->err = contig_make_room(&maker->search, maker->node, maker->zone, FREE);
+	complete(&maker->done);
+	return 0;
+}
+
+/* Until the thread waits for a lock, or has ended. */
+static bool waits_or_ended(struct task_struct *thread, struct room_maker *maker)
+{
+	int tries;
+
+	for (tries = 0; tries < 10000; tries++) {
+		if (completion_done(&maker->done) ||
+		    READ_ONCE(thread->__state) & TASK_UNINTERRUPTIBLE)
+			return true;
+		usleep_range(1000, 2000);
+	}
+	return false;
+}
+
+/* Both would count on the same page cache, and the pages of both are nobody's meanwhile. */
+static void one_search_of_a_node_makes_room_at_a_time(struct kunit *test)
+{
+	struct room_maker maker = {
+		.search = { .req = &of_64, .class = HIGHEST },
+		.node = node_of(test, 0, 0),
+		.zone = zone_of(test),
+	};
+	struct task_struct *thread;
+
+	/* It can't have that much, so that nothing is reclaimed of a zone that is no real one. */
+	atomic_long_set(&maker.zone->managed_pages, 0);
+	init_completion(&maker.done);
+	mutex_lock(&maker.node->reclaim);
+	thread = kthread_run(make_room, &maker, "tshare-kunit");
+	if (!IS_ERR(thread)) {
+		KUNIT_EXPECT_TRUE(test, waits_or_ended(thread, &maker));
+		KUNIT_EXPECT_FALSE(test, completion_done(&maker.done));
+	}
+	mutex_unlock(&maker.node->reclaim);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	wait_for_completion(&maker.done);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, maker.err);
+	zone_free(maker.zone);
+}
+
+/* Nothing is reclaimed then. */
+static void room_that_another_search_has_made_is_looked_at(struct kunit *test)
+{
+	struct contig_search search = { .req = &of_64, .class = HIGHEST };
+	struct zone *zone = zone_of(test);
+
+	KUNIT_EXPECT_EQ(test, -EAGAIN, contig_make_room(&search, node_of(test, 0, 0), zone, 1));
+	KUNIT_EXPECT_EQ(test, 0UL, search.room);
+	zone_free(zone);
+}
+
+static void set_cache(struct zone *zone, unsigned long active, unsigned long inactive)
+{
+	atomic_long_set(&zone->vm_stat[NR_ZONE_ACTIVE_FILE], active);
+	atomic_long_set(&zone->vm_stat[NR_ZONE_INACTIVE_FILE], inactive);
+}
+
+static void low_watermark_or_half_of_the_cache_is_in_use(struct kunit *test)
+{
+	struct zone *zone = zone_of(test);
+
+	zone->_watermark[WMARK_LOW] = 60;
+	set_cache(zone, 100, 200);
+	KUNIT_EXPECT_TRUE(test, contig_zone_has_cache(zone, 240));
+	KUNIT_EXPECT_FALSE(test, contig_zone_has_cache(zone, 241));
+	set_cache(zone, 20, 30);
+	KUNIT_EXPECT_TRUE(test, contig_zone_has_cache(zone, 25));
+	KUNIT_EXPECT_FALSE(test, contig_zone_has_cache(zone, 26));
+	zone_free(zone);
+}
+
+/* Else programs lose their own pages, and at last one of them is killed. */
+static void reclaim_goes_on_only_where_the_cache_suffices(struct kunit *test)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	struct zone *zone;
+	gfp_t little, much;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	zone = page_zone(page);
+	__free_page(page);
+	little = contig_reclaim_gfp(zone, 0);
+	much = contig_reclaim_gfp(zone, ULONG_MAX);
+	KUNIT_EXPECT_TRUE(test, little & __GFP_RETRY_MAYFAIL);
+	KUNIT_EXPECT_FALSE(test, little & __GFP_NORETRY);
+	KUNIT_EXPECT_FALSE(test, much & __GFP_RETRY_MAYFAIL);
+	KUNIT_EXPECT_TRUE(test, much & __GFP_NORETRY);
+}
+
+static void memory_is_reclaimed_in_the_zone_itself(struct kunit *test)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	struct pglist_data *node;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	node = page_zone(page)->zone_pgdat;
+	__free_page(page);
+	for (i = 0; i <= ZONE_NORMAL; i++) {
+		gfp_t gfp = contig_reclaim_gfp(&node->node_zones[i], 0);
+
+		KUNIT_EXPECT_EQ(test, i, (int)gfp_zone(gfp));
+	}
+}
+
+static struct kunit_case contig_cases[] = {
+	KUNIT_CASE(one_failure_is_allowed_per_interval),
+	KUNIT_CASE(part_of_an_interval_is_not_lost),
+	KUNIT_CASE(failures_add_up_to_a_burst),
+	KUNIT_CASE(search_waits_while_none_may_fail),
+	KUNIT_CASE(reference_too_many_is_a_pin_but_for_a_lenient_search),
+	KUNIT_CASE(memory_that_goes_offline_is_left_alone),
+	KUNIT_CASE(memory_of_the_kernel_is_in_the_way),
+	KUNIT_CASE(memory_of_regions_is_in_the_way),
+	KUNIT_CASE(zone_spares_what_is_above_its_reserves),
+	KUNIT_CASE(pages_in_the_lists_of_cpus_are_free),
+	KUNIT_CASE(room_is_made_for_the_free_pages_and_then_for_the_run),
+	KUNIT_CASE(room_is_made_for_a_run_without_free_pages),
+	KUNIT_CASE(no_room_is_made_that_the_zone_can_not_have),
+	KUNIT_CASE(run_that_a_zone_can_not_spare_is_noted),
+	KUNIT_CASE(one_search_of_a_node_makes_room_at_a_time),
+	KUNIT_CASE(room_that_another_search_has_made_is_looked_at),
+	KUNIT_CASE(low_watermark_or_half_of_the_cache_is_in_use),
+	KUNIT_CASE(reclaim_goes_on_only_where_the_cache_suffices),
+	KUNIT_CASE(memory_is_reclaimed_in_the_zone_itself),
+	{}
+};
+
+static struct kunit_suite contig_suite = {
+	.name = "tshare_alloc_contig",
+	.test_cases = contig_cases,
+};
+
+kunit_test_suite(contig_suite);
