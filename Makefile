@@ -39,6 +39,12 @@ $(BUILD)/asan/build.ninja:
 	@tests/setup build
 	@$(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined $(BUILD)/asan >/dev/null
 
+# For the guests of that architecture.
+$(BUILD)/arm64/c/build.ninja:
+	@tests/setup build arm64
+	@$(MESON) setup --buildtype=debugoptimized -Dman=disabled -Dvulkan=disabled \
+		--cross-file "$$(tests/vm/sysroot arm64)/meson.ini" $(BUILD)/arm64/c >/dev/null
+
 demo:
 	@tests/setup build vm demo
 	@examples/demo

@@ -31,15 +31,35 @@ usage() {
 # Package lists of our own, so that a newer kernel's suite never becomes part
 # of the machine's configuration. The mirror is whichever the machine uses.
 APT_STATE=$TSHARE_CACHE/apt
+# Where a package's name has no architecture.
+APT_ARCHITECTURE=amd64
 
 private_apt() {
 	local tool=$1
 	shift
 	"$tool" -q -o Dir::Etc::SourceList="$APT_STATE/sources.list" \
+		-o APT::Architecture="$APT_ARCHITECTURE" \
+		-o APT::Architectures="$APT_ARCHITECTURE,amd64" \
 		-o Dir::Etc::SourceParts=/dev/null \
 		-o Dir::State::Lists="$APT_STATE/lists" \
 		-o Dir::Cache="$APT_STATE/cache" \
 		-o APT::Sandbox::User="$(id -un)" "$@"
+}
+
+# use_packages_of ARCHITECTURE: from here on private_apt gets packages of that architecture,
+# and this machine's as NAME:amd64. They have lists of their own, which most runs don't need.
+use_packages_of() {
+	[ "$1" != "$APT_ARCHITECTURE" ] || return 0
+	APT_ARCHITECTURE=$1
+	APT_STATE+=/$1
+}
+
+# architecture_of KERNEL: what a kernel of tests/vm/kernel runs on.
+architecture_of() {
+	case $1 in
+	*-arm64*) echo arm64 ;;
+	*) echo amd64 ;;
+	esac
 }
 
 # mirror RELEASE: the URI this machine fetches the Debian suite RELEASE from.
@@ -77,6 +97,13 @@ private_apt_update() {
 	private_apt_read "${uris[0]} bookworm" "${uris[0]} bookworm-backports" \
 		${uris[1]:+"${uris[1]} bookworm-security"}
 }
+
+private_apt_update_locked() (
+	mkdir -p "$APT_STATE"
+	exec 8> "$APT_STATE/.lock"
+	flock 8
+	private_apt_update
+)
 
 # unpack_packages DIR PACKAGE...: what the packages hold, without installing.
 unpack_packages() {
