@@ -257,13 +257,13 @@ TEST_F(create, persist_is_shown)
 static bool memory_above_4gib(void)
 {
 	FILE *file = fopen("/proc/iomem", "re");
-	unsigned long start;
+	unsigned long end;
 	bool found = false;
 	char line[256];
 
 	while (file && fgets(line, sizeof(line), file))
-		if (strstr(line, ": System RAM") && sscanf(line, "%lx", &start) == 1)
-			found |= start >= 4 * GIB;
+		if (strstr(line, ": System RAM") && sscanf(line, "%*x-%lx", &end) == 1)
+			found |= end >= 4 * GIB;
 	if (file)
 		fclose(file);
 	return found;
