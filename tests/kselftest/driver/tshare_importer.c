@@ -38,6 +38,10 @@ static void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+static bool noncoherent;
+module_param(noncoherent, bool, 0444);
+MODULE_PARM_DESC(noncoherent, "the device doesn't see the processors' caches (arm64)");
+
 /* Registers, and where the device's buffer is in its own address space. */
 #define EDU_DMA_SOURCE 0x80
 #define EDU_DMA_TARGET 0x88
@@ -370,12 +374,31 @@ static struct miscdevice importer_device = {
 	.mode = 0600,
 };
 
+/*
+ * Has the kernel do for the device what it does for one that its device tree doesn't call
+ * dma-coherent. Before anything is mapped or allocated for it.
+ */
+static int forget_coherence(struct device *dev)
+{
+#ifdef CONFIG_ARCH_HAS_SYNC_DMA_FOR_DEVICE
+	dev->dma_coherent = false;
+	return 0;
+#else
+	return -EOPNOTSUPP;
+#endif
+}
+
 static int importer_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	int err;
 
 	if (edu.pdev)
 		return -EBUSY;
+	if (noncoherent) {
+		err = forget_coherence(&pdev->dev);
+		if (err)
+			return err;
+	}
 	err = pcim_enable_device(pdev);
 	if (err)
 		return err;
