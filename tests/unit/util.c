@@ -116,6 +116,21 @@ bool error_says(const char *part)
 	return false;
 }
 
+bool is_asleep(int thread)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", thread);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	fclose(file);
+	return state == 'S';
+}
+
 int open_error(const char *name)
 {
 	struct tshare_region *region;

@@ -67,6 +67,9 @@ size_t open_descriptors(void);
 /* Whether the text of the last error has @part. */
 bool error_says(const char *part);
 
+/* Whether a thread sleeps: one of this process, or the first of another. */
+bool is_asleep(int thread);
+
 /* What tshare_region_open() of the name returns. */
 int open_error(const char *name);
 

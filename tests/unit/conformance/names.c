@@ -56,32 +56,41 @@ TEST(a_name_goes_when_its_maker_is_killed)
 	tshare_region_unref(new_region(name));
 }
 
-static int create_and_be_killed_later(void *name)
+struct maker {
+	const char *name;
+	struct steps steps;
+};
+
+static int create_and_be_killed_later(void *data)
 {
+	struct maker *maker = data;
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
 	if (tshare_ctx_new(NULL, &own) ||
-	    tshare_region_create(own, name, 1, NULL, 0, NULL, &region))
+	    tshare_region_create(own, maker->name, 1, NULL, 0, NULL, &region))
 		return 1;
 	strcpy(tshare_region_get_data(region), "legacy");
 	if (fork())
 		kill(getpid(), SIGKILL);
 	/* The maker's child keeps the name until it ends. */
-	usleep(300 * 1000);
+	await_byte(maker->steps.ends[0]);
 	return 0;
 }
 
 TEST(after_fork_a_name_lives_until_both_are_gone)
 {
-	const char *name = unique("forked");
+	struct maker maker = { .name = unique("forked") };
 	int i;
 
-	CHECK(in_child(create_and_be_killed_later, (void *)(uintptr_t)name) == -1);
-	CHECK(exists(name));
-	for (i = 0; i < 100 && exists(name); i++)
+	CHECK(steps_open(&maker.steps));
+	CHECK(in_child(create_and_be_killed_later, &maker) == -1);
+	CHECK(exists(maker.name));
+	CHECK(send_byte(maker.steps.ends[1]));
+	for (i = 0; i < 3000 && exists(maker.name); i++)
 		usleep(20 * 1000);
-	CHECK(!exists(name));
+	CHECK(!exists(maker.name));
+	steps_close(&maker.steps);
 }
 
 static int close_inherited_context(void *data)

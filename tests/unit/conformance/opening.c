@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Waiting for a name: until it is there, finished, and leads to another region. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -49,6 +50,7 @@ struct opener {
 	const struct tshare_region *other_than;
 	struct tshare_region *found;
 	int err;
+	atomic_int id;
 	atomic_bool done;
 	pthread_t thread;
 };
@@ -57,18 +59,21 @@ static void *run_opener(void *data)
 {
 	struct opener *opener = data;
 
+	atomic_store(&opener->id, gettid());
 	opener->err =
 		open_within(opener->name, opener->timeout_ns, opener->other_than, &opener->found);
 	atomic_store(&opener->done, true);
 	return NULL;
 }
 
-/* Starts it, and gives it the time to sleep. */
+/* Starts it, and returns when it sleeps: it has looked then. */
 static void start(struct opener *opener)
 {
+	atomic_init(&opener->id, 0);
 	atomic_init(&opener->done, false);
 	CHECK(!pthread_create(&opener->thread, NULL, run_opener, opener));
-	usleep(50000);
+	while (!atomic_load(&opener->done) && !is_asleep(atomic_load(&opener->id)))
+		usleep(1000);
 	CHECK(!atomic_load(&opener->done));
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -207,13 +208,19 @@ static void note_signal(int signal)
 	(void)signal;
 }
 
-static void *send_signals(void *thread)
-{
-	int i;
+struct sender {
+	pthread_t thread, target;
+	atomic_bool done;
+};
 
-	for (i = 0; i < 10; i++) {
+/* A signal that comes before the wait has begun doesn't end it. */
+static void *send_signals(void *data)
+{
+	struct sender *sender = data;
+
+	while (!atomic_load(&sender->done)) {
 		sleep_ns(10 * MS);
-		pthread_kill(*(pthread_t *)thread, SIGUSR1);
+		pthread_kill(sender->target, SIGUSR1);
 	}
 	return NULL;
 }
@@ -223,13 +230,14 @@ static int wait_under_signals(int flags, int64_t timeout_ns)
 {
 	struct sigaction action = { .sa_handler = note_signal, .sa_flags = flags }, before;
 	struct tshare_region *region = new_region(NULL);
-	pthread_t self = pthread_self(), sender;
+	struct sender sender = { .target = pthread_self(), .done = false };
 	int err;
 
 	CHECK(!sigaction(SIGUSR1, &action, &before));
-	CHECK(!pthread_create(&sender, NULL, send_signals, &self));
+	CHECK(!pthread_create(&sender.thread, NULL, send_signals, &sender));
 	err = wait_beyond(region, 0, timeout_ns, 0);
-	CHECK(!pthread_join(sender, NULL));
+	atomic_store(&sender.done, true);
+	CHECK(!pthread_join(sender.thread, NULL));
 	CHECK(!sigaction(SIGUSR1, &before, NULL));
 	tshare_region_unref(region);
 	return err;

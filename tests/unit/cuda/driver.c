@@ -244,22 +244,6 @@ static void *start_too(void *data)
 	return NULL;
 }
 
-/* Whether the thread sleeps. */
-static bool sleeps(int id)
-{
-	char path[64], state = '?';
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = '?';
-	fclose(file);
-	return state == 'S';
-}
-
 /* Inside cuInit(): goes on when the other thread waits for the end, or has not waited. */
 static void let_another_start(void *data)
 {
@@ -267,7 +251,7 @@ static void let_another_start(void *data)
 
 	if (pthread_create(&starter->thread, NULL, start_too, starter))
 		abort();
-	while (!atomic_load(&starter->ended) && !sleeps(atomic_load(&starter->id)))
+	while (!atomic_load(&starter->ended) && !is_asleep(atomic_load(&starter->id)))
 		sched_yield();
 }
 

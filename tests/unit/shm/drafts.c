@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -454,6 +455,7 @@ struct opener {
 	const char *name;
 	int err;
 	pthread_t thread;
+	atomic_int id;
 };
 
 static void *run_opener(void *data)
@@ -466,6 +468,7 @@ static void *run_opener(void *data)
 	struct opener *opener = data;
 	struct tshare_region *region;
 
+	atomic_store(&opener->id, gettid());
 	opener->err = tshare_region_open(ctx, opener->name, &options, &region);
 	return NULL;
 }
@@ -481,18 +484,24 @@ static int error_of(struct opener *opener)
 	return opener->err;
 }
 
-/* Returns when somebody waits for the draft's maker, or after some seconds. */
-static void await_opener_of_pipe(const char *name)
+/*
+ * Returns when the opener waits for the draft's maker, or after some seconds. It opens the
+ * pipe before, too, but doesn't sleep with it.
+ */
+static void await_opener_of_pipe(struct opener *opener)
 {
 	char path[300], byte;
 	int fd, tries;
 
-	snprintf(path, sizeof(path), "%s/maker", next_of(name));
+	snprintf(path, sizeof(path), "%s/maker", next_of(opener->name));
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	CHECK(fd >= 0);
 	/* Without a writer the pipe is at its end, with one it is empty. */
-	for (tries = 0; tries < 3000 && !read(fd, &byte, 1); tries++)
+	for (tries = 0; tries < 3000; tries++) {
+		if (is_asleep(atomic_load(&opener->id)) && read(fd, &byte, 1))
+			break;
 		usleep(1000);
+	}
 	close(fd);
 }
 
@@ -531,7 +540,7 @@ TEST(an_open_that_began_before_the_draft_ends_when_its_maker_is_killed)
 	usleep(50000);
 	CHECK(send_byte(maker.steps.ends[1]));
 	CHECK(await_byte(maker.steps.ends[1]));
-	await_opener_of_pipe(opener.name);
+	await_opener_of_pipe(&opener);
 	CHECK(send_byte(maker.steps.ends[1]));
 	CHECK(error_of(&opener) == -ENOENT);
 	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
@@ -549,7 +558,7 @@ TEST(an_open_ends_when_another_context_unlinks_the_draft)
 	CHECK(!tshare_ctx_new(NULL, &other));
 	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &draft_options, &region));
 	start_opener(&opener);
-	await_opener_of_pipe(opener.name);
+	await_opener_of_pipe(&opener);
 	usleep(50000);
 	CHECK(!tshare_ctx_unlink(other, opener.name));
 	CHECK(error_of(&opener) == -ENOENT);
@@ -564,7 +573,7 @@ TEST(an_open_ends_when_the_draft_is_closed)
 
 	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &draft_options, &region));
 	start_opener(&opener);
-	await_opener_of_pipe(opener.name);
+	await_opener_of_pipe(&opener);
 	tshare_region_unref(region);
 	CHECK(error_of(&opener) == -ENOENT);
 	CHECK(!exists_at(next_of(opener.name)));
@@ -588,7 +597,7 @@ TEST(an_open_ends_when_the_child_is_killed_that_a_draft_was_left_to)
 	}
 	tshare_region_unref(region);
 	start_opener(&opener);
-	await_opener_of_pipe(opener.name);
+	await_opener_of_pipe(&opener);
 	CHECK(!kill(pid, SIGKILL));
 	CHECK(error_of(&opener) == -ENOENT);
 	CHECK(waitpid(pid, &status, 0) == pid);
@@ -779,7 +788,7 @@ TEST(a_draft_that_was_half_removed_is_not_waited_for)
 
 	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &draft_options, &region));
 	start_opener(&opener);
-	await_opener_of_pipe(opener.name);
+	await_opener_of_pipe(&opener);
 	/* A process that unlinks the name is killed after this step. */
 	snprintf(path, sizeof(path), "%s/draft", next_of(opener.name));
 	CHECK(!unlink(path));

@@ -87,7 +87,7 @@ TEST(the_counter_may_have_any_value)
 /* 0 if a sleeper on the counter wakes up; 1 if none does although it changes. */
 static int sleep_on_counter(void *data)
 {
-	const struct timespec timeout = { .tv_sec = 10 };
+	const struct timespec timeout = { .tv_sec = 60 };
 	volatile uint32_t *word = (uint32_t *)((char *)data + HEADER(counter));
 
 	for (;;) {
@@ -155,34 +155,28 @@ static void start_publisher(struct publisher *publisher, bool exits)
 	CHECK(await_byte(publisher->steps.ends[1]));
 }
 
-/* Whether the end of a publisher wakes a process that has that long to fall asleep. */
-static bool end_wakes(struct tshare_region *region, void *file, bool exits, useconds_t time)
-{
-	struct publisher publisher = { .region = region };
-	int status;
-	pid_t pid;
-
-	start_publisher(&publisher, exits);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		_exit(sleep_on_counter(file));
-	usleep(time);
-	CHECK(send_byte(publisher.steps.ends[1]));
-	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-	close(publisher.steps.ends[1]);
-	CHECK(waitpid(publisher.pid, NULL, 0) == publisher.pid);
-	return !WEXITSTATUS(status);
-}
-
 /* tshare_region_wait() checks publishers periodically, and so would hide a missing wake-up. */
 static void check_end_wakes(bool exits)
 {
 	struct tshare_region *region = new_victim("ended");
 	void *file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, tshare_region_get_fd(region), 0);
+	struct publisher publisher = { .region = region };
+	int status, i;
+	pid_t pid;
 
 	CHECK(file != MAP_FAILED);
-	CHECK(end_wakes(region, file, exits, 100000) || end_wakes(region, file, exits, 900000));
+	start_publisher(&publisher, exits);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(sleep_on_counter(file));
+	for (i = 0; i < 60000 && !is_asleep(pid); i++)
+		usleep(1000);
+	CHECK(send_byte(publisher.steps.ends[1]));
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	close(publisher.steps.ends[1]);
+	CHECK(waitpid(publisher.pid, NULL, 0) == publisher.pid);
+	CHECK(!WEXITSTATUS(status));
 	munmap(file, 4096);
 	tshare_region_unref(region);
 }
