@@ -105,6 +105,7 @@ TEST(a_wait_times_out)
 	took = now_ns() - start;
 	CHECK(error_says("timeout"));
 	CHECK(took >= 250 * MS);
+	CHECK(took < LONG);
 	tshare_region_unref(region);
 }
 
@@ -120,12 +121,18 @@ static long sleeps(void)
 TEST(a_wait_without_time_only_looks)
 {
 	struct tshare_region *region = new_region(NULL);
+	int64_t quickest = INT64_MAX, begin;
 	long before = sleeps();
 	int i;
 
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < 100; i++) {
+		begin = now_ns();
 		CHECK(wait_beyond(region, 0, 0, 0) == -ETIMEDOUT);
+		if (now_ns() - begin < quickest)
+			quickest = now_ns() - begin;
+	}
 	CHECK(sleeps() - before < 50);
+	CHECK(quickest < 50 * MS);
 	tshare_region_unref(region);
 }
 
@@ -138,6 +145,7 @@ TEST(a_wait_that_spins_times_out_too)
 	CHECK(tshare_region_wait(region, 0, 50 * MS, LONG, &generation) == -ETIMEDOUT);
 	took = now_ns() - start;
 	CHECK(took >= 50 * MS);
+	CHECK(took < LONG);
 	tshare_region_unref(region);
 }
 
@@ -264,16 +272,16 @@ static void await_bytes(int end, int count)
 }
 
 /*
- * A waiter that isn't woken checks the generation at the end of a slice, 100 ms
- * after its wait began. In a round that is quicker all waiters were woken.
+ * Counts the rounds in which all waiters end soon after a publish. A waiter that isn't
+ * woken checks the generation at the end of a slice, 100 ms after its wait began.
  */
-TEST(a_publish_wakes_all_waiters)
+static unsigned int quick_rounds(unsigned int rounds)
 {
-	enum { WAITERS = 6, ROUNDS = 20 };
+	enum { WAITERS = 6 };
 	const char *name = unique("all");
 	struct tshare_region *region = new_region(name);
-	struct partner partner = { .name = name, .rounds = ROUNDS };
-	int round, quick = 0, i;
+	struct partner partner = { .name = name, .rounds = rounds };
+	unsigned int round, quick = 0, i;
 	struct steps woken;
 	pid_t pids[WAITERS];
 	int64_t begin;
@@ -286,7 +294,7 @@ TEST(a_publish_wakes_all_waiters)
 		if (!pids[i])
 			_exit(wait_in_rounds(&partner, woken.ends[0]));
 	}
-	for (round = 0; round < ROUNDS; round++) {
+	for (round = 0; round < rounds; round++) {
 		await_bytes(partner.steps.ends[1], WAITERS);
 		sleep_ns(20 * MS);
 		begin = now_ns();
@@ -294,12 +302,24 @@ TEST(a_publish_wakes_all_waiters)
 		await_bytes(woken.ends[1], WAITERS);
 		quick += now_ns() - begin < 50 * MS;
 	}
-	CHECK(quick);
 	for (i = 0; i < WAITERS; i++)
 		CHECK(!end_of(pids[i]));
 	steps_close(&partner.steps);
 	steps_close(&woken);
+	CHECK(!tshare_region_unlink(region));
 	tshare_region_unref(region);
+	return quick;
+}
+
+/* Most rounds are quick, on a busy machine in one of several tries. */
+TEST(a_publish_wakes_all_waiters)
+{
+	const unsigned int rounds = 20;
+	unsigned int tries, quick = 0;
+
+	for (tries = 0; tries < 10 && quick <= rounds / 2; tries++)
+		quick = quick_rounds(rounds);
+	CHECK(quick > rounds / 2);
 }
 
 TEST(an_unnamed_region_passes_its_generation_on)

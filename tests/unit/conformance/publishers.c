@@ -35,13 +35,13 @@ static int kill_later(struct partner *partner)
 	return kill((pid_t)partner->seen, SIGKILL) ? 1 : 0;
 }
 
-/* @waiter waits for a publisher of the region @name that is killed meanwhile. */
-static void check_death_is_noticed(struct tshare_region *waiter, const char *name)
+/* Returns how long @waiter waits for a publisher of the region @name that is killed meanwhile. */
+static int64_t wait_for_the_dying(struct tshare_region *waiter, const char *name)
 {
 	struct partner partner = { .name = name }, killer = { .delay_ns = 250 * MS };
+	int64_t begin, took;
 	uint64_t seen;
 	pid_t pids[2];
-	int64_t begin;
 
 	pids[0] = start_publisher(&partner);
 	seen = generation_of(waiter);
@@ -49,10 +49,24 @@ static void check_death_is_noticed(struct tshare_region *waiter, const char *nam
 	begin = now_ns();
 	pids[1] = start_partner(kill_later, &killer);
 	CHECK(wait_beyond(waiter, seen, -1, 0) == -EOWNERDEAD);
-	CHECK(now_ns() - begin >= 200 * MS);
+	took = now_ns() - begin;
 	CHECK(!end_of(pids[1]));
 	CHECK(end_of(pids[0]) == -1);
 	close(partner.steps.ends[1]);
+	return took;
+}
+
+/* Within five seconds, for which a busy machine has several tries. */
+static void check_death_is_noticed(struct tshare_region *waiter, const char *name)
+{
+	int64_t took = INT64_MAX;
+	int tries;
+
+	for (tries = 0; tries < 5 && took >= 5000 * MS; tries++) {
+		took = wait_for_the_dying(waiter, name);
+		CHECK(took >= 200 * MS);
+	}
+	CHECK(took < 5000 * MS);
 }
 
 TEST(a_publisher_that_is_killed_is_noticed_during_the_wait)
