@@ -234,15 +234,14 @@ static int sleep_until_changed(int watch, int maker, const char *name, int64_t d
 
 /*
  * Looks again and again, after each change of the directory. The watch is there before
- * the first look, so no change is missed. Once a draft was seen, it is waited for: if the
- * name is gone after that, its maker has ended before it was finished.
+ * the first look, so no change is missed. Once a draft was seen, also before the call, it is
+ * waited for: if the name is gone after that, its maker has ended before it was finished.
  */
-static int wait_and_find(int dir, const char *name, const struct backend_find *how,
+static int wait_and_find(int dir, const char *name, const struct backend_find *how, bool draft,
 			 struct backend_region *region)
 {
 	_cleanup_close_ int watch = watch_directory(dir);
 	int64_t now = clock_ns(), deadline = INT64_MAX;
-	bool draft = false;
 	int maker, err;
 
 	if (watch < 0)
@@ -279,7 +278,7 @@ int shm_lookup(void *opened, const char *name, const struct backend_find *how,
 
 	err = find_now(session->dir, name, how, region);
 	if (how->timeout_ns && (err == -ENOENT || err == -EINPROGRESS || err == -EAGAIN))
-		err = wait_and_find(session->dir, name, how, region);
+		err = wait_and_find(session->dir, name, how, err == -EINPROGRESS, region);
 	if (!err)
 		region->readonly = how->readonly;
 	return err;

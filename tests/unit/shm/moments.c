@@ -267,6 +267,29 @@ TEST(a_generation_wins_over_the_timeout)
 	tshare_region_unref(published);
 }
 
+/* Another process's draft that goes between the first look and the watch. */
+static struct tshare_region *draft;
+
+static void close_draft(void)
+{
+	tshare_region_unref(draft);
+}
+
+TEST(a_draft_that_was_seen_once_and_is_gone_is_not_waited_for)
+{
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_DRAFT };
+	const struct tshare_open_options patient = {
+		.size = sizeof(patient),
+		.timeout_ns = INT64_C(20000000000),
+	};
+	struct tshare_region *region;
+
+	CHECK(!tshare_region_create(ctx, "seen", 1, NULL, 0, &options, &draft));
+	before_clock = close_draft;
+	CHECK(tshare_region_open(ctx, "seen", &patient, &region) == -ENOENT);
+	CHECK(!before_clock);
+}
+
 int main(void)
 {
 	return shm_main();
