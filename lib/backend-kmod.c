@@ -235,7 +235,6 @@ static int kmod_create(void *session, const struct backend_request *request,
 	region->readonly = (fcntl(create.fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 	region->fd = create.fd;
 	region->id = create.id;
-	region->size = create.size;
 	return 0;
 }
 

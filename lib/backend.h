@@ -49,9 +49,9 @@ struct backend_find {
 
 /*
  * A region of a backend. The caller owns @fd and @descs, and
- * releases them with close() and desc_list_free(). @descs and the two members behind
- * it and @name are for regions that were found. The caller of create() has them
- * already, and create() leaves them alone.
+ * releases them with close() and desc_list_free(). @size, @descs and the two members
+ * behind it and @name are for regions that were found. The caller of create() has them
+ * already, and create() leaves them alone: other threads may be reading @size.
  */
 struct backend_region {
 	int fd;	       /* what another process can import; O_CLOEXEC */

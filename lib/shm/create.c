@@ -231,7 +231,6 @@ int shm_create(void *opened, const struct backend_request *request, struct backe
 	region->fd = fd;
 	region->user = user;
 	region->id = header.id;
-	region->size = header.size;
 	region->map_offset = header.data_offset;
 	return 0;
 }
