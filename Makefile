@@ -39,6 +39,11 @@ $(BUILD)/asan/build.ninja:
 	@tests/setup build
 	@$(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined $(BUILD)/asan >/dev/null
 
+# The same for data races.
+$(BUILD)/tsan/build.ninja:
+	@tests/setup build
+	@$(MESON) setup --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false $(BUILD)/tsan >/dev/null
+
 # For the guests of that architecture.
 $(BUILD)/arm64/c/build.ninja:
 	@tests/setup build arm64
