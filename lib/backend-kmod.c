@@ -263,6 +263,20 @@ static int check_same_region(const struct backend_region *region, uint64_t id)
 				    "dma-buf; open that one");
 }
 
+/* Asks the kernel about @region, whose descriptor @info has. */
+static int ask_info(void *session, const struct backend_region *region, struct tshare_info *info)
+{
+	_cleanup_close_ int own = -1;
+	int device = device_of(session, &own), err;
+
+	if (device < 0)
+		return device;
+	err = device_ioctl(device, TSHARE_IOCTL_INFO, info);
+	if (err)
+		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
+	return check_same_region(region, info->id);
+}
+
 static int kmod_read_descs(void *session, const struct backend_region *region, void *descs)
 {
 	struct tshare_info info = {
@@ -270,15 +284,8 @@ static int kmod_read_descs(void *session, const struct backend_region *region, v
 		.descs = (uintptr_t)descs,
 		.descs_size = region->descs_size,
 	};
-	_cleanup_close_ int own = -1;
-	int device = device_of(session, &own), err;
 
-	if (device < 0)
-		return device;
-	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
-	if (err)
-		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
-	return check_same_region(region, info.id);
+	return ask_info(session, region, &info);
 }
 
 static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool readonly)
@@ -534,15 +541,8 @@ static int kmod_info(void *session, const struct backend_region *region,
 		     struct tshare_region_info *info)
 {
 	struct tshare_info answer = { .fd = region->fd };
-	_cleanup_close_ int own = -1;
-	int device = device_of(session, &own), err;
+	int err = ask_info(session, region, &answer);
 
-	if (device < 0)
-		return device;
-	err = device_ioctl(device, TSHARE_IOCTL_INFO, &answer);
-	if (err)
-		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
-	err = check_same_region(region, answer.id);
 	if (err)
 		return err;
 	*info = (struct tshare_region_info){
