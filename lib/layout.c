@@ -261,7 +261,7 @@ static int check_place(uintptr_t data, const struct extent *extent, uintptr_t st
 	if (__builtin_sub_overflow(data, extent->below, &low) ||
 	    __builtin_add_overflow(data, extent->above, &high))
 		return tshare_fail(-ERANGE, "strides: reach beyond the address space");
-	if (start && (low < start || data < start || high - start > size))
+	if (start && (low < start || high - start > size))
 		return tshare_fail(-ERANGE, "shape, strides: reach beyond the memory");
 	return 0;
 }
