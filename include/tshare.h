@@ -370,6 +370,7 @@ const char *tshare_error_get(void);
 #define TSHARE_DRAFT	  (1U << 5) /* create: can't be opened before it is finished */
 #define TSHARE_REPLACE	  (1U << 6) /* create, finish: the name may be another region's */
 #define TSHARE_FOREIGN	  (1U << 7) /* info: it consists of another driver's dma-buf */
+#define TSHARE_POOL	  (1U << 8) /* info: its memory is the pool's of the module */
 
 /* struct tshare_options.lifetime: how long a region's name stays, unless it is unlinked */
 #define TSHARE_LIFETIME_MAKER	0 /* until the context that it was made in is closed */
@@ -725,8 +726,8 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @gid: group
  * @mode: permission bits
  * @node: NUMA node, or TSHARE_ANY_NODE if the backend doesn't report it
- * @flags: TSHARE_DRAFT, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_FOREIGN as they apply, and
- *         TSHARE_READONLY if the caller may not write
+ * @flags: TSHARE_DRAFT, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_FOREIGN, TSHARE_POOL as
+ *         they apply, and TSHARE_READONLY if the caller may not write
  * @lifetime: how long its name stays, or would have: TSHARE_LIFETIME_*
  * @segments: physically contiguous segments; 0 if the backend doesn't report them
  * @phys_addr: physical address, for CAP_SYS_RAWIO on kmod; else 0

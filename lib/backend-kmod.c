@@ -435,6 +435,8 @@ static uint32_t api_flags(uint32_t region_flags)
 
 	if (region_flags & TSHARE_REGION_DMA32)
 		flags |= TSHARE_DMA32;
+	if (region_flags & TSHARE_REGION_POOL)
+		flags |= TSHARE_POOL;
 	if (region_flags & TSHARE_REGION_DRAFT)
 		flags |= TSHARE_DRAFT;
 	if (!(region_flags & TSHARE_REGION_WRITABLE))

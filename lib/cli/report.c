@@ -11,7 +11,7 @@ static const struct {
 } flag_names[] = {
 	{ TSHARE_DRAFT, "draft" },	     { TSHARE_DMA32, "dma32" },
 	{ TSHARE_CONTIGUOUS, "contiguous" }, { TSHARE_READONLY, "readonly" },
-	{ TSHARE_FOREIGN, "foreign" },
+	{ TSHARE_FOREIGN, "foreign" },	     { TSHARE_POOL, "pool" },
 };
 
 static const char *const lifetime_names[] = {

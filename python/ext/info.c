@@ -26,6 +26,7 @@ static PyStructSequence_Field info_fields[] = {
 	{ "segments", DOC_RegionInfo_segments },
 	{ "phys_addr", DOC_RegionInfo_phys_addr },
 	{ "foreign", DOC_RegionInfo_foreign },
+	{ "pool", DOC_RegionInfo_pool },
 	{ NULL, NULL },
 };
 
@@ -101,6 +102,7 @@ PyObject *ts_info_new(const struct tshare_region_info *info)
 		PyLong_FromUnsignedLong(info->segments),
 		PyLong_FromUnsignedLongLong(info->phys_addr),
 		PyBool_FromLong(info->flags & TSHARE_FOREIGN),
+		PyBool_FromLong(info->flags & TSHARE_POOL),
 	};
 
 	return record(info_type, values, sizeof(values) / sizeof(values[0]));

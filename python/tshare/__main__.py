@@ -44,7 +44,7 @@ LIMITS = (
     "contiguous",
     "dmabuf",
 )
-FLAGS = ("draft", "dma32", "contiguous", "readonly", "foreign")
+FLAGS = ("draft", "dma32", "contiguous", "readonly", "foreign", "pool")
 # The most elements that are printed of a tensor, and the types of those that are.
 VALUES = 8
 PRINTED = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")

@@ -73,6 +73,8 @@ class RegionInfo(NamedTuple):
     """Physical address on kmod for CAP_SYS_RAWIO, else 0."""
     foreign: bool
     """Whether the region consists of another driver's dma-buf."""
+    pool: bool
+    """Whether the region's memory is from a pool of the module."""
 
 class Limits(NamedTuple):
     """Properties and limits of the backend; from tshare.limits()."""

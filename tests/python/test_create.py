@@ -391,3 +391,18 @@ def test_create_takes_names_that_are_not_utf_8(name):
 def test_create_refuses_names_that_no_bytes_are():
     with pytest.raises(ValueError, match="surrogates"):
         tshare.create("\ud800", 1)
+
+
+def test_region_of_the_module_s_pool_says_so():
+    size = "/sys/class/misc/tshare/pool_node0/size"
+    if tshare.backend() != "kmod":
+        with tshare.create(None, 4 << 20, "uint8") as t:
+            assert not t.region.info().pool
+        return
+    with open(size, "w") as file:
+        file.write(str(16 << 20))
+    with tshare.create(None, 4 << 20, "uint8") as large, tshare.create(None, 4, "uint8") as small:
+        assert large.region.info().pool
+        assert not small.region.info().pool
+    with open(size, "w") as file:
+        file.write("0")
