@@ -5,10 +5,11 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
+
+#include "thread.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -48,20 +49,7 @@ static unsigned int usable_cpus(void)
 	cpu_set_t cpus;
 
 	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
-}
 
-/* The program's signal handlers are for its own threads. */
-static unsigned int start_threads(pthread_t *threads, unsigned int wanted, struct work *work)
-{
-	unsigned int started = 0;
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started < wanted && !pthread_create(&threads[started], NULL, populate_chunks, work))
-		started++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return started;
 }
 
 void tshare_populate(void *start, uint64_t size, bool writable)
@@ -79,7 +67,7 @@ void tshare_populate(void *start, uint64_t size, bool writable)
 		wanted = THREADS_MAX;
 	if (wanted > chunks)
 		wanted = chunks;
-	started = wanted > 1 ? start_threads(threads, wanted - 1, &work) : 0;
+	started = wanted > 1 ? threads_start(threads, wanted - 1, populate_chunks, &work) : 0;
 	populate_chunks(&work);
 	while (started)
 		pthread_join(threads[--started], NULL);
