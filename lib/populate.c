@@ -22,6 +22,9 @@
 /* More would wait for one another: the locks are those of the one mapping. */
 #define THREADS_MAX 16
 
+/* The most that Linux can be built for. It refuses sets with room for fewer than it may have. */
+#define CPUS_MAX 8192
+
 struct work {
 	char *start;
 	uint64_t size;
@@ -46,10 +49,9 @@ static void *populate_chunks(void *data)
 
 static unsigned int usable_cpus(void)
 {
-	cpu_set_t cpus;
+	cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE];
 
-	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
-
+	return sched_getaffinity(0, sizeof(cpus), cpus) ? 1 : CPU_COUNT_S(sizeof(cpus), cpus);
 }
 
 void tshare_populate(void *start, uint64_t size, bool writable)

@@ -22,7 +22,8 @@
 
 #define MIB (1 << 20)
 
-static int cpus;
+static int cpus;	  /* that the process may run on */
+static int possible_cpus; /* that the kernel counts with */
 static _Atomic(uint64_t) advised;
 static atomic_int calls;
 static int failure;		   /* of each call, or 0 */
@@ -56,6 +57,10 @@ int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 	int i;
 
 	(void)pid;
+	if (size * 8 < (size_t)possible_cpus) {
+		errno = EINVAL;
+		return -1;
+	}
 	CPU_ZERO_S(size, set);
 	for (i = 0; i < cpus; i++)
 		CPU_SET_S(i, size, set);
@@ -78,6 +83,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 static void begin(void)
 {
 	cpus = 4;
+	possible_cpus = 64;
 	failure = 0;
 	meeting = NULL;
 	caller = pthread_self();
@@ -174,6 +180,17 @@ TEST(no_more_than_16_threads_populate_a_mapping)
 	tshare_populate(start, 512 * MIB, true);
 	CHECK(started == 15);
 	munmap(start, 512 * MIB);
+}
+
+/* The kernel refuses a set that is too small for them. */
+TEST(a_kernel_for_8192_cpus_says_how_many_are_usable)
+{
+	char *start = mapped(64 * MIB);
+
+	possible_cpus = 8192;
+	tshare_populate(start, 64 * MIB, true);
+	CHECK(started == 3);
+	munmap(start, 64 * MIB);
 }
 
 TEST(one_cpu_populates_all_of_it)
