@@ -925,9 +925,9 @@ void tshare_region_cancel(struct tshare_region *region);
  * each needs a struct tshare_waiter of its own.
  *
  * One thread of the library, in which all signals are blocked, writes to up to 127
- * descriptors of the process. It starts with the first descriptor and ends after the
- * last. (Without futex_waitv(2) each descriptor has a thread.) After fork() the child
- * has no descriptor; it gets another one by calling this function.
+ * descriptors of the process. It starts with the first descriptor and ends some 100 ms
+ * after the last. (Without futex_waitv(2) there is a thread for each region.) After fork()
+ * the child has no descriptor; it gets another one by calling this function.
  *
  * Return: 0; -EAGAIN if the thread can't be started; and as tshare_region_get_generation().
  */

@@ -358,6 +358,42 @@ TEST(threads_may_ask_for_event_descriptors_at_the_same_time)
 	CHECK(no_thread_is_left());
 }
 
+/* The sum of the numbers of the other threads, which changes with each of them. */
+static long other_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+	long threads = 0;
+
+	while (tasks && (entry = readdir(tasks)))
+		if (strtol(entry->d_name, NULL, 10) != getpid())
+			threads += strtol(entry->d_name, NULL, 10);
+	if (tasks)
+		closedir(tasks);
+	return threads;
+}
+
+/* Where the machine stands still for a moment there is another one. */
+TEST(event_descriptors_in_succession_take_one_thread)
+{
+	enum { COUNT = 40 };
+	struct tshare_region *region;
+	long threads = 0;
+	int i, changes = 0;
+
+	CHECK(no_thread_is_left());
+	for (i = 0; i < COUNT; i++) {
+		region = new_region(NULL);
+		event_of(region);
+		changes += other_threads() != threads;
+		threads = other_threads();
+		tshare_region_unref(region);
+		sleep_ns(MS);
+	}
+	CHECK(changes < COUNT / 2);
+	CHECK(no_thread_is_left());
+}
+
 TEST(event_descriptors_leave_nothing_behind)
 {
 	struct tshare_region *region = new_region(NULL), *other;
@@ -514,6 +550,84 @@ static int use_events_without_waitv(void *unused)
 TEST(event_descriptors_work_where_the_kernel_has_no_futex_waitv)
 {
 	int status = in_child(use_events_without_waitv, NULL);
+
+	if (status == 77)
+		SKIP("the kernel has no seccomp filters");
+	CHECK(!status);
+}
+
+/* The time from a publish to the news, with a thread that has slept on another counter. */
+static int64_t delay_after_another(void)
+{
+	struct tshare_region *before = new_region(NULL), *region = new_region(NULL);
+	int64_t begin;
+	int fd;
+
+	event_of(before);
+	sleep_ns(20 * MS);
+	tshare_region_unref(before);
+	fd = event_of(region);
+	sleep_ns(5 * MS);
+	begin = now_ns();
+	publish(region);
+	CHECK(await_news(fd));
+	tshare_region_unref(region);
+	return now_ns() - begin;
+}
+
+static int measure_without_waitv(void *unused)
+{
+	int i;
+
+	(void)unused;
+	alarm(HANG_SECONDS);
+	if (!forbid_waitv(ENOSYS))
+		return 77;
+	for (i = 0; i < 20; i++)
+		if (delay_after_another() < 30 * MS)
+			return 0;
+	return 1;
+}
+
+TEST(without_futex_waitv_news_of_one_region_do_not_wait_for_another)
+{
+	int status = in_child(measure_without_waitv, NULL);
+
+	if (status == 77)
+		SKIP("the kernel has no seccomp filters");
+	CHECK(!status);
+}
+
+static int count_threads_without_waitv(void *unused)
+{
+	enum { COUNT = 50 };
+	struct tshare_region *region = new_region(NULL);
+	struct tshare_waiter *waiters[COUNT];
+	int fds[COUNT], i;
+
+	(void)unused;
+	alarm(HANG_SECONDS);
+	if (!forbid_waitv(ENOSYS))
+		return 77;
+	for (i = 0; i < COUNT; i++)
+		if (tshare_waiter_new(region, &waiters[i]) ||
+		    tshare_waiter_get_event_fd(waiters[i], &fds[i]))
+			return 1;
+	if (thread_count() > own_threads + 1)
+		return 2;
+	publish(region);
+	for (i = 0; i < COUNT; i++) {
+		if (!await_news(fds[i]))
+			return 3;
+		tshare_waiter_unref(waiters[i]);
+	}
+	tshare_region_unref(region);
+	return !no_thread_is_left();
+}
+
+TEST(without_futex_waitv_a_region_takes_one_thread)
+{
+	int status = in_child(count_threads_without_waitv, NULL);
 
 	if (status == 77)
 		SKIP("the kernel has no seccomp filters");

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSHARE_CONTAINER_H
+#define TSHARE_CONTAINER_H
+
+#include <stddef.h>
+
+/* The struct of @type that has what @pointer points to as its @member. */
+#define container_of(pointer, type, member)                       \
+	({                                                        \
+		__typeof__(((type *)0)->member) *at_ = (pointer); \
+		(type *)((char *)at_ - offsetof(type, member));   \
+	})
+
+#endif /* TSHARE_CONTAINER_H */
