@@ -12,6 +12,7 @@
 #include "publisher.h"
 #include "refcount.h"
 #include "region.h"
+#include "wait.h"
 
 /* Looks at the counter between two at the clock, when spinning. */
 #define SPIN_LOOKS 64
@@ -44,15 +45,32 @@ static void waiter_spin(struct tshare_waiter *waiter, struct counter *counter, u
 	}
 }
 
-/* Why a wait has to end now, or 0 and until when it may sleep. */
-static int find_reason(struct tshare_waiter *waiter, struct counter *counter, int64_t deadline,
+int64_t wait_deadline(int64_t timeout_ns, int64_t now)
+{
+	if (timeout_ns > 0)
+		return time_after(now, timeout_ns);
+	return timeout_ns ? INT64_MAX : INT64_MIN;
+}
+
+int wait_fail_cancelled(void)
+{
+	return tshare_fail(-ECANCELED, "region: the wait was cancelled");
+}
+
+int waiter_check(struct tshare_waiter *waiter)
+{
+	return is_cancelled(waiter) ? wait_fail_cancelled() : 0;
+}
+
+int waiter_find_reason(struct tshare_waiter *waiter, struct counter *counter, int64_t deadline,
 		       bool woken, int64_t *until)
 {
 	int64_t now = clock_ns();
 	int err;
 
-	if (is_cancelled(waiter))
-		return tshare_fail(-ECANCELED, "region: the wait was cancelled");
+	err = waiter_check(waiter);
+	if (err)
+		return err;
 	err = publisher_check(waiter->region, counter, now, woken, until);
 	if (err)
 		return err;
@@ -78,7 +96,7 @@ static int sleep_until(struct tshare_waiter *waiter, struct counter *counter, ui
 	while ((*generation = newest(counter)) <= seen) {
 		if (err)
 			return err;
-		err = find_reason(waiter, counter, deadline, slept >= 0, &until);
+		err = waiter_find_reason(waiter, counter, deadline, slept >= 0, &until);
 		if (err)
 			continue;
 		words[0] = futex_shared(futex_half(counter), *generation);
@@ -93,21 +111,21 @@ static int sleep_until(struct tshare_waiter *waiter, struct counter *counter, ui
 static int waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t timeout_ns,
 		       int64_t spin_ns, uint64_t *generation)
 {
-	int64_t now, deadline = timeout_ns ? INT64_MAX : INT64_MIN;
 	struct counter *counter;
+	int64_t now, deadline;
 	uint64_t found;
 	int err;
 
 	counter = generation_counter(waiter->region, &err);
 	if (!counter)
 		return err;
-	if (is_cancelled(waiter))
-		return tshare_fail(-ECANCELED, "region: the wait was cancelled");
+	err = waiter_check(waiter);
+	if (err)
+		return err;
 	found = newest(counter);
 	if (found <= seen) {
 		now = timeout_ns > 0 || spin_ns > 0 ? clock_ns() : 0;
-		if (timeout_ns > 0)
-			deadline = time_after(now, timeout_ns);
+		deadline = wait_deadline(timeout_ns, now);
 		if (timeout_ns && spin_ns > 0)
 			waiter_spin(waiter, counter, seen,
 				    spin_ns < deadline - now ? time_after(now, spin_ns) : deadline);
