@@ -1070,6 +1070,7 @@ int tshare_cuda_get_driver(struct tshare_cuda_driver *driver);
 #define TSHARE_CUDA_REGISTERED 2 /* registered, that is page-locked, host memory */
 #define TSHARE_CUDA_PAGEABLE   3 /* the process's own address */
 #define TSHARE_CUDA_PATHS      4 /* one more than the last of them */
+#define TSHARE_CUDA_PATH_LIMIT 8 /* room for those of later versions */
 
 /**
  * struct tshare_cuda_options - which device, and how it shall reach the memory
@@ -1192,7 +1193,8 @@ int tshare_pin_get_info(const struct tshare_pin *pin, struct tshare_pin_info *in
  *           tried; CUDA's error (CUresult), which is positive; or a negative errno if CUDA
  *           was not asked. That is -EOPNOTSUPP if there is no dma-buf or the device lacks
  *           what it takes, -EACCES for the dma-buf of a read-only region, -EFBIG for one
- *           of 4 GiB or more, and for registered pieces without contiguous addresses
+ *           of 4 GiB or more, and for registered pieces without contiguous addresses. Those
+ *           from TSHARE_CUDA_PATHS on are 0
  * @context_created: this call has created the device's primary context
  * @readonly: the device can't write to the memory
  */
@@ -1202,7 +1204,7 @@ struct tshare_cuda_info {
 	uint32_t path;
 	int32_t device;
 	int32_t driver_version;
-	int32_t results[TSHARE_CUDA_PATHS];
+	int32_t results[TSHARE_CUDA_PATH_LIMIT];
 	bool context_created;
 	bool readonly;
 };

@@ -101,6 +101,8 @@ static const struct {
 	[TSHARE_CUDA_PAGEABLE] = { "pageable", try_pageable },
 };
 
+_Static_assert(TSHARE_CUDA_PATHS <= TSHARE_CUDA_PATH_LIMIT, "each has a result");
+
 /* Failures */
 
 static const char *reason_for(uint32_t path, int result)
@@ -122,7 +124,7 @@ static const char *reason_for(uint32_t path, int result)
 }
 
 /* The one of what was tried that the caller can do most about. */
-static int errno_for(const int32_t results[TSHARE_CUDA_PATHS])
+static int errno_for(const int32_t results[TSHARE_CUDA_PATH_LIMIT])
 {
 	static const int by_rank[] = { -EOPNOTSUPP, -EIO, -ENOMEM, -EBUSY };
 	size_t rank, worst = 0;

@@ -165,6 +165,20 @@ TEST(a_dmabuf_that_can_not_be_mapped_is_dropped)
 	end(region);
 }
 
+TEST(numbers_that_no_path_has_yet_have_result_0)
+{
+	struct tshare_region *region = region_of(SIZE);
+	struct tshare_cuda_info info;
+	uint32_t path;
+
+	memset(&info, 0xff, sizeof(info));
+	info.size = sizeof(info);
+	CHECK(!tshare_cuda_import(region, NULL, &info));
+	for (path = TSHARE_CUDA_PATHS; path < TSHARE_CUDA_PATH_LIMIT; path++)
+		CHECK(!info.results[path]);
+	end(region);
+}
+
 /* Lifetime */
 
 TEST(a_second_import_only_looks_the_first_up)
