@@ -1052,9 +1052,9 @@ struct tshare_cuda_driver {
  * tshare_cuda_get_driver() - load NVIDIA's driver, and report which one it is
  * @driver: what to fill, with its size set
  *
- * The driver, libcuda.so.1, is loaded and initialised by the first call that needs it,
- * which takes some tenths of a second, and is never unloaded. A call that fails leaves it
- * for a later one to try again.
+ * The driver, libcuda.so.1, is loaded and initialised by the first call that needs it, and
+ * is never unloaded: that call takes the driver's start-up time, which each process spends
+ * once. A call that fails leaves it for a later one to try again.
  *
  * Return: 0; -EOPNOTSUPP if there is no driver or no device, if the driver is too old, or
  * in a child that was forked when its parent used CUDA already; -EINVAL for another size.
