@@ -267,8 +267,6 @@ int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_op
 	if (!err)
 		err = cuda_options_read(options, &known);
 	if (!err)
-		err = cuda_start();
-	if (!err)
 		err = cuda_options_choose_device(&known, &device);
 	if (err)
 		return err;

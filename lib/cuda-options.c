@@ -36,10 +36,24 @@ int cuda_options_read(const struct tshare_cuda_options *options, struct tshare_c
 	return err ? err : check_options(known);
 }
 
+int cuda_options_read_device(const struct tshare_cuda_options *options,
+			     struct tshare_cuda_options *known)
+{
+	int err = cuda_options_read(options, known);
+
+	if (!err && known->path)
+		err = tshare_fail(-EINVAL,
+				  "options.path: is for tshare_cuda_import(); set it to 0");
+	return err;
+}
+
 int cuda_options_choose_device(const struct tshare_cuda_options *options, int *device)
 {
-	int count, result;
+	int count, result, err;
 
+	err = cuda_start();
+	if (err)
+		return err;
 	if (!(options->flags & TSHARE_CUDA_DEVICE)) {
 		*device = cuda_current_device();
 		return 0;

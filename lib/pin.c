@@ -64,12 +64,7 @@ int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_opt
 	struct tshare_cuda_options known;
 	int device, err;
 
-	err = cuda_options_read(options, &known);
-	if (!err && known.path)
-		err = tshare_fail(-EINVAL,
-				  "options.path: is for tshare_cuda_import(); set it to 0");
-	if (!err)
-		err = cuda_start();
+	err = cuda_options_read_device(options, &known);
 	if (!err)
 		err = cuda_options_choose_device(&known, &device);
 	if (err)
