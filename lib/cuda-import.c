@@ -77,7 +77,7 @@ static int try_registered(struct tshare_region *region, struct cuda_import *impo
 	}
 	/* A registration that is new has the scope's context, which thereby stays. */
 	import->info.context_created = scope->created && !was_registered;
-	import->memory_id = registration->memory_id;
+	import->memory_id = registration->memory.id;
 	registration->imported = true;
 	return 0;
 }
@@ -171,7 +171,7 @@ static bool is_valid(const struct tshare_region *region, const struct cuda_impor
 		return cuda_memory_is(import->info.address, import->memory_id);
 	case TSHARE_CUDA_REGISTERED:
 		return registration_is_valid(region) &&
-		       region->registration.memory_id == import->memory_id;
+		       region->registration.memory.id == import->memory_id;
 	default:
 		return true;
 	}

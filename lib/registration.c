@@ -40,49 +40,70 @@ void registration_unlock(struct tshare_region *region)
 	tshare_unlock();
 }
 
+/* Registered memory */
+
+bool registered_is_valid(const struct registered *memory, const void *start)
+{
+	return memory->made && cuda_memory_is((uintptr_t)start, memory->id);
+}
+
+int registered_make(struct registered *memory, void *start, uint64_t size, bool readonly,
+		    struct cuda_scope *scope)
+{
+	int result = cuda_register(start, size, readonly);
+
+	memory->made = !result;
+	if (result)
+		return result;
+	memory->id = cuda_memory_id((uintptr_t)start);
+	memory->device = scope->device;
+	memory->retained = cuda_keep_context(scope);
+	return 0;
+}
+
+void registered_drop(struct registered *memory, void *start, uint64_t size)
+{
+	bool valid = registered_is_valid(memory, start);
+	struct cuda_scope scope;
+
+	memory->made = false;
+	if (!valid)
+		return;
+	if (!cuda_enter_to_undo(&scope, memory->device)) {
+		cuda_unregister(start, size);
+		cuda_leave(&scope);
+	}
+	if (memory->retained)
+		cuda_release(memory->device);
+}
+
+/* Regions */
+
 bool registration_is_valid(const struct tshare_region *region)
 {
-	const struct registration *registration = &region->registration;
-
-	return registration->registered &&
-	       cuda_memory_is((uintptr_t)region->data, registration->memory_id);
+	return registered_is_valid(&region->registration.memory, region->data);
 }
 
 static int register_region(struct tshare_region *region, struct cuda_scope *scope)
 {
-	struct registration *registration = &region->registration;
-	int result;
-
 	/* The driver would do it in one thread, with locks that all its users wait for. */
 	tshare_populate(region->data, region->handle.size, !region->readonly);
-	result = cuda_register(region->data, region->handle.size, region->readonly);
-	if (result)
-		return result;
-	registration->registered = true;
-	registration->memory_id = cuda_memory_id((uintptr_t)region->data);
-	registration->device = scope->device;
-	registration->retained = cuda_keep_context(scope);
-	return 0;
+	return registered_make(&region->registration.memory, region->data, region->handle.size,
+			       region->readonly, scope);
 }
 
 int registration_make(struct tshare_region *region, int device, bool *created)
 {
-	struct registration *registration = &region->registration;
 	struct cuda_scope scope;
 	int result;
 
 	*created = false;
 	if (region->readonly && !cuda_registers_readonly(device))
 		return -EOPNOTSUPP;
-	/*
-	 * One that isn't valid any more went with its context. That was the caller's, or
-	 * somebody has reset the device: then the reference to the primary context has gone,
-	 * too.
-	 */
 	if (registration_is_valid(region))
 		return 0;
-	registration->registered = false;
-	registration->imported = false;
+	region->registration.memory.made = false;
+	region->registration.imported = false;
 	result = cuda_enter(&scope, device);
 	if (result)
 		return result;
@@ -95,22 +116,10 @@ int registration_make(struct tshare_region *region, int device, bool *created)
 void registration_drop(struct tshare_region *region)
 {
 	struct registration *registration = &region->registration;
-	struct cuda_scope scope;
 
-	bool valid;
-
-	if (!registration->registered || registration->pins || registration->imported)
+	if (registration->pins || registration->imported)
 		return;
-	valid = registration_is_valid(region);
-	registration->registered = false;
-	if (!valid)
-		return;
-	if (!cuda_enter_to_undo(&scope, registration->device)) {
-		cuda_unregister(region->data, region->handle.size);
-		cuda_leave(&scope);
-	}
-	if (registration->retained)
-		cuda_release(registration->device);
+	registered_drop(&registration->memory, region->data, region->handle.size);
 }
 
 void registration_release(struct tshare_region *region)

@@ -10,17 +10,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct cuda_scope;
 struct tshare_region;
+
+/* Memory of the process's that is registered with the driver. */
+struct registered {
+	bool made;
+	uint64_t id;   /* see cuda_memory_id() */
+	int device;    /* in a context of which it was registered */
+	bool retained; /* that is its primary context, and is kept */
+};
+
+/*
+ * In a scope: registers memory that isn't. One that isn't valid any more went with its context.
+ * That was the caller's, or somebody has reset the device: then the reference to the primary
+ * context has gone, too. 0, or a result of the driver's.
+ */
+int registered_make(struct registered *memory, void *start, uint64_t size, bool readonly,
+		    struct cuda_scope *scope);
+
+/* Whether it is registered still: a reset of the device ends it, or the end of a context. */
+bool registered_is_valid(const struct registered *memory, const void *start);
+
+/* Unregisters it, if it is registered. */
+void registered_drop(struct registered *memory, void *start, uint64_t size);
 
 /* Of the thread that has locked it. */
 struct registration {
-	bool locked; /* under the process's lock */
-	bool registered;
-	atomic_uint pins;   /* read by any thread */
-	bool imported;	    /* a device has its address, until the region goes */
-	uint64_t memory_id; /* of the registration */
-	int device;	    /* in a context of which it was registered */
-	bool retained;	    /* that is its primary context, and is kept */
+	bool locked;	  /* under the process's lock */
+	atomic_uint pins; /* read by any thread */
+	bool imported;	  /* a device has its address, until the region goes */
+	struct registered memory;
 };
 
 /*
@@ -32,13 +52,12 @@ void registration_lock(struct tshare_region *region);
 void registration_unlock(struct tshare_region *region);
 
 /*
- * Registers the memory, locked, if it isn't. 0, a result of the driver's, or a negative
- * errno if the driver wasn't asked. @created is set if the device has got a primary
- * context, which lasts as long as the registration.
+ * Registers the region's memory, locked, if it isn't. As registered_make(), or a negative
+ * errno if the driver wasn't asked. @created is set if the device has got a primary context,
+ * which lasts as long as the registration.
  */
 int registration_make(struct tshare_region *region, int device, bool *created);
 
-/* Whether it is registered still: a reset of the device ends it, or the end of a context. */
 bool registration_is_valid(const struct tshare_region *region);
 
 /* Unregisters it, locked, unless a pin or an import needs it. */
