@@ -43,12 +43,6 @@ static bool fails(struct tshare_region *region, uint32_t path, int err, const ch
 	return import_by(region, path, &info) == err && error_says(text);
 }
 
-static void end(struct tshare_region *region)
-{
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
-}
-
 static void need_dmabufs(void)
 {
 	if (!limits_of(ctx).dmabuf)

@@ -46,6 +46,13 @@ static inline bool nothing_is_left(void)
 	return !left && !complaint;
 }
 
+/* Ends a test with its only region. */
+static inline void end(struct tshare_region *region)
+{
+	tshare_region_unref(region);
+	CHECK(nothing_is_left());
+}
+
 static inline struct tshare_region *region_of(uint64_t size)
 {
 	struct tshare_region *region;

@@ -63,8 +63,7 @@ TEST(a_pin_registers_the_region_where_it_lies)
 	CHECK(is_registered(region));
 	CHECK(stub_flags(tshare_region_get_data(region)) == (PORTABLE | DEVICE_MAP));
 	tshare_pin_unref(pin);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_region_is_registered_once_however_many_pins_it_has)
@@ -78,8 +77,7 @@ TEST(a_region_is_registered_once_however_many_pins_it_has)
 	tshare_pin_unref(two);
 	CHECK(!stub_registrations());
 	tshare_pin_unref(pinned(region));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_pin_lasts_until_its_last_unref)
@@ -93,8 +91,7 @@ TEST(a_pin_lasts_until_its_last_unref)
 	CHECK(!tshare_pin_unref(pin));
 	CHECK(!tshare_pin_unref(NULL));
 	CHECK(!stub_registrations());
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_region_is_pinned_until_its_last_pin_is_dropped)
@@ -111,8 +108,7 @@ TEST(a_region_is_pinned_until_its_last_pin_is_dropped)
 	tshare_pin_unref(two);
 	CHECK(!tshare_region_is_pinned(region));
 	tshare_region_unref(other);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_pin_holds_its_region)
@@ -140,8 +136,7 @@ TEST(a_pin_reports_device_driver_and_piece)
 	CHECK(info.device == 1 && info.driver_version == 13000);
 	CHECK(info.piece_bytes == tshare_region_get_size(region) && !info.readonly);
 	tshare_pin_unref(pin);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(all_pages_are_populated_before_they_are_registered)
@@ -185,8 +180,7 @@ TEST(a_read_only_region_is_registered_read_only)
 	CHECK(stub_flags(tshare_region_get_data(region)) == (PORTABLE | DEVICE_MAP | READ_ONLY));
 	CHECK(info_of(pin).readonly);
 	tshare_pin_unref(pin);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_read_only_region_is_eopnotsupp_where_the_device_could_write)
@@ -198,8 +192,7 @@ TEST(a_read_only_region_is_eopnotsupp_where_the_device_could_write)
 	CHECK(tshare_region_pin(region, NULL, &pin) == -EOPNOTSUPP);
 	CHECK(error_says("region: is read-only"));
 	CHECK(!stub_calls("cuMemHostRegister"));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 /* Contexts */
@@ -216,8 +209,7 @@ TEST(the_callers_context_is_used)
 	CHECK(current() == context);
 	CHECK(!stub_calls("cuDevicePrimaryCtxRetain"));
 	CHECK(!cuCtxDestroy_v2(context));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(without_a_context_the_primary_one_is_retained_while_it_is_needed)
@@ -231,8 +223,7 @@ TEST(without_a_context_the_primary_one_is_retained_while_it_is_needed)
 	tshare_pin_unref(one);
 	tshare_pin_unref(two);
 	CHECK(!current() && !stub_references(0));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_primary_context_that_is_there_is_not_reported_as_created)
@@ -246,8 +237,7 @@ TEST(a_primary_context_that_is_there_is_not_reported_as_created)
 	CHECK(!info_of(pin).context_created);
 	tshare_pin_unref(pin);
 	CHECK(!cuDevicePrimaryCtxRelease_v2(0));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_registration_outlives_the_callers_reference_to_the_primary_context)
@@ -263,8 +253,7 @@ TEST(a_registration_outlives_the_callers_reference_to_the_primary_context)
 	CHECK(!cuCtxPopCurrent_v2(&primary) && !cuDevicePrimaryCtxRelease_v2(0));
 	CHECK(is_registered(region));
 	tshare_pin_unref(pin);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_primary_context_that_is_not_current_is_not_kept)
@@ -279,8 +268,7 @@ TEST(a_primary_context_that_is_not_current_is_not_kept)
 	tshare_pin_unref(pin);
 	CHECK(stub_references(0) == 1);
 	CHECK(!cuDevicePrimaryCtxRelease_v2(0) && !cuCtxDestroy_v2(context));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(the_device_is_that_of_the_current_context)
@@ -295,8 +283,7 @@ TEST(the_device_is_that_of_the_current_context)
 	CHECK(info_of(pin).device == 1);
 	tshare_pin_unref(pin);
 	CHECK(!cuCtxDestroy_v2(context));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(another_device_has_its_own_context_and_the_callers_stays_current)
@@ -313,8 +300,7 @@ TEST(another_device_has_its_own_context_and_the_callers_stays_current)
 	tshare_pin_unref(pin);
 	CHECK(current() == context && !stub_references(1));
 	CHECK(!cuCtxDestroy_v2(context));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_pin_can_be_dropped_where_no_context_is_current)
@@ -327,8 +313,7 @@ TEST(a_pin_can_be_dropped_where_no_context_is_current)
 	tshare_pin_unref(pin);
 	CHECK(!stub_registrations());
 	CHECK(!cuCtxDestroy_v2(context));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_context_that_is_destroyed_takes_its_registration_along)
@@ -339,8 +324,7 @@ TEST(a_context_that_is_destroyed_takes_its_registration_along)
 
 	CHECK(!cuCtxDestroy_v2(context));
 	tshare_pin_unref(pin);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 /* As cudaDeviceReset() does it. */
@@ -356,8 +340,7 @@ TEST(a_pin_after_a_reset_of_the_device_registers_anew)
 	tshare_pin_unref(one);
 	CHECK(is_registered(region));
 	tshare_pin_unref(two);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_reset_is_noticed_without_ids_of_memory)
@@ -375,8 +358,7 @@ TEST(a_reset_is_noticed_without_ids_of_memory)
 	CHECK(is_registered(region));
 	tshare_pin_unref(one);
 	tshare_pin_unref(two);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_reset_leaves_others_their_reference_to_the_primary_context)
@@ -389,8 +371,7 @@ TEST(a_reset_leaves_others_their_reference_to_the_primary_context)
 	tshare_pin_unref(pin);
 	CHECK(stub_references(0) == 1);
 	CHECK(!cuDevicePrimaryCtxRelease_v2(0));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_reset_leaves_others_their_registration)
@@ -405,8 +386,7 @@ TEST(a_reset_leaves_others_their_registration)
 	tshare_pin_unref(pin);
 	CHECK(is_registered(region));
 	CHECK(!cuMemHostUnregister(data) && !cuCtxDestroy_v2(context));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 /* A stale context is current in the thread after the reset. */
@@ -423,8 +403,7 @@ TEST(a_current_context_that_is_gone_is_no_obstacle)
 	CHECK(info_of(pin).context_created);
 	tshare_pin_unref(pin);
 	CHECK(!cuCtxPopCurrent_v2(&primary));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 /* At exit the driver's destructor may run before a program's last unref. */
@@ -462,8 +441,7 @@ TEST(memory_that_another_has_registered_is_ebusy)
 	CHECK(!cuMemHostUnregister(data + 8192));
 	tshare_pin_unref(pinned(region));
 	CHECK(!cuCtxDestroy_v2(context));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 TEST(a_failure_leaves_nothing)
@@ -484,8 +462,7 @@ TEST(a_failure_leaves_nothing)
 	CHECK(fails(region, -EIO, "12345"));
 	CHECK(nothing_is_left());
 	tshare_pin_unref(pinned(region));
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 /* Fails each call to the driver in turn, in pin() and unref(). */
@@ -604,8 +581,7 @@ TEST(a_child_leaves_the_parents_registration_alone)
 	CHECK(!in_child(use_in_child, pin));
 	CHECK(is_registered(region));
 	tshare_pin_unref(pin);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 struct forking {
@@ -684,8 +660,7 @@ TEST(threads_that_pin_a_region_at_once_register_it_once)
 			tshare_pin_unref(pinners[i].pin);
 	}
 	pthread_barrier_destroy(&together);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 static void meet(void *together)
@@ -744,8 +719,7 @@ TEST(fork_at_any_moment_leaves_the_child_no_locks)
 	atomic_store(&stop, true);
 	CHECK(!pthread_join(pinner.thread, NULL) && !pinner.err);
 	CHECK(!failed);
-	tshare_region_unref(region);
-	CHECK(nothing_is_left());
+	end(region);
 }
 
 int main(void)
