@@ -2,9 +2,11 @@
 /* Pins, on a stub of CUDA's driver. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -425,6 +427,32 @@ static bool fails(struct tshare_region *region, int err, const char *text)
 	struct tshare_pin *pin;
 
 	return tshare_region_pin(region, NULL, &pin) == err && error_says(text);
+}
+
+/* By bit 63 of its entry. */
+static bool is_populated(const void *page)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+	off_t at = (uintptr_t)page / sysconf(_SC_PAGESIZE) * sizeof(entry);
+
+	CHECK(fd >= 0 && pread(fd, &entry, sizeof(entry), at) == sizeof(entry));
+	close(fd);
+	return entry >> 63;
+}
+
+TEST(a_device_without_a_context_leaves_the_memory_unpopulated)
+{
+	struct tshare_region *region = region_of(SIZE);
+	const char *data = tshare_region_get_data(region);
+
+	stub_fail("cuDevicePrimaryCtxRetain", 1, 2);
+	CHECK(fails(region, -ENOMEM, "region: "));
+	CHECK(!is_populated(data + SIZE - 4096));
+	tshare_pin_unref(pinned(region));
+	CHECK(is_populated(data + SIZE - 4096));
+	tshare_region_unref(region);
+	CHECK(nothing_is_left());
 }
 
 TEST(memory_that_another_has_registered_is_ebusy)
