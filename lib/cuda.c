@@ -252,6 +252,8 @@ const char *cuda_result_name(int result)
 	static _Thread_local char number[32];
 	const char *name;
 
+	if (result < 0)
+		return strerror(-result);
 	if (libcuda.cuGetErrorName && !libcuda.cuGetErrorName(result, &name) && name)
 		return name;
 	snprintf(number, sizeof(number), "CUDA error %d", result);

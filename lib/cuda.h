@@ -99,7 +99,7 @@ struct cuda_dmabuf {
 int cuda_import_dmabuf(int fd, uint64_t offset, uint64_t size, struct cuda_dmabuf *dmabuf);
 void cuda_release_dmabuf(const struct cuda_dmabuf *dmabuf);
 
-/* The errno for a result, which may be one already, and the name of the result. */
+/* The errno for a result, which may be one already, and the name or text of either. */
 int cuda_errno(int result);
 const char *cuda_result_name(int result);
 

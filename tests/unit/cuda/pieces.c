@@ -90,6 +90,14 @@ TEST(pieces_have_one_address_only_if_theirs_are_contiguous)
 	munmap(start, size);
 }
 
+TEST(an_error_that_is_not_the_driver_s_has_its_own_text)
+{
+	CHECK(cuda_fail(-ENOMEM, "stream") == -ENOMEM);
+	CHECK(error_says("stream: Cannot allocate memory"));
+	CHECK(cuda_fail(2, "stream") == -ENOMEM);
+	CHECK(error_says("stream: CUDA_ERROR_OUT_OF_MEMORY"));
+}
+
 TEST(a_pin_reports_its_pieces)
 {
 	struct tshare_pin_info info = { .size = sizeof(info) };
