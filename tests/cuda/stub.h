@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#pragma GCC visibility push(default)
+
 /*
  * Forgets what the driver holds, calls, failures, hooks and complaints, and sets version,
  * devices and attributes to those of an H200. What cuInit() has done stays, as the
@@ -65,5 +67,7 @@ const char *stub_left(void);
 
 /* The first call that the real driver forbids and needn't refuse; NULL if there was none. */
 const char *stub_complaint(void);
+
+#pragma GCC visibility pop
 
 #endif /* TSHARE_TESTS_CUDA_STUB_H */
