@@ -38,6 +38,8 @@ enum {
 
 enum { CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9 };
 
+enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+
 typedef int CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
@@ -66,34 +68,37 @@ typedef struct {
 } CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 
 /* Each function by its name, its symbol, and the version since which the name means that symbol. */
-#define CUDA_FUNCTIONS(X)                                                                    \
-	X(cuInit, cuInit, 2000, (unsigned int flags))                                        \
-	X(cuGetErrorName, cuGetErrorName, 6000, (CUresult result, const char **name))        \
-	X(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count))                            \
-	X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000,                                  \
-	  (int *value, int attribute, CUdevice device))                                      \
-	X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000,                          \
-	  (CUcontext * context, CUdevice device))                                            \
-	X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 11000, (CUdevice device)) \
-	X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000,                      \
-	  (CUdevice device, unsigned int *flags, int *active))                               \
-	X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (CUcontext * context))                     \
-	X(cuCtxGetDevice, cuCtxGetDevice, 2000, (CUdevice * device))                         \
-	X(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (CUcontext context))                  \
-	X(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (CUcontext * context))                  \
-	X(cuMemHostRegister, cuMemHostRegister_v2, 6050,                                     \
-	  (void *start, size_t bytes, unsigned int flags))                                   \
-	X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *start))                     \
-	X(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020,                     \
-	  (CUdeviceptr * address, void *host, unsigned int flags))                           \
-	X(cuPointerGetAttribute, cuPointerGetAttribute, 4000,                                \
-	  (void *data, int attribute, CUdeviceptr address))                                  \
-	X(cuImportExternalMemory, cuImportExternalMemory, 10000,                             \
-	  (CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc))         \
-	X(cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, 10000,           \
-	  (CUdeviceptr * address, CUexternalMemory memory,                                   \
-	   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc))                                    \
-	X(cuMemFree, cuMemFree_v2, 3020, (CUdeviceptr address))                              \
-	X(cuDestroyExternalMemory, cuDestroyExternalMemory, 10000, (CUexternalMemory memory))
+#define CUDA_FUNCTIONS(X)                                                                     \
+	X(cuInit, cuInit, 2000, (unsigned int flags))                                         \
+	X(cuGetErrorName, cuGetErrorName, 6000, (CUresult result, const char **name))         \
+	X(cuDeviceGetCount, cuDeviceGetCount, 2000, (int *count))                             \
+	X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000,                                   \
+	  (int *value, int attribute, CUdevice device))                                       \
+	X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000,                           \
+	  (CUcontext * context, CUdevice device))                                             \
+	X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 11000, (CUdevice device))  \
+	X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000,                       \
+	  (CUdevice device, unsigned int *flags, int *active))                                \
+	X(cuCtxGetCurrent, cuCtxGetCurrent, 4000, (CUcontext * context))                      \
+	X(cuCtxGetDevice, cuCtxGetDevice, 2000, (CUdevice * device))                          \
+	X(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, (CUcontext context))                   \
+	X(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, (CUcontext * context))                   \
+	X(cuMemHostRegister, cuMemHostRegister_v2, 6050,                                      \
+	  (void *start, size_t bytes, unsigned int flags))                                    \
+	X(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *start))                      \
+	X(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020,                      \
+	  (CUdeviceptr * address, void *host, unsigned int flags))                            \
+	X(cuPointerGetAttribute, cuPointerGetAttribute, 4000,                                 \
+	  (void *data, int attribute, CUdeviceptr address))                                   \
+	X(cuImportExternalMemory, cuImportExternalMemory, 10000,                              \
+	  (CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc))          \
+	X(cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer, 10000,            \
+	  (CUdeviceptr * address, CUexternalMemory memory,                                    \
+	   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc))                                     \
+	X(cuMemAlloc, cuMemAlloc_v2, 3020, (CUdeviceptr * address, size_t bytes))             \
+	X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, 3020,                                      \
+	X(cuStreamGetCtx, cuStreamGetCtx, 9020, (CUstream stream, CUcontext * context))       \
+	  (int *mode))                                                                        \
+	X(cuLaunchHostFunc, cuLaunchHostFunc, 10000,                                          \
 
 #endif /* TSHARE_CUDA_ABI_H */

@@ -347,6 +347,23 @@ static void retain_if_current(struct cuda_scope *scope)
 		cuda_release(scope->device);
 }
 
+static void begin_scope(struct cuda_scope *scope, int device)
+{
+	*scope = (struct cuda_scope){
+		.device = device,
+		.capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED,
+	};
+	libcuda.cuThreadExchangeStreamCaptureMode(&scope->capture_mode);
+}
+
+/* Leaves the scope again if it couldn't be entered. */
+static int scope_entered(struct cuda_scope *scope, int result)
+{
+	if (result)
+		cuda_leave(scope);
+	return result;
+}
+
 static int push_primary(struct cuda_scope *scope)
 {
 	bool active = is_active(scope->device);
@@ -371,9 +388,9 @@ int cuda_enter(struct cuda_scope *scope, int device)
 {
 	int current;
 
-	*scope = (struct cuda_scope){ .device = device };
+	begin_scope(scope, device);
 	if (!find_current_device(&current) || current != device)
-		return push_primary(scope);
+		return scope_entered(scope, push_primary(scope));
 	retain_if_current(scope);
 	return 0;
 }
@@ -382,8 +399,10 @@ int cuda_enter_to_undo(struct cuda_scope *scope, int device)
 {
 	int current;
 
-	*scope = (struct cuda_scope){ .device = device };
-	return find_current_device(&current) ? 0 : push_primary(scope);
+	begin_scope(scope, device);
+	if (find_current_device(&current))
+		return 0;
+	return scope_entered(scope, push_primary(scope));
 }
 
 void cuda_leave(struct cuda_scope *scope)
@@ -394,6 +413,8 @@ void cuda_leave(struct cuda_scope *scope)
 		libcuda.cuCtxPopCurrent(&popped);
 	if (scope->retained)
 		cuda_release(scope->device);
+	if (scope->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		libcuda.cuThreadExchangeStreamCaptureMode(&scope->capture_mode);
 }
 
 bool cuda_keep_context(struct cuda_scope *scope)

@@ -37,10 +37,14 @@ bool cuda_registers_readonly(int device);
 /*
  * A stretch of code with a context of @device current: the caller's own, or the primary one,
  * which is retained for as long. Also the caller's is retained if it is the primary one.
+ *
+ * What is done there has no part in captures of streams, and leaves them whole: allocating or
+ * registering memory would end those of other threads, too, in the mode that is the default.
  */
 struct cuda_scope {
 	int device;
-	bool retained; /* the primary context is, by this scope */
+	int capture_mode; /* the thread's before */
+	bool retained;	  /* the primary context is, by this scope */
 	bool pushed;
 	bool created; /* there was no primary context before */
 };
