@@ -46,6 +46,9 @@ void stub_fail(const char *function, unsigned int nth, int result);
 /* @hook is called in @function before it does anything, in the calling thread; NULL ends that. */
 void stub_set_hook(const char *function, void (*hook)(void *data), void *data);
 
+/* Whether the work of a stream goes into a graph, in global mode; with its context current. */
+void stub_set_capturing(void *stream, bool capturing);
+
 /* How often @function was called in this process; all functions if it is NULL. */
 unsigned int stub_calls(const char *function);
 
@@ -58,6 +61,9 @@ unsigned int stub_flags(const void *address);
 
 /* Pages that were not in the page table when they were registered. */
 size_t stub_unpopulated(void);
+
+/* Streams that have work. */
+unsigned int stub_busy(void);
 
 /* References to a device's primary context. */
 unsigned int stub_references(int device);
