@@ -1232,6 +1232,145 @@ struct tshare_cuda_info {
 int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_options *options,
 		       struct tshare_cuda_info *info);
 
+/**
+ * DOC: CUDA's streams
+ *
+ * Work that a program puts on a stream ends later than the call does. So that devices and
+ * processes can take turns, a stream publishes when it has come so far, and waits for a
+ * generation before it goes on::
+ *
+ *	launch_producer(stream, info.address);				// a producer
+ *	tshare_region_publish_on(region, NULL, stream);
+ *
+ *	tshare_region_wait_on(region, NULL, stream, seen, -1, NULL);	// a consumer
+ *	launch_consumer(stream, info.address);
+ *
+ * A stream is the driver's handle (CUstream), or that of CUDA's runtime (cudaStream_t): of the
+ * same process. The default streams are CU_STREAM_LEGACY, 1, and CU_STREAM_PER_THREAD, 2, and
+ * theirs is the device in the options, which has to have a context. NULL is refused, since
+ * it may be either of them. So is a stream whose work is captured into a graph.
+ */
+struct CUstream_st;
+
+/**
+ * tshare_region_publish_on() - have a stream publish when it comes to that
+ * @region: the region, to which the stream has a reference until then
+ * @options: which device, for a default stream; or NULL
+ * @stream: the stream
+ *
+ * When all that was put on the stream before has ended, what it wrote is visible, and a
+ * thread of the driver's publishes as tshare_region_publish() does. What is put on the stream
+ * later begins after that. The object becomes a publisher at once, also if CUDA then refuses
+ * the call.
+ *
+ * After an error of CUDA's that ends its context, a stream doesn't come to anything any more:
+ * nothing is published then, and the reference stays until the process ends. At exit the
+ * library drops none of what streams have of regions: the driver ends then.
+ *
+ * Return: 0; -EACCES for a read-only region; -EINVAL for a NULL stream, malformed options, a
+ * device that doesn't exist, or is not the stream's; -EOPNOTSUPP as tshare_cuda_get_driver(),
+ * or if the stream is being captured; -ENOMEM; -EAGAIN if a thread can't be started; -EIO for
+ * any other failure of CUDA's; and as tshare_region_publish().
+ */
+int tshare_region_publish_on(struct tshare_region *region,
+			     const struct tshare_cuda_options *options, struct CUstream_st *stream);
+
+struct tshare_stream_wait; /* a stream's wait for a generation */
+
+/**
+ * tshare_region_wait_on() - have a stream wait for a generation that is new to the caller
+ * @region: the region, which may be read-only, and to which the wait has a reference
+ * @options: which device, for a default stream; or NULL
+ * @stream: the stream
+ * @seen: as for tshare_region_wait()
+ * @timeout_ns: as for tshare_region_wait(), from this call on
+ * @wait: where to store a handle of the wait, or NULL
+ *
+ * What is put on the stream later begins when a process has published a generation above
+ * @seen, and sees what was written before that. The call itself doesn't wait.
+ *
+ * The wait ends for every reason that ends a tshare_region_wait(): the timeout, the exit of
+ * all publishers, tshare_region_cancel(); and when this process exits. The stream then goes
+ * on too, because a device whose stream waits for ever can't be synchronised. A program
+ * that must know synchronises with the stream and looks at the result of @wait.
+ *
+ * The stream waits for a word of page-locked memory (cuStreamWaitValue64), which a thread of
+ * the library's writes to. The page of these words stays registered until its context ends.
+ *
+ * Return: 0, also if the wait is over already; -ECANCELED after tshare_region_cancel(), and
+ * when the process has begun to exit; -EINVAL, -ENOMEM and -EIO as
+ * tshare_region_publish_on(); -EOPNOTSUPP as that, or if the device or the driver, which is
+ * one for CUDA 11.7 or later, can't have a stream wait; and as tshare_region_get_event_fd().
+ */
+int tshare_region_wait_on(struct tshare_region *region, const struct tshare_cuda_options *options,
+			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
+			  struct tshare_stream_wait **wait);
+
+/**
+ * tshare_waiter_wait_on() - have a stream wait, until tshare_waiter_cancel()
+ * @waiter: the waiter, to which the wait has a reference
+ * @options: as for tshare_region_wait_on()
+ * @stream: as for tshare_region_wait_on()
+ * @seen: as for tshare_region_wait_on()
+ * @timeout_ns: as for tshare_region_wait_on()
+ * @wait: as for tshare_region_wait_on()
+ *
+ * Return: as tshare_region_wait_on().
+ */
+int tshare_waiter_wait_on(struct tshare_waiter *waiter, const struct tshare_cuda_options *options,
+			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
+			  struct tshare_stream_wait **wait);
+
+/**
+ * tshare_stream_wait_ref() - take a reference to a stream's wait
+ * @wait: the wait
+ *
+ * Return: @wait.
+ */
+struct tshare_stream_wait *tshare_stream_wait_ref(struct tshare_stream_wait *wait);
+
+/**
+ * tshare_stream_wait_unref() - drop a reference to a stream's wait
+ * @wait: the wait, or NULL
+ *
+ * The wait itself goes on until it ends.
+ *
+ * Return: NULL.
+ */
+struct tshare_stream_wait *tshare_stream_wait_unref(struct tshare_stream_wait *wait);
+
+/**
+ * tshare_stream_wait_cancel() - end a stream's wait
+ * @wait: the wait
+ *
+ * Its result is -ECANCELED, unless it has ended already or what it waits for is published.
+ */
+void tshare_stream_wait_cancel(struct tshare_stream_wait *wait);
+
+/**
+ * tshare_stream_wait_get_result() - return what has ended a stream's wait
+ * @wait: the wait
+ * @generation: where to store the generation that was found
+ *
+ * The result is there before the stream goes on.
+ *
+ * Return: 0; -EINPROGRESS while it waits; -ETIMEDOUT; -EOWNERDEAD; -ECANCELED if it was
+ * cancelled or the process exits; -EOPNOTSUPP in a child of fork(), if it was under way: the
+ * stream is the parent's.
+ */
+int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_t *generation);
+
+/**
+ * tshare_stream_wait_shutdown() - end all waits of streams, for good
+ *
+ * exit() does it. A language's runtime that drops its objects before that calls it first: what
+ * they have of a device, whichever library made them, may go only when its streams are idle.
+ *
+ * Each wait under way ends with -ECANCELED, unless what it waits for is published. A wait that
+ * is begun later is -ECANCELED. Publishes go on.
+ */
+void tshare_stream_wait_shutdown(void);
+
 /* Tensors */
 
 /**

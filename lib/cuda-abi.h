@@ -8,6 +8,7 @@
 #define TSHARE_CUDA_ABI_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
 	CUDA_ERROR_INVALID_VALUE = 1,
@@ -29,6 +30,7 @@ enum {
 enum {
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS = 88,
 	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED = 113,
+	CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS = 122,
 };
 
 enum {
@@ -38,13 +40,23 @@ enum {
 
 enum { CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9 };
 
+enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
+
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+
+enum { CU_STREAM_WAIT_VALUE_GEQ = 0 };
 
 typedef int CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUextMemory_st *CUexternalMemory;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef void (*CUhostFn)(void *data);
+
+#define CU_STREAM_LEGACY     ((CUstream)1)
+#define CU_STREAM_PER_THREAD ((CUstream)2)
 
 typedef struct {
 	int type;
@@ -98,7 +110,15 @@ typedef struct {
 	X(cuMemAlloc, cuMemAlloc_v2, 3020, (CUdeviceptr * address, size_t bytes))             \
 	X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, 3020,                                      \
 	X(cuStreamGetCtx, cuStreamGetCtx, 9020, (CUstream stream, CUcontext * context))       \
+	X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, (CUstream stream, int *status))    \
+	X(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010,        \
 	  (int *mode))                                                                        \
 	X(cuLaunchHostFunc, cuLaunchHostFunc, 10000,                                          \
+	  (CUstream stream, CUhostFn function, void *data))                                   \
+	X(cuStreamSynchronize, cuStreamSynchronize, 2000, (CUstream stream))                  \
+/* The same of those that a driver may lack. */
+#define CUDA_NEWER_FUNCTIONS(X)                               \
+	X(cuStreamWaitValue64, cuStreamWaitValue64_v2, 11070, \
+	  (CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags))
 
 #endif /* TSHARE_CUDA_ABI_H */

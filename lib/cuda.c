@@ -32,6 +32,7 @@
 static struct {
 	int version;
 	CUDA_FUNCTIONS(MEMBER)
+	CUDA_NEWER_FUNCTIONS(MEMBER)
 } libcuda;
 
 /* Of @libcuda, under the process's lock; STARTED is read without. */
@@ -66,12 +67,15 @@ struct function {
 	const char *name;
 	const char *symbol;
 	int since;
+	bool newer;
 	void *address; /* of the member of @libcuda */
 };
 
-#define ENTRY(name, symbol, since, parameters) { #name, #symbol, since, &libcuda.name },
+#define ENTRY(name, symbol, since, parameters)	     { #name, #symbol, since, false, &libcuda.name },
+#define NEWER_ENTRY(name, symbol, since, parameters) { #name, #symbol, since, true, &libcuda.name },
 
-static const struct function functions[] = { CUDA_FUNCTIONS(ENTRY) };
+static const struct function functions[] = { CUDA_FUNCTIONS(ENTRY)
+						     CUDA_NEWER_FUNCTIONS(NEWER_ENTRY) };
 
 /* How a driver finds its functions by name: in CUDA 12, in 11.3, and before. */
 struct finder {
@@ -152,7 +156,7 @@ static int find_functions(void *library)
 	finder_init(&finder, library);
 	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		address = find_function(&finder, &functions[i]);
-		if (!address)
+		if (!address && !functions[i].newer)
 			return tshare_fail(-EOPNOTSUPP, "CUDA: " LIBRARY " lacks %s",
 					   functions[i].name);
 		*(void **)functions[i].address = address;
@@ -428,6 +432,77 @@ bool cuda_keep_context(struct cuda_scope *scope)
 void cuda_release(int device)
 {
 	libcuda.cuDevicePrimaryCtxRelease(device);
+}
+
+int cuda_current_context(const void **context)
+{
+	CUcontext current;
+	CUresult result = libcuda.cuCtxGetCurrent(&current);
+
+	*context = result ? NULL : current;
+	return result;
+}
+
+/* Streams */
+
+bool cuda_stream_is_default(const struct CUstream_st *stream)
+{
+	return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+/* Without a context of the device's nothing could be on its default streams. */
+static int enter_default_stream(struct cuda_scope *scope, int device)
+{
+	int current;
+
+	begin_scope(scope, device);
+	if (find_current_device(&current) && current == device)
+		return 0;
+	return scope_entered(scope, is_active(device) ? push_primary(scope) : -ENOENT);
+}
+
+int cuda_enter_stream(struct cuda_scope *scope, struct CUstream_st *stream, int device)
+{
+	CUcontext context, current;
+	CUresult result;
+
+	if (cuda_stream_is_default(stream))
+		return enter_default_stream(scope, device);
+	begin_scope(scope, 0);
+	result = libcuda.cuStreamGetCtx(stream, &context);
+	if (!result && (libcuda.cuCtxGetCurrent(&current) || current != context)) {
+		result = libcuda.cuCtxPushCurrent(context);
+		scope->pushed = !result;
+	}
+	if (!result)
+		result = libcuda.cuCtxGetDevice(&scope->device);
+	return scope_entered(scope, result);
+}
+
+int cuda_stream_is_capturing(struct CUstream_st *stream, bool *capturing)
+{
+	CUresult result;
+	int status;
+
+	result = libcuda.cuStreamIsCapturing(stream, &status);
+	*capturing = !result && status != CU_STREAM_CAPTURE_STATUS_NONE;
+	return result;
+}
+
+bool cuda_streams_wait_for_values(int device)
+{
+	return libcuda.cuStreamWaitValue64 &&
+	       has_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+}
+
+int cuda_stream_wait(struct CUstream_st *stream, uint64_t address, uint64_t value)
+{
+	return libcuda.cuStreamWaitValue64(stream, address, value, CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+int cuda_stream_call(struct CUstream_st *stream, void (*function)(void *data), void *data)
+{
+	return libcuda.cuLaunchHostFunc(stream, function, data);
 }
 
 /* Memory */

@@ -67,6 +67,35 @@ void cuda_leave(struct cuda_scope *scope);
 bool cuda_keep_context(struct cuda_scope *scope);
 void cuda_release(int device);
 
+/* In a scope: what its context can be told from others by. */
+int cuda_current_context(const void **context);
+
+/*
+ * Streams, by the driver's handle. Each device has two default ones, whose handles are 1
+ * and 2.
+ */
+struct CUstream_st;
+
+bool cuda_stream_is_default(const struct CUstream_st *stream);
+
+/*
+ * The scope of a stream's own context. That of a default stream is the current one if it is
+ * of @device, and else the device's primary one; -ENOENT if that has none.
+ */
+int cuda_enter_stream(struct cuda_scope *scope, struct CUstream_st *stream, int device);
+
+/* In the scope of a stream: whether its work goes into a graph. */
+int cuda_stream_is_capturing(struct CUstream_st *stream, bool *capturing);
+
+/* Whether cuda_stream_wait() works. */
+bool cuda_streams_wait_for_values(int device);
+
+/* In the scope of a stream: has it wait until *@address is at least @value. */
+int cuda_stream_wait(struct CUstream_st *stream, uint64_t address, uint64_t value);
+
+/* In the scope of a stream: has it call @function, which must not use CUDA. */
+int cuda_stream_call(struct CUstream_st *stream, void (*function)(void *data), void *data);
+
 /*
  * A number for the registration or import that has the address, a host's or a device's: never
  * the same again, or UINT64_MAX where the driver can't tell. 0 if there is none: it goes with

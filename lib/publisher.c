@@ -89,7 +89,7 @@ __attribute__((destructor)) static void end_publishers(void)
 }
 
 /* Locks before it counts itself: a waiter that reads the number then finds the lock. */
-static int become_publisher(struct tshare_region *region)
+int publisher_start(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;
 	struct counter *counter;
@@ -161,6 +161,11 @@ int publisher_check(struct tshare_region *region, struct counter *counter, int64
 	return 0;
 }
 
+bool publisher_was_seen(const struct tshare_region *region, int64_t since)
+{
+	return atomic_load_explicit(&region->generation.alive_at, memory_order_relaxed) >= since;
+}
+
 TSHARE_EXPORT
 int tshare_region_publish(struct tshare_region *region, uint64_t *generation)
 {
@@ -172,7 +177,7 @@ int tshare_region_publish(struct tshare_region *region, uint64_t *generation)
 		return tshare_fail(-EACCES, "region: is read-only");
 	if (atomic_load_explicit(&region->generation.lock_fd, memory_order_acquire) < 0) {
 		tshare_lock();
-		err = become_publisher(region);
+		err = publisher_start(region);
 		tshare_unlock();
 		if (err)
 			return err;

@@ -7,6 +7,9 @@
 
 void publisher_init(struct generation *generation);
 
+/* With the process's lock held: makes the object a publisher, unless it is one. */
+int publisher_start(struct tshare_region *region);
+
 /* Nothing happens if it isn't a publisher. */
 void publisher_end(struct generation *generation);
 
@@ -18,5 +21,8 @@ void publisher_end(struct generation *generation);
  */
 int publisher_check(struct tshare_region *region, struct counter *counter, int64_t now,
 		    bool now_due, int64_t *due);
+
+/* Whether publisher_check() has found another publisher at @since or later. */
+bool publisher_was_seen(const struct tshare_region *region, int64_t since);
 
 #endif /* TSHARE_PUBLISHER_H */

@@ -12,6 +12,7 @@
 #include "publisher.h"
 #include "refcount.h"
 #include "region.h"
+#include "stream.h"
 #include "wait.h"
 
 /* Looks at the counter between two at the clock, when spinning. */
@@ -142,6 +143,7 @@ static void waiter_cancel(struct tshare_waiter *waiter)
 	atomic_store(&waiter->cancelled, 1);
 	futex_wake_private(&waiter->cancelled);
 	event_signal(waiter);
+	stream_waits_cancel(waiter);
 }
 
 /* The region's own calls */

@@ -21,6 +21,19 @@ int cuCtxPopCurrent_v2(CUcontext *context);
 int cuCtxGetCurrent(CUcontext *context);
 int cuMemHostRegister_v2(void *start, size_t bytes, unsigned int flags);
 int cuMemHostUnregister(void *start);
+int cuMemAlloc_v2(unsigned long long *address, size_t bytes);
+int cuMemFree_v2(unsigned long long address);
+int cuStreamCreate(struct CUstream_st **stream, unsigned int flags);
+int cuStreamDestroy_v2(struct CUstream_st *stream);
+int cuStreamSynchronize(struct CUstream_st *stream);
+int cuStreamQuery(struct CUstream_st *stream);
+int cuThreadExchangeStreamCaptureMode(int *mode);
+int cuLaunchHostFunc(struct CUstream_st *stream, void (*function)(void *data), void *data);
+
+#define LEGACY	   ((struct CUstream_st *)1)
+#define PER_THREAD ((struct CUstream_st *)2)
+
+#define NOT_READY 600
 
 /* Flags of cuMemHostRegister(). */
 #define PORTABLE   1

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The stretch of code in which work is put on a caller's stream. */
+#ifndef TSHARE_STREAM_SCOPE_H
+#define TSHARE_STREAM_SCOPE_H
+
+#include "cuda.h"
+#include "tshare.h"
+
+/* Checks the stream and the options, and chooses the device of a default stream. */
+int stream_read(const struct tshare_cuda_options *options, const struct CUstream_st *stream,
+		struct tshare_cuda_options *known, int *device);
+
+/*
+ * Checks the stream and the options that a caller gave, and enters the scope of the stream:
+ * 0, or a negative errno with a text. cuda_leave() ends it.
+ */
+int stream_enter(struct cuda_scope *scope, const struct tshare_cuda_options *options,
+		 struct CUstream_st *stream);
+
+/*
+ * The same to make something that stays in the stream's context. The device of a default
+ * stream gets a primary context if it has none, and that is retained wherever it is the
+ * stream's: see cuda_keep_context().
+ */
+int stream_enter_to_make(struct cuda_scope *scope, const struct tshare_cuda_options *options,
+			 struct CUstream_st *stream);
+
+#endif /* TSHARE_STREAM_SCOPE_H */
