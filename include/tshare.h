@@ -1233,6 +1233,35 @@ int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_op
 		       struct tshare_cuda_info *info);
 
 /**
+ * tshare_cuda_import_counter() - let a CUDA device reach a region's generation
+ * @region: the region, writable
+ * @options: which device; or NULL
+ * @info: what to fill, with its size set: the address is that of the generation, 64 bits,
+ *        and the path TSHARE_CUDA_REGISTERED
+ *
+ * For kernels that run as long as others publish. A kernel reads the generation by a load
+ * with acquire order at system scope (ld.acquire.sys.u64), and then sees what was written
+ * before that publish. A kernel that publishes stores the generation that it has read plus
+ * one with release order at system scope (st.release.sys.u64), as the only one that publishes:
+ * nothing keeps others from storing the same. It must not use atomic read-modify-write
+ * instructions: not every device has them for the host's memory.
+ *
+ * A device's store wakes nobody. Threads that wait look for themselves each 100 ms if
+ * another object is a publisher. So a process whose kernels publish calls
+ * tshare_region_publish() once before, by which its object becomes one, and again or
+ * tshare_region_publish_on() when there is somebody to wake.
+ *
+ * The address is valid as one from tshare_cuda_import() is.
+ *
+ * Return: 0; -EACCES for a read-only region; -EOPNOTSUPP as tshare_cuda_get_driver(); -ENOMEM,
+ * -EINVAL and -EIO as tshare_region_pin(); -EINVAL for another size of @info; and as
+ * tshare_region_get_generation().
+ */
+int tshare_cuda_import_counter(struct tshare_region *region,
+			       const struct tshare_cuda_options *options,
+			       struct tshare_cuda_info *info);
+
+/**
  * DOC: CUDA's streams
  *
  * Work that a program puts on a stream ends later than the call does. So that devices and

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "registration.h"
+
 struct event;
 struct tshare_region;
 
@@ -34,6 +36,7 @@ struct generation {
 	_Atomic(int64_t) alive_at;	   /* when other publishers were seen last */
 	LIST_ENTRY(generation) publisher;  /* while there is @lock_fd */
 	struct tshare_waiter waiter;	   /* that the region's own calls wait with */
+	struct registered registered;	   /* its page, for kernels; see registration_lock() */
 };
 
 void generation_init(struct tshare_region *region);

@@ -12,6 +12,7 @@
 
 #include "cleanup.h"
 #include "ctx.h"
+#include "cuda-counter.h"
 #include "desc-list.h"
 #include "error.h"
 #include "export.h"
@@ -210,6 +211,7 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 
 	if (!region || !refcount_put(&region->refs))
 		return NULL;
+	cuda_counter_release(region);
 	generation_release(region);
 	cuda_imports_release(region);
 	registration_release(region);
