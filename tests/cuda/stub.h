@@ -68,7 +68,10 @@ unsigned int stub_busy(void);
 /* References to a device's primary context. */
 unsigned int stub_references(int device);
 
-/* What is left: registrations, imports, contexts. NULL if nothing is. */
+/*
+ * What is left: registrations, imports, contexts, work of streams, memory of devices, events.
+ * NULL if nothing is.
+ */
 const char *stub_left(void);
 
 /* The first call that the real driver forbids and needn't refuse; NULL if there was none. */
