@@ -1122,8 +1122,9 @@ int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_opt
  * Another thread may drop its pin at any time: a caller that relies on the answer makes a pin
  * of its own.
  *
- * Return: true from the first tshare_region_pin() until the last pin is dropped; false in a
- * child of fork(), whose parent has the pins.
+ * Return: true from the first tshare_region_pin() until the last pin is dropped, and the last
+ * copy that was made meanwhile (tshare_cuda_copy_new()); false in a child of fork(), whose
+ * parent has the pins.
  */
 bool tshare_region_is_pinned(const struct tshare_region *region);
 
@@ -1399,6 +1400,112 @@ int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_
  * is begun later is -ECANCELED. Publishes go on.
  */
 void tshare_stream_wait_shutdown(void);
+
+/* Copies in a device's memory */
+
+struct tshare_cuda_copy; /* a copy of a tensor in a device's memory */
+
+/**
+ * tshare_cuda_copy_new() - have a stream copy a tensor into the device's own memory
+ * @tensor: the tensor, which may be read-only, and to which the copy holds a reference
+ * @options: which device, for a default stream; or NULL
+ * @stream: the stream
+ * @copy: where to store it
+ *
+ * Allocates memory on the stream's device, and puts the copy on the stream, behind all that
+ * was put there before. What is put there later finds the elements in place. Other streams
+ * wait by tshare_cuda_copy_wait_on(). The memory is the caller's to write to.
+ *
+ * What is copied is the bytes from the tensor's first element to its last, in one piece, so
+ * that the strides of the copy are the tensor's. Where they leave gaps, the gaps are copied, too.
+ *
+ * If the region is pinned, the call doesn't wait for the copy, and the device reads the region when
+ * the stream comes to that: nothing may write to the tensor before the copy has ended. The region
+ * stays pinned as long as the copy, whatever becomes of the caller's pins. If it is not pinned,
+ * the driver copies by a staging buffer of its own, and the call may wait for that. The region
+ * is not pinned for a copy.
+ *
+ * The copy is made in the stream's context, or for a default stream in that which
+ * tshare_region_pin() would use, and goes with it. An empty tensor takes neither memory nor a
+ * context.
+ *
+ * Return: 0; -ENOMEM if the device has too little memory left, or the process has; -EINVAL for
+ * a NULL stream, malformed options, a device that doesn't exist, or is not the stream's;
+ * -EOPNOTSUPP as tshare_cuda_get_driver(), or if the stream is being captured; -EIO for any
+ * other failure of CUDA's. A call that fails leaves nothing behind.
+ */
+int tshare_cuda_copy_new(struct tshare_tensor *tensor, const struct tshare_cuda_options *options,
+			 struct CUstream_st *stream, struct tshare_cuda_copy **copy);
+
+/**
+ * tshare_cuda_copy_ref() - take a reference to a copy
+ * @copy: the copy
+ *
+ * Return: @copy.
+ */
+struct tshare_cuda_copy *tshare_cuda_copy_ref(struct tshare_cuda_copy *copy);
+
+/**
+ * tshare_cuda_copy_unref() - drop a reference to a copy
+ * @copy: the copy, or NULL
+ *
+ * The last one frees the device's memory, or has a thread of the library's do that when the
+ * stream has made the copy; it doesn't wait for that. Kernels and copies that use the memory
+ * must have ended by then. In a child of fork() the parent's copy stays.
+ *
+ * Return: NULL.
+ */
+struct tshare_cuda_copy *tshare_cuda_copy_unref(struct tshare_cuda_copy *copy);
+
+/**
+ * tshare_cuda_copy_get_tensor() - return the tensor that was copied
+ * @copy: the copy
+ *
+ * Return: the tensor, without a reference: the copy has one.
+ */
+struct tshare_tensor *tshare_cuda_copy_get_tensor(const struct tshare_cuda_copy *copy);
+
+/**
+ * struct tshare_cuda_copy_info - where a copy is
+ * @size: sizeof(struct tshare_cuda_copy_info), set by the caller
+ * @address: device address of element [0, 0, ...]; 0 for an empty tensor
+ * @memory_bytes: bytes of the device's memory that the copy takes: those from the tensor's
+ *                first element to its last
+ * @device: number of the device
+ * @driver_version: as in struct tshare_cuda_driver
+ * @context_created: this copy has created the device's primary context
+ */
+struct tshare_cuda_copy_info {
+	size_t size;
+	uint64_t address;
+	uint64_t memory_bytes;
+	int32_t device;
+	int32_t driver_version;
+	bool context_created;
+};
+
+/**
+ * tshare_cuda_copy_get_info() - return where a copy is
+ * @copy: the copy
+ * @info: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for another size.
+ */
+int tshare_cuda_copy_get_info(const struct tshare_cuda_copy *copy,
+			      struct tshare_cuda_copy_info *info);
+
+/**
+ * tshare_cuda_copy_wait_on() - have a stream wait until a copy has ended
+ * @copy: the copy
+ * @stream: the stream: any one of the process; a default one is that of the copy's device
+ *
+ * What is put on the stream later finds the elements in place. The call itself doesn't wait.
+ *
+ * Return: 0; -EINVAL for a NULL stream; -EOPNOTSUPP in a child of fork(), or if the stream is
+ * being captured; -EIO for any other failure of CUDA's, and if the copy has gone with its
+ * context.
+ */
+int tshare_cuda_copy_wait_on(const struct tshare_cuda_copy *copy, struct CUstream_st *stream);
 
 /* Tensors */
 

@@ -17,6 +17,7 @@ enum {
 	CUDA_ERROR_DEINITIALIZED = 4,
 	CUDA_ERROR_STUB_LIBRARY = 34,
 	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 };
@@ -34,6 +35,7 @@ enum {
 };
 
 enum {
+	CU_POINTER_ATTRIBUTE_CONTEXT = 1,
 	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
 	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
 };
@@ -45,6 +47,8 @@ enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 
 enum { CU_STREAM_WAIT_VALUE_GEQ = 0 };
+
+enum { CU_EVENT_DISABLE_TIMING = 2 };
 
 typedef int CUresult;
 typedef int CUdevice;
@@ -108,7 +112,10 @@ typedef struct {
 	  (CUdeviceptr * address, CUexternalMemory memory,                                    \
 	   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc))                                     \
 	X(cuMemAlloc, cuMemAlloc_v2, 3020, (CUdeviceptr * address, size_t bytes))             \
+	X(cuMemFree, cuMemFree_v2, 3020, (CUdeviceptr address))                               \
 	X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, 3020,                                      \
+	  (CUdeviceptr address, const void *source, size_t bytes, CUstream stream))           \
+	X(cuDestroyExternalMemory, cuDestroyExternalMemory, 10000, (CUexternalMemory memory)) \
 	X(cuStreamGetCtx, cuStreamGetCtx, 9020, (CUstream stream, CUcontext * context))       \
 	X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, (CUstream stream, int *status))    \
 	X(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010,        \
@@ -116,6 +123,13 @@ typedef struct {
 	X(cuLaunchHostFunc, cuLaunchHostFunc, 10000,                                          \
 	  (CUstream stream, CUhostFn function, void *data))                                   \
 	X(cuStreamSynchronize, cuStreamSynchronize, 2000, (CUstream stream))                  \
+	X(cuStreamWaitEvent, cuStreamWaitEvent, 3020,                                         \
+	  (CUstream stream, CUevent event, unsigned int flags))                               \
+	X(cuEventCreate, cuEventCreate, 2000, (CUevent * event, unsigned int flags))          \
+	X(cuEventRecord, cuEventRecord, 2000, (CUevent event, CUstream stream))               \
+	X(cuEventQuery, cuEventQuery, 2000, (CUevent event))                                  \
+	X(cuEventDestroy, cuEventDestroy_v2, 4000, (CUevent event))
+
 /* The same of those that a driver may lack. */
 #define CUDA_NEWER_FUNCTIONS(X)                               \
 	X(cuStreamWaitValue64, cuStreamWaitValue64_v2, 11070, \

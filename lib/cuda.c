@@ -409,6 +409,19 @@ int cuda_enter_to_undo(struct cuda_scope *scope, int device)
 	return scope_entered(scope, push_primary(scope));
 }
 
+int cuda_enter_memory(struct cuda_scope *scope, uint64_t address)
+{
+	CUcontext context;
+	CUresult result;
+
+	begin_scope(scope, 0);
+	result = libcuda.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address);
+	if (!result)
+		result = libcuda.cuCtxPushCurrent(context);
+	scope->pushed = !result;
+	return scope_entered(scope, result);
+}
+
 void cuda_leave(struct cuda_scope *scope)
 {
 	CUcontext popped;
@@ -432,6 +445,12 @@ bool cuda_keep_context(struct cuda_scope *scope)
 void cuda_release(int device)
 {
 	libcuda.cuDevicePrimaryCtxRelease(device);
+}
+
+void cuda_retain_context(struct cuda_scope *scope)
+{
+	if (!scope->retained)
+		retain_if_current(scope);
 }
 
 int cuda_current_context(const void **context)
@@ -505,6 +524,58 @@ int cuda_stream_call(struct CUstream_st *stream, void (*function)(void *data), v
 	return libcuda.cuLaunchHostFunc(stream, function, data);
 }
 
+int cuda_stream_copy(struct CUstream_st *stream, uint64_t address, const void *start,
+		     uint64_t offset, uint64_t size, uint64_t piece)
+{
+	const uint64_t stop = offset + size;
+	uint64_t length;
+	CUresult result;
+
+	for (; offset < stop; offset += length) {
+		length = piece - offset % piece;
+		if (length > stop - offset)
+			length = stop - offset;
+		result = libcuda.cuMemcpyHtoDAsync(address, (const char *)start + offset, length,
+						   stream);
+		if (result)
+			return result;
+		address += length;
+	}
+	return 0;
+}
+
+int cuda_stream_finish(struct CUstream_st *stream)
+{
+	return libcuda.cuStreamSynchronize(stream);
+}
+
+/* Events */
+
+int cuda_event_new(struct CUevent_st **event)
+{
+	return libcuda.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+}
+
+int cuda_event_record(struct CUevent_st *event, struct CUstream_st *stream)
+{
+	return libcuda.cuEventRecord(event, stream);
+}
+
+int cuda_stream_wait_event(struct CUstream_st *stream, struct CUevent_st *event)
+{
+	return libcuda.cuStreamWaitEvent(stream, event, 0);
+}
+
+bool cuda_event_is_over(struct CUevent_st *event)
+{
+	return libcuda.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
+}
+
+void cuda_event_free(struct CUevent_st *event)
+{
+	libcuda.cuEventDestroy(event);
+}
+
 /* Memory */
 
 #define UNKNOWN_ID UINT64_MAX
@@ -530,6 +601,20 @@ bool cuda_memory_is(uint64_t address, uint64_t id)
 	uint64_t current = cuda_memory_id(address);
 
 	return current && (current == id || current == UNKNOWN_ID || id == UNKNOWN_ID);
+}
+
+int cuda_allocate(uint64_t size, uint64_t *address)
+{
+	CUdeviceptr allocated;
+	CUresult result = libcuda.cuMemAlloc(&allocated, size);
+
+	*address = result ? 0 : allocated;
+	return result;
+}
+
+void cuda_free(uint64_t address)
+{
+	libcuda.cuMemFree(address);
 }
 
 /* From 512 GiB on the driver's table of pages is too large for one allocation of the kernel's. */

@@ -57,6 +57,12 @@ int cuda_enter(struct cuda_scope *scope, int device);
  */
 int cuda_enter_to_undo(struct cuda_scope *scope, int device);
 
+/*
+ * The scope of the context that the device's memory at @address was allocated in. The driver
+ * names it: a thread without a context needs no other one to ask for an event of it.
+ */
+int cuda_enter_memory(struct cuda_scope *scope, uint64_t address);
+
 /* Makes current again what was so before. */
 void cuda_leave(struct cuda_scope *scope);
 
@@ -66,6 +72,9 @@ void cuda_leave(struct cuda_scope *scope);
  */
 bool cuda_keep_context(struct cuda_scope *scope);
 void cuda_release(int device);
+
+/* Retains the scope's context, too, if it is the primary one and is not retained yet. */
+void cuda_retain_context(struct cuda_scope *scope);
 
 /* In a scope: what its context can be told from others by. */
 int cuda_current_context(const void **context);
@@ -97,14 +106,39 @@ int cuda_stream_wait(struct CUstream_st *stream, uint64_t address, uint64_t valu
 int cuda_stream_call(struct CUstream_st *stream, void (*function)(void *data), void *data);
 
 /*
- * A number for the registration or import that has the address, a host's or a device's: never
- * the same again, or UINT64_MAX where the driver can't tell. 0 if there is none: it goes with
- * the context that it was made in.
+ * In the scope of a stream: has it copy the @size bytes from @offset on of what is mapped at
+ * @start, and may be registered in pieces of @piece bytes, to the device. A failure may leave
+ * some of the copies on the stream.
+ */
+int cuda_stream_copy(struct CUstream_st *stream, uint64_t address, const void *start,
+		     uint64_t offset, uint64_t size, uint64_t piece);
+
+/* In the scope of a stream: waits for all that is on it. */
+int cuda_stream_finish(struct CUstream_st *stream);
+
+/* Events: what was put on a stream before one was recorded there can be waited for. */
+struct CUevent_st;
+
+int cuda_event_new(struct CUevent_st **event);
+int cuda_event_record(struct CUevent_st *event, struct CUstream_st *stream);
+int cuda_stream_wait_event(struct CUstream_st *stream, struct CUevent_st *event);
+/* Whether the stream has come to it, or won't any more. */
+bool cuda_event_is_over(struct CUevent_st *event);
+void cuda_event_free(struct CUevent_st *event);
+
+/*
+ * A number for the registration, import or allocation that has the address, a host's or a
+ * device's: never the same again, or UINT64_MAX where the driver can't tell. 0 if there is
+ * none: it goes with the context that it was made in.
  */
 uint64_t cuda_memory_id(uint64_t address);
 
-/* Whether the address still has the registration or import of that number, as far as is known. */
+/* Whether the address still has the memory of that number, as far as is known. */
 bool cuda_memory_is(uint64_t address, uint64_t id);
+
+/* In a scope: memory of the device's own. */
+int cuda_allocate(uint64_t size, uint64_t *address);
+void cuda_free(uint64_t address);
 
 /*
  * Bytes of the pieces in which @size bytes are registered: @size itself where one call can

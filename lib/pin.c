@@ -102,12 +102,8 @@ struct tshare_pin *tshare_pin_unref(struct tshare_pin *pin)
 
 	if (!pin || !refcount_put(&pin->refs))
 		return NULL;
-	if (!cuda_is_forked()) {
-		registration_lock(pin->region);
-		pin->region->registration.pins--;
-		registration_drop(pin->region);
-		registration_unlock(pin->region);
-	}
+	if (!cuda_is_forked())
+		registration_unpin(pin->region);
 	tshare_region_unref(pin->region);
 	free(pin);
 	return NULL;

@@ -122,6 +122,30 @@ void registration_drop(struct tshare_region *region)
 	registered_drop(&registration->memory, region->data, region->handle.size);
 }
 
+bool registration_pin_again(struct tshare_region *region)
+{
+	struct registration *registration = &region->registration;
+	bool again;
+
+	/* A copy of memory that is not pinned needn't wait for whoever imports it. */
+	if (!registration->pins)
+		return false;
+	registration_lock(region);
+	again = registration->pins && registration_is_valid(region);
+	if (again)
+		registration->pins++;
+	registration_unlock(region);
+	return again;
+}
+
+void registration_unpin(struct tshare_region *region)
+{
+	registration_lock(region);
+	region->registration.pins--;
+	registration_drop(region);
+	registration_unlock(region);
+}
+
 void registration_release(struct tshare_region *region)
 {
 	/* What a child has copied of it is its parent's. */

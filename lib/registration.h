@@ -60,6 +60,13 @@ int registration_make(struct tshare_region *region, int device, bool *created);
 
 bool registration_is_valid(const struct tshare_region *region);
 
+/*
+ * Adds a pin if there is one already and it is registered still, and returns whether. Each is
+ * dropped by registration_unpin(). Both lock it.
+ */
+bool registration_pin_again(struct tshare_region *region);
+void registration_unpin(struct tshare_region *region);
+
 /* Unregisters it, locked, unless a pin or an import needs it. */
 void registration_drop(struct tshare_region *region);
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "cuda.h"
@@ -87,6 +88,26 @@ TEST(pieces_have_one_address_only_if_theirs_are_contiguous)
 	stub_set_attribute(-1, 91, 0);
 	CHECK(cuda_get_address(start, size, &address) == -EFBIG);
 	CHECK(!cuda_unregister(start, size));
+	munmap(start, size);
+}
+
+/* One copy can't cross from one registration to the next. */
+TEST(what_lies_in_two_pieces_is_copied_in_two)
+{
+	const uint64_t size = 512 * GIB, offset = 64 * GIB - 4096;
+	char *start = reserve(size);
+	uint64_t address;
+
+	CHECK(!mprotect(start + offset, 3 * 4096, PROT_READ | PROT_WRITE));
+	memset(start + offset, 1, 4096);
+	memset(start + offset + 4096, 2, 2 * 4096);
+	CHECK(!cuda_register(start, size, false) && !cuda_allocate(3 * 4096, &address));
+	CHECK(!cuda_stream_copy(LEGACY, address, start, offset, 3 * 4096, cuda_piece_bytes(size)));
+	CHECK(stub_calls("cuMemcpyHtoDAsync") == 2);
+	CHECK(!cuda_stream_finish(LEGACY));
+	CHECK(!memcmp((void *)(uintptr_t)address, start + offset, 3 * 4096));
+	cuda_free(address);
+	CHECK(!cuda_unregister(start, size) && !stub_complaint());
 	munmap(start, size);
 }
 
