@@ -15,6 +15,7 @@ GROUPS = (
     "facts",
     "pin",
     "imports",
+    "streams",
     "readonly",
     "libraries",
     "external",

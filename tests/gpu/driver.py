@@ -4,6 +4,7 @@
 Device 0 alone, in its primary context, which PyTorch and others use, too.
 """
 
+import contextlib
 import ctypes
 import functools
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -48,6 +49,9 @@ _FUNCTIONS = {
     "cuStreamCreate": [c_void_p, c_uint],
     "cuStreamQuery": [c_void_p],
     "cuStreamSynchronize": [c_void_p],
+    "cuStreamBeginCapture_v2": [c_void_p, c_int],
+    "cuStreamEndCapture": [c_void_p, c_void_p],
+    "cuGraphDestroy": [c_void_p],
     "cuEventCreate": [c_void_p, c_uint],
     "cuEventDestroy_v2": [c_void_p],
     "cuEventRecord": [c_void_p, c_void_p],
@@ -70,6 +74,7 @@ _FUNCTIONS = {
 
 _PORTABLE, _DEVICEMAP = 1, 2
 _DMABUF_FD = 9
+_GLOBAL = 0
 
 
 class CudaError(Exception):
@@ -206,11 +211,11 @@ class Kernels:
         self._stream = stream
         self._module = _value(c_void_p, "cuModuleLoadData", kernels.PTX.encode())
 
-    def _launch(self, name, *arguments, blocks=BLOCKS):
+    def _launch(self, name, *arguments, blocks=BLOCKS, threads=THREADS):
         function = _value(c_void_p, "cuModuleGetFunction", self._module, name.encode())
         pointers = (c_void_p * len(arguments))(*(ctypes.addressof(a) for a in arguments))
         call(
-            "cuLaunchKernel", function, blocks, 1, 1, self.THREADS, 1, 1, 0, self._stream, pointers,
+            "cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, self._stream, pointers,
             None,
         )  # fmt: skip
 
@@ -222,6 +227,8 @@ class Kernels:
             self.add(at, (0, 0), (0, 0), 0)
             self.sum(at, 0, at)
             self._launch("watch", *map(c_uint64, (at, 0, at, 0, at + 8, at + 16)))
+            self.wait(at, 0, 0, at, at + 8)
+            self.publish(at, at + 8, 0)
             synchronize()
 
     def fill(self, address, count, value):
@@ -245,6 +252,20 @@ class Kernels:
             "watch", c_uint64(address), c_uint64(nbytes // 4), c_uint64(flags.device),
             c_uint64(int(seconds * 1e9)), c_uint64(flags.device + 8), c_uint64(flags.device + 16),
             blocks=1,
+        )  # fmt: skip
+
+    def wait(self, counter, seen, seconds, data, result):
+        """Wait until a counter is above seen, and store it and a word of data."""
+        self._launch(
+            "await", *map(c_uint64, (counter, seen, int(seconds * 1e9), data, result)),
+            blocks=1, threads=1,
+        )  # fmt: skip
+
+    def publish(self, counter, data, value):
+        """Store a value in a word of data, and add one to a counter."""
+        self._launch(
+            "publish", c_uint64(counter), c_uint64(data), ctypes.c_uint32(value),
+            blocks=1, threads=1,
         )  # fmt: skip
 
 
@@ -290,6 +311,17 @@ class Stream:
 
     def synchronize(self):
         call("cuStreamSynchronize", self.handle)
+
+    @contextlib.contextmanager
+    def captured(self):
+        """Capture what is put on it, in the mode that forbids most to all threads."""
+        call("cuStreamBeginCapture_v2", self.handle, _GLOBAL)
+        try:
+            yield
+        finally:
+            graph = c_void_p()
+            call("cuStreamEndCapture", self.handle, byref(graph))
+        call("cuGraphDestroy", graph)
 
 
 class Stopwatch:
@@ -361,6 +393,10 @@ class Host:
         self.address = _value(c_void_p, "cuMemHostAlloc", nbytes, _PORTABLE | _DEVICEMAP)
         ctypes.memset(self.address, 0, nbytes)
         self.device = _value(c_uint64, "cuMemHostGetDevicePointer_v2", self.address, 0)
+
+    def numbers(self, count):
+        """Return its first 64-bit numbers."""
+        return list((c_uint64 * count).from_address(self.address))
 
     def free(self):
         call("cuMemFreeHost", self.address)

@@ -9,6 +9,7 @@ import ctypes
 import mmap
 import shutil
 import statistics
+import threading
 import time
 from functools import partial
 
@@ -207,3 +208,86 @@ def cuda_again():
 
     found = medians({"again": measure})
     return {"path": keep.path, "again_us": float(f"{found['again'] * 1e6:.4g}")}
+
+
+@check(recorded=True)
+def publish_to_kernel():
+    """From a publish to the first store of a kernel that waits for it, in this process.
+
+    By a stream's wait, by a thread's wait and a launch, and by a kernel that runs meanwhile.
+    """
+    driver.enter()
+    stream = driver.Stream()
+    kernels = driver.Kernels(stream.handle)
+    kernels.load()
+    result = driver.Host(64)
+    seen = ctypes.c_uint32.from_address(result.address)
+    tensor = new_region(1 * MIB)
+    region = tensor.region
+    counter = region.cuda_counter(0)
+
+    def await_store():
+        while not seen.value:
+            pass
+
+    def by_stream():
+        seen.value = 0
+        region.wait_on(stream.handle, region.generation)
+        kernels.fill(result.device, 1, 1)
+        return timed()
+
+    def by_thread():
+        seen.value = 0
+        generation = region.generation
+
+        def launch():
+            region.wait(generation)
+            driver.enter()
+            kernels.fill(result.device, 1, 1)
+
+        thread = threading.Thread(target=launch)
+        thread.start()
+        found = timed()
+        thread.join()
+        return found
+
+    def by_kernel():
+        seen.value = 0
+        kernels.wait(counter, region.generation, 10, address_of(tensor.cuda(0)), result.device)
+        return timed()
+
+    def timed():
+        time.sleep(0.01)
+        start = time.perf_counter()
+        region.publish()
+        await_store()
+        found = time.perf_counter() - start
+        stream.synchronize()
+        return found
+
+    found = medians({"stream": by_stream, "thread": by_thread, "kernel": by_kernel}, rounds=200)
+    return rounded({f"{name}_us": value * 1e6 for name, value in found.items()})
+
+
+@check(recorded=True)
+def stream_calls():
+    """How long publish_on() and wait_on() take."""
+    driver.enter()
+    stream = driver.Stream()
+    region = new_region(1 * MIB).region
+    times = 200
+
+    def publishing():
+        found = seconds(lambda: [region.publish_on(stream.handle) for _ in range(times)])
+        stream.synchronize()
+        return found / times
+
+    def waiting():
+        seen = region.generation
+        found = seconds(lambda: [region.wait_on(stream.handle, seen) for _ in range(times)])
+        region.publish()
+        stream.synchronize()
+        return found / times
+
+    found = medians({"publish_on": publishing, "wait_on": waiting})
+    return rounded({f"{name}_us": value * 1e6 for name, value in found.items()})

@@ -142,4 +142,45 @@ ROUND:
 	st.u32 [%d8], %r7;
 	ret;
 }}
+
+// One thread: waits until *counter is above seen, or limit nanoseconds have passed. Then
+// result[0] = *counter, and result[1] = *data as it is afterwards.
+.visible .entry await(.param .u64 counter, .param .u64 seen, .param .u64 limit,
+	.param .u64 data, .param .u64 result)
+{{{_REGISTERS}
+	ld.param.u64 %d0, [counter];
+	ld.param.u64 %d1, [seen];
+	ld.param.u64 %d2, [limit];
+	ld.param.u64 %d3, [data];
+	ld.param.u64 %d4, [result];
+	mov.u64 %d5, %globaltimer;
+	add.u64 %d2, %d2, %d5;
+AWAIT:
+	ld.acquire.sys.u64 %d6, [%d0];
+	setp.gt.u64 %p, %d6, %d1;
+	@%p bra AWAITED;
+	mov.u64 %d5, %globaltimer;
+	setp.lt.u64 %p, %d5, %d2;
+	@%p bra AWAIT;
+AWAITED:
+	ld.volatile.u32 %r4, [%d3];
+	cvt.u64.u32 %d7, %r4;
+	st.volatile.u64 [%d4+8], %d7;
+	st.volatile.u64 [%d4], %d6;
+	ret;
+}}
+
+// One thread: *data = value, then *counter += 1, in this order for the whole system.
+.visible .entry publish(.param .u64 counter, .param .u64 data, .param .u32 value)
+{{{_REGISTERS}
+	ld.param.u64 %d0, [counter];
+	ld.param.u64 %d1, [data];
+	ld.param.u32 %r4, [value];
+	st.u32 [%d1], %r4;
+	ld.acquire.sys.u64 %d2, [%d0];
+	add.u64 %d2, %d2, 1;
+	fence.acq_rel.sys;
+	st.release.sys.u64 [%d0], %d2;
+	ret;
+}}
 """
