@@ -16,6 +16,7 @@ GROUPS = (
     "pin",
     "imports",
     "streams",
+    "copies",
     "readonly",
     "libraries",
     "external",
