@@ -25,7 +25,8 @@ static struct tshare_tensor *wrap(const struct ts_source *source, const char *na
 		return NULL;
 	if (!name || is_called(handle, name))
 		return handle;
-	return tshare_tensor_unref(handle);
+	ts_tensor_unref(handle);
+	return NULL;
 }
 
 /* A Tensor over the source's memory if that is in a region, else over a copy in a new one. */

@@ -127,10 +127,10 @@ static int copy_in(struct tshare_tensor *handle, const struct ts_source *source)
 	if (!tshare_tensor_wrap(source->data, &source->spec, TSHARE_READONLY, &same)) {
 		if (may_overlap(handle, same)) {
 			err = copy_aside(handle, source, same);
-			tshare_tensor_unref(same);
+			ts_tensor_unref(same);
 			return err;
 		}
-		tshare_tensor_unref(same);
+		ts_tensor_unref(same);
 	}
 	state = PyEval_SaveThread();
 	err = tshare_tensor_write(handle, source->data, strides);
@@ -154,7 +154,7 @@ PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x)
 		err = copy_in(handle, &source);
 		ts_source_close(&source);
 	}
-	tshare_tensor_unref(handle);
+	ts_tensor_unref(handle);
 	if (err)
 		return NULL;
 	Py_RETURN_NONE;

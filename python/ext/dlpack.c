@@ -2,12 +2,10 @@
 /*
  * DLPack export.
  *
- * What a capsule holds is pure C, the library's or this file's own copy: its
- * deleter needs neither the GIL nor an interpreter.
+ * What a capsule holds is pure C: its deleter needs neither the GIL nor an interpreter.
  */
 #include "dlpack.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,25 +59,27 @@ static PyObject *wrap_legacy(DLManagedTensor *managed)
 	return capsule;
 }
 
-/* Exports of this file's own */
+/* Exports */
 
-/* In either form. */
-struct export
-{
+/* In either form of DLPack. */
+struct dlpack_export {
 	union {
 		DLManagedTensorVersioned versioned;
 		DLManagedTensor legacy;
 	};
-	void *copy;		      /* memory of its own, or NULL */
-	struct tshare_tensor *handle; /* the tensor whose memory it is, or NULL */
-	struct tshare_pin *pin;	      /* or NULL */
-	int64_t dims[];		      /* the shape, then the strides */
+	void *copy;			    /* memory of its own, or NULL */
+	struct tshare_tensor *handle;	    /* the tensor whose memory it is, or NULL */
+	struct tshare_pin *pin;		    /* or NULL */
+	int64_t dims[];			    /* the shape, then the strides */
 };
 
-static void free_export(struct export *export)
+static void free_export(struct dlpack_export *export)
 {
+	PyThreadState *state = ts_gil_release();
+
 	tshare_tensor_unref(export->handle);
 	tshare_pin_unref(export->pin);
+	ts_gil_restore(state);
 	free(export->copy);
 	free(export);
 }
@@ -95,50 +95,52 @@ static void delete_legacy(DLManagedTensor *managed)
 }
 
 /* With the tensor's shape, and strides that are not yet set; NULL if out of memory. */
-static struct export *new_export(const struct tshare_tensor *handle)
+static struct dlpack_export *new_export(const struct tshare_tensor *handle)
 {
 	int32_t ndim = tshare_tensor_get_ndim(handle);
-	struct export *export = calloc(1, sizeof(*export) + 2 * ndim * sizeof(int64_t));
+	struct dlpack_export *export = malloc(sizeof(*export) + 2 * ndim * sizeof(int64_t));
 
-	if (export)
-		memcpy(export->dims, tshare_tensor_get_shape(handle), ndim * sizeof(int64_t));
+	if (!export)
+		return NULL;
+	export->copy = NULL;
+	export->handle = NULL;
+	export->pin = NULL;
+	memcpy(export->dims, tshare_tensor_get_shape(handle), ndim * sizeof(int64_t));
 	return export;
 }
 
-static PyObject *wrap_export(struct export *export, const struct tshare_tensor *handle,
+static PyObject *wrap_export(struct dlpack_export *export, const struct tshare_tensor *handle,
 			     bool versioned, DLDevice device, void *data, uint64_t flags)
 {
 	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
 	int32_t ndim = tshare_tensor_get_ndim(handle);
-	const DLTensor tensor = {
-		.data = tshare_tensor_get_nbytes(handle) ? data : NULL,
-		.device = device,
-		.ndim = ndim,
-		.dtype = { dtype.code, dtype.bits, dtype.lanes },
-		.shape = export->dims,
-		.strides = export->dims + ndim,
-	};
+	DLTensor *tensor = versioned ? &export->versioned.dl_tensor : &export->legacy.dl_tensor;
 
+	tensor->data = tshare_tensor_get_nbytes(handle) ? data : NULL;
+	tensor->device = device;
+	tensor->ndim = ndim;
+	tensor->dtype = (DLDataType){ dtype.code, dtype.bits, dtype.lanes };
+	tensor->shape = export->dims;
+	tensor->strides = ndim ? export->dims + ndim : NULL;
+	tensor->byte_offset = 0;
 	if (!versioned) {
-		export->legacy = (DLManagedTensor){ tensor, export, delete_legacy };
+		export->legacy.manager_ctx = export;
+		export->legacy.deleter = delete_legacy;
 		return wrap_legacy(&export->legacy);
 	}
-	export->versioned = (DLManagedTensorVersioned){
-		.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
-		.manager_ctx = export,
-		.deleter = delete_versioned,
-		.flags = flags,
-		.dl_tensor = tensor,
-	};
+	export->versioned.version = (DLPackVersion){ DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION };
+	export->versioned.manager_ctx = export;
+	export->versioned.deleter = delete_versioned;
+	export->versioned.flags = flags;
 	return wrap_versioned(&export->versioned);
 }
 
 /* A C-contiguous copy in memory of its own. */
-static struct export *new_copy(const struct tshare_tensor *handle)
+static struct dlpack_export *new_copy(const struct tshare_tensor *handle)
 {
 	uint64_t nbytes = tshare_tensor_get_nbytes(handle);
 	int32_t ndim = tshare_tensor_get_ndim(handle);
-	struct export *export = new_export(handle);
+	struct dlpack_export *export = new_export(handle);
 	int64_t step = 1;
 	int32_t i;
 
@@ -157,7 +159,7 @@ static struct export *new_copy(const struct tshare_tensor *handle)
 static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 {
 	PyThreadState *state;
-	struct export *export;
+	struct dlpack_export *export;
 	PyObject *capsule;
 
 	if (!ts_itemsize(tshare_tensor_get_dtype(handle)) && !tshare_tensor_is_contiguous(handle)) {
@@ -172,7 +174,7 @@ static PyObject *export_copy(struct tshare_tensor *handle, bool versioned)
 	capsule = export ? wrap_export(export, handle, versioned, (DLDevice){ kDLCPU, 0 },
 				       export->copy, DLPACK_FLAG_BITMASK_IS_COPIED) :
 			   PyErr_NoMemory();
-	tshare_tensor_unref(handle);
+	ts_tensor_unref(handle);
 	return capsule;
 }
 
@@ -182,26 +184,25 @@ static void raise_need_of_version(void)
 			"max_version: a read-only tensor needs DLPack (1, 0) or later");
 }
 
-PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned, DLDevice device,
-			      void *data, struct tshare_pin *pin)
+PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned,
+			      const struct ts_dlpack_memory *memory)
 {
-	bool readonly = tshare_tensor_is_readonly(handle);
 	int32_t ndim = tshare_tensor_get_ndim(handle);
-	struct export *export = NULL;
+	struct dlpack_export *export = NULL;
 
-	if (readonly && !versioned)
+	if (memory->readonly && !versioned)
 		raise_need_of_version();
 	else
 		export = new_export(handle);
 	if (!export) {
-		tshare_pin_unref(pin);
+		ts_pin_unref(memory->pin);
 		return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 	}
 	memcpy(export->dims + ndim, tshare_tensor_get_strides(handle), ndim * sizeof(int64_t));
 	export->handle = tshare_tensor_ref(handle);
-	export->pin = pin;
-	return wrap_export(export, handle, versioned, device, data,
-			   readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+	export->pin = memory->pin;
+	return wrap_export(export, handle, versioned, memory->device, memory->data,
+			   memory->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
 }
 
 /* __dlpack__ */
@@ -259,26 +260,13 @@ PyObject *ts_dlpack_refuse_device(const struct ts_dlpack_request *request, DLDev
 
 static PyObject *export_memory(struct tshare_tensor *handle, bool versioned)
 {
-	DLManagedTensorVersioned *managed;
-	DLManagedTensor *legacy;
-	int err;
+	const struct ts_dlpack_memory memory = {
+		.device = { kDLCPU, 0 },
+		.data = tshare_tensor_get_data(handle),
+		.readonly = tshare_tensor_is_readonly(handle),
+	};
 
-	if (versioned) {
-		err = tshare_tensor_to_dlpack(handle, &managed);
-		if (!err)
-			return wrap_versioned(managed);
-	} else {
-		err = tshare_tensor_to_dlpack_legacy(handle, &legacy);
-		if (!err)
-			return wrap_legacy(legacy);
-	}
-	if (err == -ENOMEM)
-		return PyErr_NoMemory();
-	if (err == -EACCES)
-		raise_need_of_version();
-	else
-		ts_raise(err, NULL);
-	return NULL;
+	return ts_dlpack_export_at(handle, versioned, &memory);
 }
 
 /*
@@ -289,8 +277,12 @@ static PyObject *export_pinned(struct tshare_tensor *handle,
 			       const struct ts_dlpack_request *request)
 {
 	struct tshare_region *region = tshare_tensor_get_region(handle);
+	struct ts_dlpack_memory memory = {
+		.device = { kDLCUDAHost, 0 },
+		.data = tshare_tensor_get_data(handle),
+		.readonly = tshare_tensor_is_readonly(handle),
+	};
 	PyThreadState *state;
-	struct tshare_pin *pin;
 	PyObject *capsule;
 	int err;
 
@@ -304,13 +296,11 @@ static PyObject *export_pinned(struct tshare_tensor *handle,
 	/* close() may come while the GIL is released; and another thread may have unpinned it. */
 	tshare_tensor_ref(handle);
 	state = PyEval_SaveThread();
-	err = tshare_region_pin(region, NULL, &pin);
+	err = tshare_region_pin(region, NULL, &memory.pin);
 	PyEval_RestoreThread(state);
 	capsule = err < 0 ? ts_raise(err, NULL) :
-			    ts_dlpack_export_at(handle, request->versioned,
-						(DLDevice){ kDLCUDAHost, 0 },
-						tshare_tensor_get_data(handle), pin);
-	tshare_tensor_unref(handle);
+			    ts_dlpack_export_at(handle, request->versioned, &memory);
+	ts_tensor_unref(handle);
 	return capsule;
 }
 

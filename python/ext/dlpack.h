@@ -20,11 +20,16 @@ int ts_dlpack_parse(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 /* BufferError for the device of the request; returns NULL. */
 PyObject *ts_dlpack_refuse_device(const struct ts_dlpack_request *request, DLDevice own,
 				  const char *remedy);
-/*
- * A capsule that says that the tensor is at @data on @device. It holds the tensor, and
- * takes over the reference to @pin, which may be NULL, on failure, too.
- */
-PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned, DLDevice device,
-			      void *data, struct tshare_pin *pin);
+/* Where a tensor is exported from, and what keeps it there beside the tensor itself. */
+struct ts_dlpack_memory {
+	DLDevice device;
+	void *data;
+	bool readonly;
+	struct tshare_pin *pin;		    /* or NULL */
+};
+
+/* A capsule of the tensor there. It takes over the references in @memory, on failure, too. */
+PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned,
+			      const struct ts_dlpack_memory *memory);
 
 #endif /* TSHARE_EXT_DLPACK_H */

@@ -17,7 +17,7 @@
 /* manager_ctx is the library's tensor. */
 static void delete_export(DLManagedTensorVersioned *managed)
 {
-	tshare_tensor_unref(managed->manager_ctx);
+	ts_tensor_unref(managed->manager_ctx);
 	free(managed);
 }
 

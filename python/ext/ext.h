@@ -12,6 +12,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,6 +55,7 @@ int ts_info_init(PyObject *module);
 int ts_pin_init(PyObject *module);
 int ts_cuda_init(PyObject *module);
 int ts_dlpack_init(PyObject *module);
+void ts_gil_init(void);
 /* Adds the exchange tables to the types Tensor and CudaTensor. */
 int ts_exchange_init(void);
 
@@ -97,6 +99,33 @@ PyObject *ts_int_tuple(const int64_t *values, int32_t count);
 /* New reference to the shape as a tuple. */
 PyObject *ts_tensor_shape(PyObject *self);
 
+/* References and the GIL: gil.c */
+
+/* Set by pin() and cuda(). Deleters read it without the GIL. */
+extern atomic_bool ts_cuda_used;
+
+PyThreadState *ts_gil_release_if_held(void);
+/*
+ * Lets other threads run while references are dropped, if that may take long and the caller
+ * holds the GIL. They may run any Python code: what is dropped must be out of its reach.
+ * Returns what ts_gil_restore() needs.
+ */
+static inline PyThreadState *ts_gil_release(void)
+{
+	return atomic_load_explicit(&ts_cuda_used, memory_order_relaxed) ?
+		       ts_gil_release_if_held() :
+		       NULL;
+}
+static inline void ts_gil_restore(PyThreadState *state)
+{
+	if (state)
+		PyEval_RestoreThread(state);
+}
+
+/* Where the GIL may be held, they take the place of the library's own. */
+void ts_tensor_unref(struct tshare_tensor *handle);
+void ts_region_unref(struct tshare_region *handle);
+void ts_pin_unref(struct tshare_pin *handle);
 /* Errors */
 
 /*

@@ -135,6 +135,7 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	struct tshare_waiter *waiter;
 	int64_t seen, timeout, spin = 0;
 	PyObject *given[3], *generation;
+	PyThreadState *state;
 
 	if (!handle || parse_wait("wait", 3, args, nargs, kwnames, given, &seen, &timeout) < 0 ||
 	    (given[2] && ts_seconds_arg(given[2], "spin", &spin) < 0))
@@ -146,8 +147,10 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	tshare_region_ref(handle);
 	tshare_waiter_ref(waiter);
 	generation = wait_for(handle, waiter, seen, timeout, spin);
+	state = ts_gil_release();
 	tshare_waiter_unref(waiter);
 	tshare_region_unref(handle);
+	ts_gil_restore(state);
 	return generation;
 }
 

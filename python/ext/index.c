@@ -188,7 +188,7 @@ PyObject *ts_tensor_subscript(PyObject *self, PyObject *key)
 	tshare_tensor_ref(handle);
 	if (!apply(items, handle, &view))
 		result = make(handle, &view);
-	tshare_tensor_unref(handle);
+	ts_tensor_unref(handle);
 	Py_DECREF(items);
 	return result;
 }

@@ -127,6 +127,7 @@ static int exec(PyObject *module)
 		PyErr_SetString(PyExc_ImportError, "tshare can be imported only once in a process");
 		return -1;
 	}
+	ts_gil_init();
 	if (ts_tensor_init(module) < 0 || ts_region_init(module) < 0 || ts_info_init(module) < 0)
 		return -1;
 	if (ts_pin_init(module) < 0 || ts_cuda_init(module) < 0)

@@ -17,14 +17,6 @@ struct ts_pin {
 
 static PyTypeObject *ts_pin_type;
 
-static void unref(struct tshare_pin *handle)
-{
-	PyThreadState *state = PyEval_SaveThread();
-
-	tshare_pin_unref(handle);
-	PyEval_RestoreThread(state);
-}
-
 PyObject *ts_pin(struct tshare_region *region, PyObject *const *args, Py_ssize_t nargs,
 		 PyObject *kwnames)
 {
@@ -40,9 +32,10 @@ PyObject *ts_pin(struct tshare_region *region, PyObject *const *args, Py_ssize_t
 	tshare_region_ref(region);
 	if (ts_parse("pin", args, nargs, kwnames, names, 1, 1, given) < 0 ||
 	    ts_device_arg(given[0], &options) < 0) {
-		tshare_region_unref(region);
+		ts_region_unref(region);
 		return NULL;
 	}
+	ts_cuda_used = true;
 	state = PyEval_SaveThread();
 	err = tshare_region_pin(region, &options, &handle);
 	tshare_region_unref(region);
@@ -51,7 +44,7 @@ PyObject *ts_pin(struct tshare_region *region, PyObject *const *args, Py_ssize_t
 		return ts_raise(err, NULL);
 	self = PyObject_New(struct ts_pin, ts_pin_type);
 	if (!self) {
-		unref(handle);
+		ts_pin_unref(handle);
 		return NULL;
 	}
 	self->handle = handle;
@@ -74,22 +67,21 @@ static PyObject *pin_release(PyObject *self, PyObject *Py_UNUSED(unused))
 	struct tshare_pin *handle = pin->handle;
 
 	pin->handle = NULL;
-	if (handle)
-		unref(handle);
+	ts_pin_unref(handle);
 	Py_RETURN_NONE;
 }
 
 static void pin_dealloc(PyObject *self)
 {
 	struct ts_pin *pin = (struct ts_pin *)self;
+	struct tshare_pin *handle = pin->handle;
 	PyTypeObject *type = Py_TYPE(self);
 
 	if (pin->weakrefs)
 		PyObject_ClearWeakRefs(self);
-	if (pin->handle)
-		unref(pin->handle);
 	PyObject_Free(self);
 	Py_DECREF(type);
+	ts_pin_unref(handle);
 }
 
 /* Attributes */

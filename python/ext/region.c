@@ -15,7 +15,7 @@ PyObject *ts_region_wrap(struct tshare_region *handle)
 	struct ts_region *self = PyObject_New(struct ts_region, ts_region_type);
 
 	if (!self) {
-		tshare_region_unref(handle);
+		ts_region_unref(handle);
 		return NULL;
 	}
 	self->handle = handle;
@@ -37,16 +37,22 @@ struct tshare_region *ts_region_handle(PyObject *self)
 static void region_dealloc(PyObject *self)
 {
 	struct ts_region *region = (struct ts_region *)self;
+	struct tshare_region *handle = region->handle;
+	struct tshare_waiter *waiters[TS_WAITERS];
 	PyTypeObject *type = Py_TYPE(self);
+	PyThreadState *state;
 	int i;
 
 	if (region->weakrefs)
 		PyObject_ClearWeakRefs(self);
-	for (i = 0; i < TS_WAITERS; i++)
-		tshare_waiter_unref(region->waiters[i]);
-	tshare_region_unref(region->handle);
+	memcpy(waiters, region->waiters, sizeof(waiters));
 	PyObject_Free(self);
 	Py_DECREF(type);
+	state = ts_gil_release();
+	for (i = 0; i < TS_WAITERS; i++)
+		tshare_waiter_unref(waiters[i]);
+	tshare_region_unref(handle);
+	ts_gil_restore(state);
 }
 
 /* Opening a region */
@@ -149,7 +155,7 @@ struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, Py
 	options.flags = readonly ? TSHARE_READONLY : 0;
 	options.other_than = other;
 	region = open_named(given[0], &options);
-	tshare_region_unref(other);
+	ts_region_unref(other);
 	return region;
 }
 
@@ -266,11 +272,11 @@ static PyObject *region_export(PyObject *self, PyObject *const *args, Py_ssize_t
 	    (given[0] && ts_int_arg(given[0], "offset", 0, INT64_MAX, &offset) < 0) ||
 	    (!ts_none(given[1]) && ts_int_arg(given[1], "size", 1, INT64_MAX, &size) < 0) ||
 	    ts_bool_arg(given[2], "readonly", &readonly) < 0) {
-		tshare_region_unref(handle);
+		ts_region_unref(handle);
 		return NULL;
 	}
 	err = tshare_region_export(handle, offset, size, readonly ? TSHARE_READONLY : 0, &fd);
-	tshare_region_unref(handle);
+	ts_region_unref(handle);
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromLong(fd);
 }
 
@@ -313,7 +319,7 @@ PyObject *ts_unlink(struct tshare_region *handle)
 	PyEval_RestoreThread(state);
 	if (err < 0)
 		raise_of_region(err, handle);
-	tshare_region_unref(handle);
+	ts_region_unref(handle);
 	if (err < 0)
 		return NULL;
 	Py_RETURN_NONE;
@@ -332,7 +338,7 @@ PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssiz
 	tshare_region_ref(handle);
 	if (ts_parse("finish", args, nargs, kwnames, names, 0, 1, given) < 0 ||
 	    ts_bool_arg(given[0], "replace", &replace) < 0) {
-		tshare_region_unref(handle);
+		ts_region_unref(handle);
 		return NULL;
 	}
 	state = PyEval_SaveThread();
@@ -340,7 +346,7 @@ PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssiz
 	PyEval_RestoreThread(state);
 	if (err < 0)
 		raise_of_region(err, handle);
-	tshare_region_unref(handle);
+	ts_region_unref(handle);
 	if (err < 0)
 		return NULL;
 	Py_RETURN_NONE;

@@ -83,7 +83,7 @@ int ts_region_contains(PyObject *self, PyObject *key)
 	int found = lookup(self, key, &tensor);
 
 	if (found > 0)
-		tshare_tensor_unref(tensor);
+		ts_tensor_unref(tensor);
 	return found;
 }
 
@@ -141,7 +141,7 @@ PyObject *ts_region_iter(PyObject *self)
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
 	names = list_names(handle);
-	tshare_region_unref(handle);
+	ts_region_unref(handle);
 	if (!names)
 		return NULL;
 	iterator = PyObject_GetIter(names);

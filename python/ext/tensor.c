@@ -22,7 +22,7 @@ PyObject *ts_tensor_wrap(struct tshare_tensor *handle)
 	struct ts_tensor *self = PyObject_New(struct ts_tensor, ts_tensor_type);
 
 	if (!self) {
-		tshare_tensor_unref(handle);
+		ts_tensor_unref(handle);
 		return NULL;
 	}
 	self->handle = handle;
@@ -50,7 +50,7 @@ PyObject *ts_tensor_sole(struct tshare_region *region, const char *argument, con
 		err = tshare_region_get_tensor(region, 0, &handle);
 		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
 	}
-	tshare_region_unref(region);
+	ts_region_unref(region);
 	return self;
 }
 
@@ -68,15 +68,16 @@ struct tshare_tensor *ts_tensor_handle(PyObject *self)
 static void tensor_dealloc(PyObject *self)
 {
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
+	struct tshare_tensor *handle = tensor->handle;
 	PyTypeObject *type = Py_TYPE(self);
 
 	if (tensor->weakrefs)
 		PyObject_ClearWeakRefs(self);
-	tshare_tensor_unref(tensor->handle);
 	PyMem_Free(tensor->byte_strides);
 	Py_XDECREF(tensor->shape);
 	PyObject_Free(self);
 	Py_DECREF(type);
+	ts_tensor_unref(handle);
 }
 
 PyObject *ts_int_tuple(const int64_t *values, int32_t count)

@@ -97,7 +97,7 @@ static bool lies_elsewhere(PyObject *array)
 	}
 	handle = bytes_at(view.buf, 1);
 	PyBuffer_Release(&view);
-	tshare_tensor_unref(handle);
+	ts_tensor_unref(handle);
 	return !handle;
 }
 

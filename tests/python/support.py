@@ -72,6 +72,39 @@ def run_in_silence(code, *args):
     return output.strip()
 
 
+def with_stub(code, *args, **options):
+    """Run a program in which the stub is loaded as stub, and return what it printed."""
+    prepare = "import ctypes, errno, os, sys\nstub = ctypes.CDLL(sys.argv[1])\nimport tshare\n"
+    return run(prepare + textwrap.dedent(code), STUB, *args, **options)
+
+
+def other_threads_run_during(function, prepare, call):
+    """Whether another thread of Python's runs while the driver's function waits for it, in C."""
+    code = f"""
+import threading
+libc = ctypes.CDLL(None)
+go = ctypes.create_string_buffer(64)
+libc.sem_init(go, 0, 0)
+tensor = tshare.create(None, 3)
+{prepare}
+before = stub.stub_calls(b"{function}")
+stub.stub_set_hook(b"{function}", libc.sem_wait, go)
+waiting = threading.Event()
+
+def post():
+    waiting.wait()
+    libc.sem_post(go)
+
+thread = threading.Thread(target=post)
+thread.start()
+sys.setswitchinterval(1000)
+waiting.set()
+{call}
+print(stub.stub_calls(b"{function}") - before)
+"""
+    return with_stub(code) == "1"
+
+
 class Device(ctypes.Structure):
     _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
 
@@ -206,6 +239,22 @@ def exchange_api(kind):
     """Return the exchange table of a type."""
     pointer = _api.PyCapsule_GetPointer(kind.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
     return ExchangeApi.from_address(pointer)
+
+
+def exported(tensor, api=None):
+    """Export a tensor by an exchange table, that of Tensor if none is given."""
+    out = ctypes.POINTER(Versioned)()
+    assert (api or exchange_api(tshare.Tensor)).from_object(tensor, out) == 0
+    return out
+
+
+def imported(managed, api=None):
+    """Import what exported() has returned, which goes."""
+    out = ctypes.c_void_p()
+    assert (api or exchange_api(tshare.Tensor)).to_object(managed, out) == 0
+    tensor = ctypes.cast(out, ctypes.py_object).value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(tensor))
+    return tensor
 
 
 def address(tensor):

@@ -15,24 +15,12 @@ from support import (
     VersionedDeleter,
     address,
     exchange_api,
+    exported,
+    imported,
     mapped,
 )
 
 api = exchange_api(tshare.Tensor)
-
-
-def exported(tensor, api=api):
-    out = ctypes.POINTER(Versioned)()
-    assert api.from_object(tensor, out) == 0
-    return out
-
-
-def imported(managed, api=api):
-    out = ctypes.c_void_p()
-    assert api.to_object(managed, out) == 0
-    tensor = ctypes.cast(out, ctypes.py_object).value
-    ctypes.pythonapi.Py_DecRef(ctypes.py_object(tensor))
-    return tensor
 
 
 def three_int16(data, byte_offset):

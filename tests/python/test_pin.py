@@ -13,7 +13,18 @@ import numpy as np
 import pytest
 
 import tshare
-from support import READ_ONLY, STUB, address, legacy, mapped, run, versioned
+from support import (
+    READ_ONLY,
+    address,
+    legacy,
+    mapped,
+    other_threads_run_during,
+    run,
+    versioned,
+    with_stub,
+)
+
+pytestmark = pytest.mark.usefixtures("stub")
 
 PORTABLE, DEVICEMAP, READ_ONLY_MEMORY = 1, 2, 8
 READ_ONLY_REGISTER = 113  # an attribute of devices
@@ -34,12 +45,6 @@ def readonly(stub, name):
 def start_of(tensor):
     """Return the address of the region's first byte."""
     return address(tensor) - tensor._spec[4]
-
-
-def with_stub(code, *args):
-    """Run a program in which the stub is loaded as stub, and return what it printed."""
-    prepare = "import ctypes, errno, os, sys\nstub = ctypes.CDLL(sys.argv[1])\nimport tshare\n"
-    return run(prepare + code, STUB, *args)
 
 
 def test_pin_registers_the_whole_region(stub, tensor):
@@ -272,38 +277,133 @@ def test_forked_child_leaves_the_parent_s_pin_alone():
 
 
 @pytest.mark.parametrize(
-    ("function", "call"),
+    ("function", "prepare", "call"),
     [
-        ("cuMemHostRegister", "tensor.pin().release()"),
-        ("cuMemHostRegister", "tensor.cuda(path='registered')"),
-        ("cuMemHostUnregister", "pin.release()"),
-        ("cuMemHostUnregister", "del pin"),
+        ("cuMemHostRegister", "", "tensor.pin().release()"),
+        ("cuMemHostRegister", "", "tensor.cuda(path='registered')"),
+        ("cuMemHostUnregister", "pin = tensor.pin()", "pin.release()"),
+        ("cuMemHostUnregister", "pin = tensor.pin()", "del pin"),
     ],
 )
-def test_other_threads_run_meanwhile(function, call):
-    # The driver waits, in C, for what another thread of Python's does.
+def test_other_threads_run_meanwhile(function, prepare, call):
+    assert other_threads_run_during(function, prepare, call)
+
+
+SUPPORT = f"""
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from support import exchange_api, exported, imported
+"""
+
+HOLDERS = f"""
+import numpy as np
+{SUPPORT}
+
+def waited(region):
+    try:
+        region.wait(0, timeout=0)
+    except TimeoutError:
+        return region
+
+def page_locked(tensor, **asked):
+    with tensor.pin():
+        return tensor.__dlpack__(dl_device=(3, 0), **asked)
+
+class Consumer:
+    # Calls the deleter as a library does that holds the GIL.
+    def __init__(self, tensor):
+        self.managed = exported(tensor, exchange_api(type(tensor)))
+        where = ctypes.cast(self.managed.contents.deleter, ctypes.c_void_p).value
+        self.delete = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(where)
+
+    def __del__(self):
+        self.delete(self.managed)
+"""
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        "tensor",
+        "tensor[1:]",
+        "tensor.region",
+        "waited(tensor.region)",
+        "tensor.cuda()",
+        "tensor.__dlpack__()",
+        "tensor.__dlpack__(max_version=(1, 0))",
+        "tensor.cuda().__dlpack__()",
+        "tensor.cuda().__dlpack__(max_version=(1, 0))",
+        "imported(exported(tensor))",
+        "Consumer(tensor)",
+        "Consumer(tensor.cuda())",
+        "memoryview(tensor)",
+        "np.asarray(tensor)",
+        "np.from_dlpack(tensor)",
+    ],
+)
+def test_other_threads_run_while_the_last_reference_goes(holder):
+    prepare = f"{HOLDERS}\ntensor.cuda(path='registered')\nholder = {holder}\ndel tensor"
+    assert other_threads_run_during("cuMemHostUnregister", prepare, "del holder")
+
+
+@pytest.mark.parametrize("asked", ["", "max_version=(1, 0)"])
+def test_other_threads_run_while_the_last_export_of_page_locked_memory_goes(asked):
+    prepare = f"{HOLDERS}\nholder = page_locked(tensor, {asked})\ndel tensor"
+    assert other_threads_run_during("cuMemHostUnregister", prepare, "del holder")
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        # ctypes has released the GIL, which the other thread takes.
+        "managed.contents.deleter(managed)",
+        # In a thread that Python doesn't know.
+        "libc.pthread_create(ctypes.byref(thread), None, managed.contents.deleter, managed)\n"
+        "libc.pthread_join(thread, None)",
+    ],
+    ids=["python", "foreign"],
+)
+def test_deleter_of_registered_memory_needs_no_gil(delete):
     code = f"""
 import threading
-libc = ctypes.CDLL(None)
-go = ctypes.create_string_buffer(64)
-libc.sem_init(go, 0, 0)
+{SUPPORT}
+
+def spin():
+    while True:
+        pass
+
+libc, thread = ctypes.CDLL(None), ctypes.c_void_p()
+libc.pthread_join.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 tensor = tshare.create(None, 3)
-pin = tensor.pin() if {function == "cuMemHostUnregister"} else None
-stub.stub_set_hook(b"{function}", libc.sem_wait, go)
-waiting = threading.Event()
-
-def post():
-    waiting.wait()
-    libc.sem_post(go)
-
-thread = threading.Thread(target=post)
-thread.start()
-sys.setswitchinterval(1000)
-waiting.set()
-{call}
-print("done")
+tensor.cuda(path="registered")
+managed = exported(tensor)
+del tensor
+threading.Thread(target=spin, daemon=True).start()
+{delete}
+print(stub.stub_registrations())
 """
-    assert with_stub(code) == "done"
+    assert with_stub(code) == "0"
+
+
+def test_deleter_of_registered_memory_needs_no_interpreter():
+    code = f"""
+{SUPPORT}
+tensor = tshare.create(None, 3)
+tensor.cuda(path="registered")
+managed = exported(tensor)
+del tensor
+libc = ctypes.CDLL(None)
+
+def after_finalize(function, argument):
+    libc.__cxa_atexit.argtypes = [ctypes.c_void_p] * 3
+    libc.__cxa_atexit(ctypes.cast(function, ctypes.c_void_p), argument, None)
+
+# The second is called first. It succeeds, or the first one makes the program fail.
+after_finalize(libc._exit, 1)
+after_finalize(managed.contents.deleter, ctypes.addressof(managed.contents))
+stub.stub_set_hook(b"cuMemHostUnregister", libc._exit, 0)
+print(stub.stub_registrations(), flush=True)
+"""
+    assert with_stub(code) == "1"
 
 
 def test_threads_that_pin_at_once_share_a_registration(stub, tensor):

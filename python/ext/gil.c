@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The GIL, while references to regions are dropped.
+ *
+ * The last one unregisters memory that CUDA has registered, and the driver may take long for
+ * that. Before pin() or cuda() was called there is none, and all else is faster than to let
+ * other threads run.
+ */
+#define _GNU_SOURCE 1
+#include "ext.h"
+
+#include <dlfcn.h>
+
+atomic_bool ts_cuda_used;
+static PyThreadState *(*get_current)(void);
+
+/*
+ * Python keeps one state for each thread that it knows, and which state is current. So this
+ * thread holds the GIL if the two are the same. After the interpreter's end it has none.
+ */
+static bool is_held(void)
+{
+	PyThreadState *own = PyGILState_GetThisThreadState();
+
+	return own && get_current && get_current() == own;
+}
+
+PyThreadState *ts_gil_release_if_held(void)
+{
+	return is_held() ? PyEval_SaveThread() : NULL;
+}
+
+void ts_tensor_unref(struct tshare_tensor *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_tensor_unref(handle);
+	ts_gil_restore(state);
+}
+
+void ts_region_unref(struct tshare_region *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_region_unref(handle);
+	ts_gil_restore(state);
+}
+
+void ts_pin_unref(struct tshare_pin *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_pin_unref(handle);
+	ts_gil_restore(state);
+}
+
+/* The limited API lacks it. It has its public name since Python 3.13. */
+void ts_gil_init(void)
+{
+	*(void **)&get_current = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
+	if (!get_current)
+		*(void **)&get_current = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+}
