@@ -200,6 +200,18 @@ def no_fd_leaks(request):
 
 
 @pytest.fixture
+def tensor():
+    return tshare.create(None, (2, 3), "float32")
+
+
+@pytest.fixture
+def readonly(name):
+    keep = tshare.create(name, (2, 3), "float32")
+    yield tshare.open(name, readonly=True)
+    keep.close()
+
+
+@pytest.fixture
 def stub(request):
     """The stub of NVIDIA's driver. What a test leaves in it is an error."""
     stub = load_stub()

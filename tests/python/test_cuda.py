@@ -14,6 +14,8 @@ import pytest
 import tshare
 from support import READ_ONLY, address, capsule_name, legacy, mapped, versioned
 
+pytestmark = pytest.mark.usefixtures("stub")
+
 # Attributes of devices
 PAGEABLE_MEMORY, SAME_ADDRESS, READ_ONLY_REGISTER = 88, 91, 113
 
@@ -21,16 +23,8 @@ PAGEABLE_MEMORY, SAME_ADDRESS, READ_ONLY_REGISTER = 88, 91, 113
 FIRST = "dmabuf" if tshare.limits().dmabuf else "registered"
 
 
-@pytest.fixture
-def tensor(stub):
-    return tshare.create(None, (2, 3), "float32")
 
 
-@pytest.fixture
-def readonly(stub, name):
-    keep = tshare.create(name, (2, 3), "float32")
-    yield tshare.open(name, readonly=True)
-    keep.close()
 
 
 def data_of(g):

@@ -3,15 +3,14 @@
 
 import pytest
 
-import tshare
-from support import need
+import numpy as np
+import pytest
+
+from support import Stream, need
+
+pytestmark = pytest.mark.usefixtures("stub")
 
 StridedMemoryView = need("cuda.core.utils").StridedMemoryView
-
-
-@pytest.fixture
-def tensor(stub):
-    return tshare.create(None, (2, 3), "float32")
 
 
 def by_array_interface(g, stream):
@@ -36,10 +35,8 @@ def test_it_sees_the_memory(tensor, take, stream):
 
 
 @both
-def test_it_sees_that_memory_is_readonly(stub, name, take):
-    keep = tshare.create(name, 3)
-    assert take(tshare.open(name, readonly=True).cuda(), 1).readonly
-    keep.close()
+def test_it_sees_that_memory_is_readonly(readonly, take):
+    assert take(readonly.cuda(), 1).readonly
 
 
 @both

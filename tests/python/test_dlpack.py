@@ -51,18 +51,6 @@ CODES = {
 }
 
 
-@pytest.fixture
-def tensor():
-    return tshare.create(None, (2, 3), "float32")
-
-
-@pytest.fixture
-def readonly(name):
-    keep = tshare.create(name, (2, 3), "float32")
-    yield tshare.open(name, readonly=True)
-    keep.close()
-
-
 def test_device_is_the_cpu(tensor):
     assert tensor.__dlpack_device__() == (1, 0)
 

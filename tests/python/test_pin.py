@@ -30,18 +30,6 @@ PORTABLE, DEVICEMAP, READ_ONLY_MEMORY = 1, 2, 8
 READ_ONLY_REGISTER = 113  # an attribute of devices
 
 
-@pytest.fixture
-def tensor(stub):
-    return tshare.create(None, (2, 3), "float32")
-
-
-@pytest.fixture
-def readonly(stub, name):
-    keep = tshare.create(name, (2, 3), "float32")
-    yield tshare.open(name, readonly=True)
-    keep.close()
-
-
 def start_of(tensor):
     """Return the address of the region's first byte."""
     return address(tensor) - tensor._spec[4]
