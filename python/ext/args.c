@@ -357,3 +357,82 @@ int ts_device_arg(PyObject *obj, struct tshare_cuda_options *options)
 	options->device = device;
 	return 0;
 }
+
+/* CUDA streams */
+
+/* What __cuda_stream__() returns: the protocol's version and a handle, 0 for the legacy default one. */
+static int stream_of_object(PyObject *method, int64_t *handle)
+{
+	PyObject *pair;
+	int64_t version;
+	int err = -1;
+
+	if (!PyCallable_Check(method)) {
+		PyErr_Format(PyExc_TypeError, "stream: __cuda_stream__ must be a method, not %R",
+			     Py_TYPE(method));
+		return -1;
+	}
+	pair = PyObject_CallObject(method, NULL);
+	if (!pair)
+		return -1;
+	if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
+		PyErr_Format(PyExc_TypeError,
+			     "stream: __cuda_stream__() must return a tuple of two ints, not %R",
+			     pair);
+	else if (!ts_int_arg(PyTuple_GetItem(pair, 0), "stream", INT64_MIN, INT64_MAX, &version) &&
+		 !ts_int_arg(PyTuple_GetItem(pair, 1), "stream", 0, INT64_MAX, handle))
+		err = 0;
+	if (!err && version) {
+		PyErr_Format(PyExc_ValueError,
+			     "stream: __cuda_stream__() has version %lld; tshare knows 0",
+			     (long long)version);
+		err = -1;
+	}
+	Py_DECREF(pair);
+	return err;
+}
+
+static int stream_of_number(PyObject *obj, int64_t *handle)
+{
+	PyObject *number;
+	int overflow;
+
+	if (!PyIndex_Check(obj)) {
+		PyErr_Format(PyExc_TypeError,
+			     "stream: must be an int or have __cuda_stream__(), not %R",
+			     Py_TYPE(obj));
+		return -1;
+	}
+	number = PyNumber_Index(obj);
+	if (!number)
+		return -1;
+	/* It is -1 in case of overflow. */
+	*handle = PyLong_AsLongLongAndOverflow(number, &overflow);
+	Py_DECREF(number);
+	/* As an int, True is 1. */
+	if (*handle > 0 && !PyBool_Check(obj))
+		return 0;
+	PyErr_Format(PyExc_ValueError,
+		     "stream: must be 1 (the legacy default stream), 2 (the thread's) or a "
+		     "stream's handle, up to %lld, not %S",
+		     (long long)INT64_MAX, obj);
+	return -1;
+}
+
+int ts_stream_arg(PyObject *obj, struct CUstream_st **stream)
+{
+	PyObject *method;
+	int64_t handle = 0;
+	int err = 0;
+
+	if (!ts_none(obj)) {
+		method = PyObject_GetAttrString(obj, "__cuda_stream__");
+		if (!method && !PyErr_ExceptionMatches(PyExc_AttributeError))
+			return -1;
+		PyErr_Clear();
+		err = method ? stream_of_object(method, &handle) : stream_of_number(obj, &handle);
+		Py_XDECREF(method);
+	}
+	*stream = handle ? (struct CUstream_st *)(uintptr_t)handle : TS_STREAM_LEGACY;
+	return err;
+}

@@ -13,28 +13,19 @@ static DLDevice device_of(PyObject *self)
 	return (DLDevice){ kDLCUDA, ((struct ts_cuda *)self)->info.device };
 }
 
-/*
- * 1 is the legacy default stream, 2 that of the thread, what is above a handle, and -1
- * no stream. 0 could be either of the first two.
- */
-static int check_stream(PyObject *stream)
+/* Whether it is -1: the consumer has no stream that could wait. */
+static bool is_no_stream(PyObject *obj)
 {
-	int64_t number;
+	Py_ssize_t number = 0;
 
-	if (ts_none(stream))
-		return 0;
-	/* As an int, True is 1. */
-	if (!PyBool_Check(stream)) {
-		if (ts_int_arg(stream, "stream", INT64_MIN, INT64_MAX, &number) < 0)
-			return -1;
-		if (number > 0 || number == -1)
-			return 0;
-	}
-	PyErr_Format(PyExc_ValueError,
-		     "stream: must be 1 (the legacy default stream), 2 (the thread's), a stream's "
-		     "handle or -1 (none), not %S",
-		     stream);
-	return -1;
+	if (obj && PyIndex_Check(obj))
+		number = PyNumber_AsSsize_t(obj, NULL);
+	if (number != -1)
+		return false;
+	if (!PyErr_Occurred())
+		return true;
+	PyErr_Clear();
+	return false;
 }
 
 PyObject *ts_cuda_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -42,8 +33,11 @@ PyObject *ts_cuda_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	struct tshare_tensor *handle = ts_cuda_handle(self);
 	DLDevice device = device_of(self);
 	struct ts_dlpack_request request;
+	struct CUstream_st *stream = NULL;
 
-	if (ts_dlpack_parse(args, nargs, kwnames, &request) < 0 || check_stream(request.stream) < 0)
+	if (ts_dlpack_parse(args, nargs, kwnames, &request) < 0)
+		return NULL;
+	if (!is_no_stream(request.stream) && ts_stream_arg(request.stream, &stream) < 0)
 		return NULL;
 	if (request.device_given &&
 	    (request.device_type != device.device_type || request.device_id != device.device_id))

@@ -21,6 +21,8 @@
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "a shape is passed on as it is");
 
+struct CUstream_st;
+
 /* Objects */
 
 struct ts_tensor {
@@ -53,6 +55,7 @@ int ts_tensor_init(PyObject *module);
 int ts_region_init(PyObject *module);
 int ts_info_init(PyObject *module);
 int ts_pin_init(PyObject *module);
+int ts_stream_init(PyObject *module);
 int ts_cuda_init(PyObject *module);
 int ts_dlpack_init(PyObject *module);
 void ts_gil_init(void);
@@ -192,6 +195,13 @@ PyObject *ts_lifetime_name(uint32_t lifetime);
 int ts_device_arg(PyObject *obj, struct tshare_cuda_options *options);
 /* "cuda:0": new reference. */
 PyObject *ts_device_name(int32_t device);
+
+/*
+ * None for the legacy default stream, the number of a CUDA stream, or an object that has one:
+ * 0, or -1 with an error set. The stream may end with the object.
+ */
+int ts_stream_arg(PyObject *obj, struct CUstream_st **stream);
+#define TS_STREAM_LEGACY ((struct CUstream_st *)1)
 
 /* Value of struct tshare_spec.byte_offset for @offset bytes from the region's start, also 0. */
 static inline uint64_t ts_offset(uint64_t bytes)

@@ -56,8 +56,7 @@ static int64_t left_of(int64_t duration, int64_t start)
 	return duration == INT64_MAX ? INT64_MAX : passed < duration ? duration - passed : 0;
 }
 
-/* The region's waiter for @use, borrowed; NULL with an error set. */
-static struct tshare_waiter *waiter_for(PyObject *self, int use)
+struct tshare_waiter *ts_region_waiter(PyObject *self, int use)
 {
 	struct tshare_waiter **waiter = &((struct ts_region *)self)->waiters[use];
 	struct tshare_region *handle = ts_region_handle(self);
@@ -115,18 +114,24 @@ static PyObject *wait_for(struct tshare_region *handle, struct tshare_waiter *wa
 	}
 }
 
+int ts_wait_args(const char *function, PyObject *const *given, int64_t *seen, int64_t *timeout)
+{
+	if (ts_need_arg(given[0], function, "seen") < 0 ||
+	    ts_int_arg(given[0], "seen", 0, INT64_MAX, seen) < 0)
+		return -1;
+	*timeout = INT64_MAX;
+	return ts_none(given[1]) ? 0 : ts_seconds_arg(given[1], "timeout", timeout);
+}
+
 /* The arguments seen and timeout, and spin where @total is 3: 0, or -1 with an error set. */
 static int parse_wait(const char *function, int total, PyObject *const *args, Py_ssize_t nargs,
 		      PyObject *kwnames, PyObject **given, int64_t *seen, int64_t *timeout)
 {
 	static const char *const names[] = { "seen", "timeout", "spin" };
 
-	if (ts_parse(function, args, nargs, kwnames, names, 2, total, given) < 0 ||
-	    ts_need_arg(given[0], function, "seen") < 0 ||
-	    ts_int_arg(given[0], "seen", 0, INT64_MAX, seen) < 0)
+	if (ts_parse(function, args, nargs, kwnames, names, 2, total, given) < 0)
 		return -1;
-	*timeout = INT64_MAX;
-	return ts_none(given[1]) ? 0 : ts_seconds_arg(given[1], "timeout", timeout);
+	return ts_wait_args(function, given, seen, timeout);
 }
 
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -140,7 +145,7 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	if (!handle || parse_wait("wait", 3, args, nargs, kwnames, given, &seen, &timeout) < 0 ||
 	    (given[2] && ts_seconds_arg(given[2], "spin", &spin) < 0))
 		return NULL;
-	waiter = waiter_for(self, TS_WAIT);
+	waiter = ts_region_waiter(self, TS_WAIT);
 	if (!waiter)
 		return NULL;
 	/* close() may come while the GIL is released. */
@@ -157,7 +162,7 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 /* The event descriptor of the region's waiter for @use; -1 with an error set. */
 static int event_fd(PyObject *self, int use)
 {
-	struct tshare_waiter *waiter = waiter_for(self, use);
+	struct tshare_waiter *waiter = ts_region_waiter(self, use);
 	int fd, err;
 
 	if (!waiter)

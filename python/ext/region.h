@@ -30,5 +30,17 @@ PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_
 				PyObject *kwnames);
 PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames);
+/* The region's waiter for @use, borrowed; NULL with an error set. */
+struct tshare_waiter *ts_region_waiter(PyObject *self, int use);
+/* The arguments seen and timeout, in this order: 0, or -1 with an error set. */
+int ts_wait_args(const char *function, PyObject *const *given, int64_t *seen, int64_t *timeout);
+
+/* stream.c */
+PyObject *ts_region_publish_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames);
+PyObject *ts_region_cuda_counter(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				 PyObject *kwnames);
+PyObject *ts_region_wait_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			    PyObject *kwnames);
 
 #endif /* TSHARE_EXT_REGION_H */

@@ -62,10 +62,11 @@ PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 /* A pin, and a device's address, are the process's own. */
 PyObject *ts_refuse_pickle(PyObject *self, PyObject *Py_UNUSED(protocol))
 {
-	PyErr_Format(PyExc_TypeError,
-		     "%R can't be pickled or copied (send the Tensor or the Region, and call pin() "
-		     "or cuda() where it arrives)",
-		     Py_TYPE(self));
+	PyErr_Format(
+		PyExc_TypeError,
+		"%R can't be pickled or copied (send the Tensor or the Region, and call pin(), "
+		"cuda() or wait_on() where it arrives)",
+		Py_TYPE(self));
 	return NULL;
 }
 

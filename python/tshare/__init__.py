@@ -12,7 +12,8 @@
 A Tensor offers the buffer protocol, the array interface and DLPack, so that
 NumPy, PyTorch, JAX and others take it without a copy. The package itself needs
 none of them. t.pin() page-locks the memory for copies to GPUs, and t.cuda() is the
-same memory as a GPU sees it.
+same memory as a GPU sees it. Processes and GPUs take turns by generations: by
+region.publish() and region.wait(), and by publish_on() and wait_on() on a CUDA stream.
 
 Memory comes from a backend: "kmod", the kernel module, if it is available, else
 "shm", POSIX shared memory. TSHARE_BACKEND=kmod or shm in the environment selects
@@ -43,6 +44,7 @@ from ._tshare import (
     Pin,
     Region,
     RegionInfo,
+    StreamWait,
     Tensor,
     array_interface,
     asarray,
@@ -65,6 +67,7 @@ __all__ = [
     "Pin",
     "Region",
     "RegionInfo",
+    "StreamWait",
     "Tensor",
     "array_interface",
     "asarray",

@@ -35,6 +35,11 @@ _CudaPath = Literal["dmabuf", "registered", "pageable"]
 class _SupportsFileno(Protocol):
     def fileno(self) -> int: ...
 
+class _SupportsCudaStream(Protocol):
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+
+_CudaStream = SupportsIndex | _SupportsCudaStream
+
 class _SupportsDLPack(Protocol):
     def __dlpack__(self) -> CapsuleType: ...
 
@@ -359,7 +364,7 @@ class CudaTensor:
     def __dlpack__(
         self,
         *,
-        stream: SupportsIndex | None = None,
+        stream: _CudaStream | None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -437,7 +442,36 @@ class Pin:
         """Release the pin."""
 
 @final
-class Region(Mapping[str, Tensor]):
+class StreamWait:
+    """A CUDA stream's wait for a generation.
+
+    Made by Region.wait_on(). The stream waits on when the object is gone.
+    """
+
+    @property
+    def done(self) -> bool:
+        """Whether the wait is over, for whatever reason."""
+    def result(self) -> int:
+        """Return the generation that has ended the wait.
+
+        It is there before the stream goes on. A process that has synchronised with the stream,
+        after that, gets no BlockingIOError.
+
+        :raises BlockingIOError: The stream still waits.
+        :raises TimeoutError: The timeout has passed.
+        :raises ValueError: The region was closed by close().
+        :raises OSError: EOWNERDEAD: all other publishers have closed the region or ended.
+            ECANCELED: cancel() was called, or Python exits. EOPNOTSUPP: this is a child by
+            fork() of the process whose stream waits.
+        """
+    def cancel(self) -> None:
+        """End the wait, so that the stream goes on.
+
+        The result is then an OSError with ECANCELED. A wait that is over stays as it is.
+        """
+
+@final
+class Region(Mapping[str, Tensor], Buffer):
     """A piece of shared memory that holds tensors: a mapping of their names to them.
 
     Made by Region.create(), Region.open() and Region.from_fd(). Once a region is
@@ -590,6 +624,67 @@ class Region(Mapping[str, Tensor]):
         :raises OSError: EOWNERDEAD: all other publishers have closed the region or ended.
         :raises ValueError: close() was called meanwhile.
         """
+    def cuda_counter(self, device: _CudaDevice | None = None) -> int:
+        """Return the address of the generation for a CUDA device, for kernels.
+
+        It is a 64-bit number. A kernel reads it by a load with acquire order at system scope
+        and, as the only publisher, adds one by a store with release order. That wakes nobody:
+        see Documentation/cuda.rst. The address is valid as long as the region is mapped.
+
+        :param device: Number of a CUDA device, or its name, such as "cuda:0"; None for that of
+            the thread's current context, or 0 if it has none.
+        :raises ValueError: There is no such device.
+        :raises PermissionError: The region is read-only.
+        :raises OSError: EOPNOTSUPP: there is no CUDA driver, or the process was forked from one
+            that uses CUDA. EIO: CUDA has failed; the text has its error.
+        """
+    def publish_on(self, stream: _CudaStream, *, device: _CudaDevice | None = None) -> None:
+        """Have a CUDA stream publish when it comes to that.
+
+        When all that was put on the stream before has ended, what it has written is visible,
+        and a thread of the driver's publishes as publish() does. What is put on the stream
+        later begins after that. The call returns at once. The stream keeps the memory until
+        then, even if the region is closed.
+
+        :param stream: The stream: its handle; 1, the legacy default one; 2, that of the thread;
+            or an object with __cuda_stream__(), whose handle 0 is the legacy default stream.
+        :param device: Number of a CUDA device, or its name, such as "cuda:0", for the default
+            streams; None for that of the thread's current context, or 0 if it has none.
+        :raises ValueError: The stream is 0, which may be either default one, or negative; there
+            is no such device, it isn't the stream's, or has no context yet.
+        :raises PermissionError: The region is read-only or, on shm, one that this process may
+            not open itself.
+        :raises OSError: EOPNOTSUPP: there is no CUDA driver, the stream is being captured, or
+            the process was forked from one that uses CUDA. EIO: CUDA has failed; the text has
+            its error.
+        """
+    def wait_on(
+        self,
+        stream: _CudaStream,
+        seen: SupportsIndex,
+        timeout: float | None = None,
+        *,
+        device: _CudaDevice | None = None,
+    ) -> StreamWait:
+        """Have a CUDA stream wait until the generation is above seen.
+
+        What is put on the stream later begins when that is published, and sees what was written
+        before. The call returns at once, and the stream waits whether its result is kept or
+        not.
+
+        The wait ends for every reason that ends a wait(), and when the process exits. The
+        stream goes on then, too: synchronise with it, and look at the result before what it
+        has computed is used.
+
+        :param stream: As for publish_on().
+        :param seen: Newest generation that the caller has seen; 0 at first.
+        :param timeout: Seconds from this call on. 0: go on at once. None: no limit.
+        :param device: As for publish_on().
+        :returns: The wait, which ends later.
+        :raises ValueError: As by publish_on(), or close() was called meanwhile.
+        :raises OSError: As by publish_on(). EOPNOTSUPP also: the device or the driver, which is
+            one for CUDA 11.7 or later, can't have a stream wait.
+        """
     def generations(self, seen: SupportsIndex | None = None) -> Generations:
         """Return an iterator over the generations that are published, for for and async for.
 
@@ -681,9 +776,9 @@ class Region(Mapping[str, Tensor]):
     def close(self) -> None:
         """Drop this object's reference to the memory.
 
-        Tensors that were taken from the region keep it, and so do its pins. Waits on this
-        object, of other threads and of tasks, end with ValueError at once. To close a closed
-        region does nothing.
+        Tensors that were taken from the region keep it, and so do its pins and buffers. Waits
+        on this object, of other threads, of tasks and of streams, end with ValueError at once.
+        To close a closed region does nothing.
         """
     def __enter__(self) -> Region:
         """Return the region itself."""

@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
+
+import tshare
 
 # The stub of NVIDIA's driver, which has the driver's file name.
 STUB = Path(__file__).resolve().parents[2] / "build/c/tests/cuda/libcuda.so.1"
@@ -25,6 +28,45 @@ def load_stub():
     stub.stub_flags.argtypes = [ctypes.c_void_p]
     stub.stub_left.restype = stub.stub_complaint.restype = ctypes.c_char_p
     return stub
+
+
+class Stream:
+    """A stream on the stub, in a context of its own, which becomes the thread's current one."""
+
+    def __init__(self, stub):
+        self.stub, self.context, handle = stub, ctypes.c_void_p(), ctypes.c_void_p()
+        assert stub.cuInit(0) == 0
+        assert stub.cuCtxCreate_v2(ctypes.byref(self.context), 0, 0) == 0
+        assert stub.cuStreamCreate(ctypes.byref(handle), 0) == 0
+        self.handle = handle.value
+
+    def __cuda_stream__(self):
+        return 0, self.handle
+
+    def destroy(self):
+        assert self.stub.cuCtxDestroy_v2(self.context) == 0
+
+    def is_idle(self, handle=None):
+        return self.stub.cuStreamQuery(ctypes.c_void_p(handle or self.handle)) == 0
+
+    def waits(self, handle=None):
+        """Whether it still has work after a time in which it would have ended."""
+        time.sleep(0.1)
+        return not self.is_idle(handle)
+
+    def synchronize(self, handle=None):
+        until = time.monotonic() + 60
+        while not self.is_idle(handle):
+            assert time.monotonic() < until, "the stream still waits"
+            time.sleep(0.001)
+
+    def hold(self):
+        """Put work on the stream that lasts until the function that is returned was called."""
+        libc = ctypes.CDLL(None)
+        semaphore, handle = ctypes.create_string_buffer(64), ctypes.c_void_p(self.handle)
+        libc.sem_init(semaphore, 0, 0)
+        assert self.stub.cuLaunchHostFunc(handle, libc.sem_wait, semaphore) == 0
+        return lambda: libc.sem_post(semaphore)
 
 
 def need(module):

@@ -23,8 +23,14 @@ PAGEABLE_MEMORY, SAME_ADDRESS, READ_ONLY_REGISTER = 88, 91, 113
 FIRST = "dmabuf" if tshare.limits().dmabuf else "registered"
 
 
+class Stream:
+    """An object that has a stream, as cuda.core, CuPy and Numba make them."""
 
+    def __init__(self, pair):
+        self.pair = pair
 
+    def __cuda_stream__(self):
+        return self.pair
 
 
 def data_of(g):
@@ -226,6 +232,30 @@ def test_capsule_describes_the_device_s_memory(tensor, max_version):
 @pytest.mark.parametrize("stream", [None, 1, 2, 0x7F0012345678, -1])
 def test_consumer_s_stream_is_taken(tensor, stream):
     assert tensor.cuda().__dlpack__(stream=stream)
+
+
+@pytest.mark.parametrize("pair", [(0, 0), (0, 1), (0, 0x7F0012345678)])
+def test_stream_may_be_an_object(tensor, pair):
+    assert tensor.cuda().__dlpack__(stream=Stream(pair))
+
+
+@pytest.mark.parametrize(
+    ("pair", "error"),
+    [((1, 1), ValueError), ((0, -1), ValueError), ((0, 2**70), ValueError), ((0, "1"), TypeError),
+     ((0,), TypeError), (1, TypeError), (None, TypeError)],
+)  # fmt: skip
+def test_object_without_a_stream_is_refused(tensor, pair, error):
+    with pytest.raises(error, match="stream: "):
+        tensor.cuda().__dlpack__(stream=Stream(pair))
+
+
+def test_error_of_a_stream_s_object_is_passed_on(tensor):
+    class Broken:
+        def __cuda_stream__(self):
+            raise KeyError("closed")
+
+    with pytest.raises(KeyError, match="closed"):
+        tensor.cuda().__dlpack__(stream=Broken())
 
 
 @pytest.mark.parametrize(

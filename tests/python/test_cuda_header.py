@@ -12,11 +12,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 OURS = (ROOT / "lib/cuda-abi.h").read_text()
 ENUMERATORS = re.findall(r"\b(CU\w+) = \d+", OURS)
-TYPES = re.findall(r"^typedef .*?(CU\w+);$", OURS, re.M) + re.findall(r"^} (CU\w+);$", OURS, re.M)
+TYPES = [
+    *re.findall(r"^typedef .*?(CU\w+);$", OURS, re.M),
+    *re.findall(r"^typedef void \(\*(CU\w+)\)\(.*\);$", OURS, re.M),
+    *re.findall(r"^} (CU\w+);$", OURS, re.M),
+]
+HANDLES = re.findall(r"^#define (CU_\w+) +\(", OURS, re.M)
 STRUCTS = re.findall(r"^typedef struct \{\n(.*?)^\} (CU\w+);$", OURS, re.M | re.S)
 TABLE = OURS[OURS.index("#define CUDA_FUNCTIONS") : OURS.rindex("#endif")]
 FUNCTIONS = re.findall(
-    r"X\((cu\w+), (cu\w+), (\d+), \((.*?)\)\)(?= X|$)",
+    r"X\((cu\w+), (cu\w+), (\d+), \((.*?)\)\)(?= X| /\*|$)",
     " ".join(TABLE.replace("\\", "").split()),
 )
 
@@ -65,11 +70,12 @@ def parameters(text):
 def test_all_declarations_were_found():
     assert len(ENUMERATORS) == OURS.count(" = ")
     assert len(TYPES) == OURS.count("typedef ")
+    assert len(HANDLES) == OURS.count("#define CU_")
     assert len(STRUCTS) == OURS.count("typedef struct {")
     assert len(FUNCTIONS) == OURS.count("X(cu")
 
 
-@pytest.mark.parametrize("name", ENUMERATORS)
+@pytest.mark.parametrize("name", ENUMERATORS + HANDLES)
 def test_a_constant_has_nvidias_value(include, name):
     agree(include, (f"our_{name}", name))
 
