@@ -83,22 +83,36 @@ PyObject *ts_tensor_array_interface(PyObject *self, void *Py_UNUSED(closure))
 	return interface(self, format, &spec);
 }
 
-/* No stream: nothing that the library does has to be waited for. */
+/*
+ * A copy's, and none for what is in place. The thread's default stream is another one in the
+ * consumer's thread; the legacy one waits for that of each thread.
+ */
+static PyObject *stream_to_wait_for(const struct ts_cuda_memory *memory)
+{
+	uintptr_t stream = (uintptr_t)memory->stream;
+
+	if (!memory->copy)
+		Py_RETURN_NONE;
+	return PyLong_FromUnsignedLongLong(stream == 2 ? 1 : stream);
+}
+
 PyObject *ts_cuda_array_interface(PyObject *self, void *Py_UNUSED(closure))
 {
+	const struct ts_cuda_memory *memory = &((struct ts_cuda *)self)->memory;
 	const struct tshare_tensor *handle = ts_cuda_handle(self);
 	const struct ts_format *format = ts_format(tshare_tensor_get_dtype(handle));
 	const struct tshare_spec spec = own_spec(handle);
-	PyObject *result;
+	PyObject *result, *stream;
 
 	if (!format)
 		return no_typestr("__cuda_array_interface__", tshare_tensor_get_dtype(handle));
-	result = ts_build_interface(format, &spec,
-				    ts_cuda_data(handle, &((struct ts_cuda *)self)->info),
-				    tshare_tensor_is_readonly(handle),
+	result = ts_build_interface(format, &spec, ts_cuda_data(handle, memory),
+				    ts_cuda_is_readonly(handle, memory),
 				    tshare_tensor_is_contiguous(handle));
-	if (result && PyDict_SetItemString(result, "stream", Py_None) < 0)
+	stream = stream_to_wait_for(memory);
+	if (result && (!stream || PyDict_SetItemString(result, "stream", stream) < 0))
 		Py_CLEAR(result);
+	Py_XDECREF(stream);
 	return result;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * tshare.CudaTensor: the bytes of a Tensor as a CUDA device sees them.
+ * tshare.CudaTensor: the bytes of a Tensor as a CUDA device sees them, in place or as a copy.
  *
  * The library maps a region for a device once, and keeps that as long as the region. So
- * a CudaTensor is a Tensor, and what the library returned for its region and device.
+ * a CudaTensor is a Tensor, and what the library returned for its region and device, or for
+ * the copy of a tensor.
  */
 #include "cuda.h"
 #include "docstrings.h"
@@ -17,36 +18,76 @@ struct tshare_tensor *ts_cuda_handle(PyObject *self)
 	return ((struct ts_tensor *)((struct ts_cuda *)self)->tensor)->handle;
 }
 
-void *ts_cuda_data(const struct tshare_tensor *handle, const struct tshare_cuda_info *info)
+void *ts_cuda_data(const struct tshare_tensor *handle, const struct ts_cuda_memory *memory)
 {
 	if (!tshare_tensor_get_nbytes(handle))
 		return NULL;
-	return (void *)(uintptr_t)(info->address + tshare_tensor_get_byte_offset(handle));
+	return (void *)(uintptr_t)(memory->info.address + tshare_tensor_get_byte_offset(handle));
 }
 
-PyObject *ts_cuda_wrap(PyObject *tensor, const struct tshare_cuda_info *info)
+bool ts_cuda_is_readonly(const struct tshare_tensor *handle, const struct ts_cuda_memory *memory)
 {
-	struct ts_cuda *self = tensor ? PyObject_New(struct ts_cuda, ts_cuda_type) : NULL;
+	return !memory->copy && tshare_tensor_is_readonly(handle);
+}
+
+int ts_cuda_await(const struct ts_cuda_memory *memory, struct CUstream_st *stream)
+{
+	PyThreadState *state;
+	int err;
+
+	if (!memory->copy)
+		return 0;
+	state = PyEval_SaveThread();
+	err = tshare_cuda_copy_wait_on(memory->copy, stream);
+	PyEval_RestoreThread(state);
+	if (!err)
+		return 0;
+	ts_raise(err, NULL);
+	return -1;
+}
+
+PyObject *ts_cuda_wrap(PyObject *tensor, const struct ts_cuda_memory *memory)
+{
+	struct ts_cuda *self = tensor ? PyObject_GC_New(struct ts_cuda, ts_cuda_type) : NULL;
 
 	if (!self) {
 		Py_XDECREF(tensor);
 		return NULL;
 	}
 	self->tensor = tensor;
-	self->info = *info;
+	self->memory = *memory;
+	if (memory->copy)
+		tshare_cuda_copy_ref(memory->copy);
+	Py_XINCREF(memory->stream_owner);
 	self->weakrefs = NULL;
+	PyObject_GC_Track(self);
 	return (PyObject *)self;
+}
+
+/* The stream's object may refer to the copy. */
+static int cuda_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(((struct ts_cuda *)self)->memory.stream_owner);
+	Py_VISIT(Py_TYPE(self));
+	return 0;
 }
 
 static void cuda_dealloc(PyObject *self)
 {
+	struct ts_cuda *cuda = (struct ts_cuda *)self;
+	const struct ts_cuda_memory memory = cuda->memory;
+	PyObject *tensor = cuda->tensor;
 	PyTypeObject *type = Py_TYPE(self);
 
-	if (((struct ts_cuda *)self)->weakrefs)
+	PyObject_GC_UnTrack(self);
+	if (cuda->weakrefs)
 		PyObject_ClearWeakRefs(self);
-	Py_DECREF(((struct ts_cuda *)self)->tensor);
-	PyObject_Free(self);
+	PyObject_GC_Del(self);
 	Py_DECREF(type);
+	if (memory.copy)
+		ts_cuda_copy_unref(memory.copy);
+	Py_XDECREF(memory.stream_owner);
+	Py_DECREF(tensor);
 }
 
 /* Arguments */
@@ -70,36 +111,94 @@ static int path_arg(PyObject *obj, uint32_t *path)
 	return 0;
 }
 
-PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+static PyObject *import_tensor(struct tshare_tensor *handle,
+			       const struct tshare_cuda_options *options)
 {
-	static const char *const names[] = { "device", "path" };
-	struct tshare_cuda_options options = { .size = sizeof(options) };
-	struct tshare_cuda_info info = { .size = sizeof(info) };
-	struct tshare_tensor *handle = ts_tensor_handle(self);
+	struct ts_cuda_memory memory = { .info.size = sizeof(memory.info) };
 	struct tshare_region *region = NULL;
 	PyThreadState *state;
-	PyObject *given[2];
 	int err;
+
+	/* An empty tensor needs nothing of its region, which may be large. */
+	if (tshare_tensor_get_nbytes(handle))
+		region = tshare_tensor_get_region(handle);
+	state = PyEval_SaveThread();
+	err = tshare_cuda_import(region, options, &memory.info);
+	PyEval_RestoreThread(state);
+	if (err)
+		return ts_raise(err, NULL);
+	return ts_cuda_wrap(ts_tensor_wrap(tshare_tensor_ref(handle)), &memory);
+}
+
+static PyObject *copy_tensor(struct tshare_tensor *handle,
+			     const struct tshare_cuda_options *options, PyObject *stream)
+{
+	struct tshare_cuda_copy_info info = { .size = sizeof(info) };
+	struct ts_cuda_memory memory = { 0 };
+	PyThreadState *state;
+	PyObject *result;
+	int err;
+
+	if (ts_stream_arg(stream, &memory.stream) < 0)
+		return NULL;
+	/* The stream of an object may end with it. */
+	memory.stream_owner = ts_none(stream) ? NULL : stream;
+	state = PyEval_SaveThread();
+	err = tshare_cuda_copy_new(handle, options, memory.stream, &memory.copy);
+	PyEval_RestoreThread(state);
+	if (err)
+		return ts_raise(err, NULL);
+	tshare_cuda_copy_get_info(memory.copy, &info);
+	memory.info = (struct tshare_cuda_info){
+		.address = info.address - tshare_tensor_get_byte_offset(handle),
+		.device = info.device,
+		.driver_version = info.driver_version,
+		.context_created = info.context_created,
+	};
+	result = ts_cuda_wrap(ts_tensor_wrap(tshare_tensor_ref(handle)), &memory);
+	ts_cuda_copy_unref(memory.copy);
+	return result;
+}
+
+static int refuse_without_effect(PyObject *path, bool copy, PyObject *stream)
+{
+	if (copy && !ts_none(path)) {
+		PyErr_SetString(
+			PyExc_ValueError,
+			"path: is for the tensor's own memory; leave it out with copy=True");
+		return -1;
+	}
+	if (!copy && !ts_none(stream)) {
+		PyErr_SetString(PyExc_ValueError,
+				"stream: has nothing to do without copy=True; leave it out");
+		return -1;
+	}
+	return 0;
+}
+
+PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+	static const char *const names[] = { "device", "path", "copy", "stream" };
+	enum { DEVICE, PATH, COPY, STREAM };
+	struct tshare_cuda_options options = { .size = sizeof(options) };
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	PyObject *given[4], *result = NULL;
+	bool copy;
 
 	if (!handle)
 		return NULL;
 	/* close() may come from the device's __index__(), and while the GIL is released. */
 	tshare_tensor_ref(handle);
-	if (ts_parse("cuda", args, nargs, kwnames, names, 1, 2, given) < 0 ||
-	    ts_device_arg(given[0], &options) < 0 || path_arg(given[1], &options.path) < 0) {
-		tshare_tensor_unref(handle);
-		return NULL;
-	}
-	/* An empty tensor needs nothing of its region, which may be large. */
-	if (tshare_tensor_get_nbytes(handle))
-		region = tshare_tensor_get_region(handle);
-	state = PyEval_SaveThread();
-	err = tshare_cuda_import(region, &options, &info);
-	PyEval_RestoreThread(state);
-	if (!err)
-		return ts_cuda_wrap(ts_tensor_wrap(handle), &info);
-	tshare_tensor_unref(handle);
-	return ts_raise(err, NULL);
+	ts_cuda_used = true;
+	if (ts_parse("cuda", args, nargs, kwnames, names, 1, 4, given) == 0 &&
+	    ts_device_arg(given[DEVICE], &options) == 0 &&
+	    path_arg(given[PATH], &options.path) == 0 &&
+	    ts_bool_arg(given[COPY], "copy", &copy) == 0 &&
+	    refuse_without_effect(given[PATH], copy, given[STREAM]) == 0)
+		result = copy ? copy_tensor(handle, &options, given[STREAM]) :
+				import_tensor(handle, &options);
+	ts_tensor_unref(handle);
+	return result;
 }
 
 /* Attributes */
@@ -115,14 +214,21 @@ static PyObject *get_tensor(PyObject *self, void *Py_UNUSED(closure))
 	return ts_tensor_wrap(tshare_tensor_ref(ts_cuda_handle(self)));
 }
 
+static PyObject *get_readonly(PyObject *self, void *Py_UNUSED(closure))
+{
+	return PyBool_FromLong(
+		ts_cuda_is_readonly(ts_cuda_handle(self), &((struct ts_cuda *)self)->memory));
+}
+
 static PyObject *get_device(PyObject *self, void *Py_UNUSED(closure))
 {
-	return ts_device_name(((struct ts_cuda *)self)->info.device);
+	return ts_device_name(((struct ts_cuda *)self)->memory.info.device);
 }
 
 static PyObject *get_path(PyObject *self, void *Py_UNUSED(closure))
 {
-	const char *name = path_names[((struct ts_cuda *)self)->info.path];
+	const struct ts_cuda_memory *memory = &((struct ts_cuda *)self)->memory;
+	const char *name = memory->copy ? "copy" : path_names[memory->info.path];
 
 	if (!name)
 		Py_RETURN_NONE;
@@ -131,7 +237,7 @@ static PyObject *get_path(PyObject *self, void *Py_UNUSED(closure))
 
 static PyObject *get_failures(PyObject *self, void *Py_UNUSED(closure))
 {
-	const struct tshare_cuda_info *info = &((struct ts_cuda *)self)->info;
+	const struct tshare_cuda_info *info = &((struct ts_cuda *)self)->memory.info;
 	PyObject *failures = PyDict_New(), *result;
 	uint32_t path;
 
@@ -148,12 +254,12 @@ static PyObject *get_failures(PyObject *self, void *Py_UNUSED(closure))
 
 static PyObject *get_driver_version(PyObject *self, void *Py_UNUSED(closure))
 {
-	return PyLong_FromLong(((struct ts_cuda *)self)->info.driver_version);
+	return PyLong_FromLong(((struct ts_cuda *)self)->memory.info.driver_version);
 }
 
 static PyObject *get_context_created(PyObject *self, void *Py_UNUSED(closure))
 {
-	return PyBool_FromLong(((struct ts_cuda *)self)->info.context_created);
+	return PyBool_FromLong(((struct ts_cuda *)self)->memory.info.context_created);
 }
 
 static PyGetSetDef cuda_getset[] = {
@@ -163,7 +269,7 @@ static PyGetSetDef cuda_getset[] = {
 	{ "ndim", get_of_tensor, NULL, DOC_CudaTensor_ndim, "ndim" },
 	{ "itemsize", get_of_tensor, NULL, DOC_CudaTensor_itemsize, "itemsize" },
 	{ "nbytes", get_of_tensor, NULL, DOC_CudaTensor_nbytes, "nbytes" },
-	{ "readonly", get_of_tensor, NULL, DOC_CudaTensor_readonly, "readonly" },
+	{ "readonly", get_readonly, NULL, DOC_CudaTensor_readonly, NULL },
 	{ "region", get_of_tensor, NULL, DOC_CudaTensor_region, "region" },
 	{ "tensor", get_tensor, NULL, DOC_CudaTensor_tensor, NULL },
 	{ "device", get_device, NULL, DOC_CudaTensor_device, NULL },
@@ -179,12 +285,14 @@ static PyGetSetDef cuda_getset[] = {
 /* Methods */
 
 /* NumPy would otherwise take a CudaTensor for a sequence, or for a single object. */
-static PyObject *cuda_array(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args),
+static PyObject *cuda_array(PyObject *self, PyObject *const *Py_UNUSED(args),
 			    Py_ssize_t Py_UNUSED(nargs), PyObject *Py_UNUSED(kwnames))
 {
-	PyErr_SetString(PyExc_TypeError,
-			"a tshare.CudaTensor can't be converted to a NumPy array (use "
-			"g.tensor.numpy())");
+	PyErr_Format(PyExc_TypeError,
+		     "a tshare.CudaTensor can't be converted to a NumPy array (%s)",
+		     ((struct ts_cuda *)self)->memory.copy ?
+			     "copy it back, as by torch.from_dlpack(g).cpu()" :
+			     "use g.tensor.numpy()");
 	return NULL;
 }
 
@@ -208,7 +316,7 @@ static PyObject *cuda_subscript(PyObject *self, PyObject *key)
 {
 	struct ts_cuda *cuda = (struct ts_cuda *)self;
 
-	return ts_cuda_wrap(ts_tensor_subscript(cuda->tensor, key), &cuda->info);
+	return ts_cuda_wrap(ts_tensor_subscript(cuda->tensor, key), &cuda->memory);
 }
 
 static int cuda_contains(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value))
@@ -230,7 +338,8 @@ static PyObject *cuda_repr(PyObject *self)
 		repr = PyUnicode_FromFormat(
 			"<tshare.CudaTensor device=%R path=%R shape=%R dtype=%S%s>", device, path,
 			shape, dtype,
-			tshare_tensor_is_readonly(ts_cuda_handle(self)) ? " readonly" : "");
+			ts_cuda_is_readonly(ts_cuda_handle(self), &cuda->memory) ? " readonly" :
+										   "");
 	Py_XDECREF(device);
 	Py_XDECREF(path);
 	Py_XDECREF(shape);
@@ -246,6 +355,7 @@ static PyMemberDef cuda_members[] = {
 static PyType_Slot cuda_slots[] = {
 	{ Py_tp_doc, DOC_CudaTensor },
 	{ Py_tp_dealloc, cuda_dealloc },
+	{ Py_tp_traverse, cuda_traverse }, /* and no clear: the stream's object breaks cycles */
 	{ Py_tp_repr, cuda_repr },
 	{ Py_tp_getset, cuda_getset },
 	{ Py_tp_methods, cuda_methods },
@@ -260,7 +370,7 @@ static PyType_Slot cuda_slots[] = {
 static PyType_Spec cuda_spec = {
 	.name = "tshare.CudaTensor",
 	.basicsize = sizeof(struct ts_cuda),
-	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = cuda_slots,
 };
 

@@ -2,15 +2,15 @@
 /*
  * DLPack export of a CudaTensor.
  *
- * The consumer's stream has nothing to wait for: the library puts no work on any stream, and
- * can't see what others have put on theirs.
+ * The consumer's stream waits for a copy that the library has put on another one. It has
+ * nothing else to wait for: the library can't see what others have put on theirs.
  */
 #include "cuda.h"
 #include "dlpack.h"
 
 static DLDevice device_of(PyObject *self)
 {
-	return (DLDevice){ kDLCUDA, ((struct ts_cuda *)self)->info.device };
+	return (DLDevice){ kDLCUDA, ((struct ts_cuda *)self)->memory.info.device };
 }
 
 /* Whether it is -1: the consumer has no stream that could wait. */
@@ -30,8 +30,13 @@ static bool is_no_stream(PyObject *obj)
 
 PyObject *ts_cuda_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+	const struct ts_cuda_memory *memory = &((struct ts_cuda *)self)->memory;
 	struct tshare_tensor *handle = ts_cuda_handle(self);
-	DLDevice device = device_of(self);
+	struct ts_dlpack_memory exported = {
+		.device = device_of(self),
+		.data = ts_cuda_data(handle, memory),
+		.readonly = ts_cuda_is_readonly(handle, memory),
+	};
 	struct ts_dlpack_request request;
 	struct CUstream_st *stream = NULL;
 
@@ -39,20 +44,24 @@ PyObject *ts_cuda_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 		return NULL;
 	if (!is_no_stream(request.stream) && ts_stream_arg(request.stream, &stream) < 0)
 		return NULL;
-	if (request.device_given &&
-	    (request.device_type != device.device_type || request.device_id != device.device_id))
-		return ts_dlpack_refuse_device(&request, device,
-					       " (the CPU's view is g.tensor, another device's "
-					       "g.tensor.cuda(...))");
+	if (request.device_given && (request.device_type != exported.device.device_type ||
+				     request.device_id != exported.device.device_id))
+		return ts_dlpack_refuse_device(&request, exported.device,
+					       memory->copy ?
+						       " (what it was copied from is g.tensor)" :
+						       " (the CPU's view is g.tensor, another "
+						       "device's g.tensor.cuda(...))");
 	if (request.copy) {
-		PyErr_SetString(
-			PyExc_BufferError,
-			"copy: tshare makes no copy on a device (let the library that takes "
-			"the tensor copy it)");
+		PyErr_SetString(PyExc_BufferError,
+				"copy: the memory is exported as it is (let the library that takes "
+				"the tensor copy it, or take g.tensor.cuda(copy=True))");
 		return NULL;
 	}
-	return ts_dlpack_export_at(handle, request.versioned, device,
-				   ts_cuda_data(handle, &((struct ts_cuda *)self)->info), NULL);
+	if (stream && ts_cuda_await(memory, stream) < 0)
+		return NULL;
+	if (memory->copy)
+		exported.cuda_copy = tshare_cuda_copy_ref(memory->copy);
+	return ts_dlpack_export_at(handle, request.versioned, &exported);
 }
 
 PyObject *ts_cuda_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused))

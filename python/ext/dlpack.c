@@ -70,6 +70,7 @@ struct dlpack_export {
 	void *copy;			    /* memory of its own, or NULL */
 	struct tshare_tensor *handle;	    /* the tensor whose memory it is, or NULL */
 	struct tshare_pin *pin;		    /* or NULL */
+	struct tshare_cuda_copy *cuda_copy; /* or NULL */
 	int64_t dims[];			    /* the shape, then the strides */
 };
 
@@ -79,6 +80,7 @@ static void free_export(struct dlpack_export *export)
 
 	tshare_tensor_unref(export->handle);
 	tshare_pin_unref(export->pin);
+	tshare_cuda_copy_unref(export->cuda_copy);
 	ts_gil_restore(state);
 	free(export->copy);
 	free(export);
@@ -105,6 +107,7 @@ static struct dlpack_export *new_export(const struct tshare_tensor *handle)
 	export->copy = NULL;
 	export->handle = NULL;
 	export->pin = NULL;
+	export->cuda_copy = NULL;
 	memcpy(export->dims, tshare_tensor_get_shape(handle), ndim * sizeof(int64_t));
 	return export;
 }
@@ -196,11 +199,13 @@ PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned,
 		export = new_export(handle);
 	if (!export) {
 		ts_pin_unref(memory->pin);
+		ts_cuda_copy_unref(memory->cuda_copy);
 		return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 	}
 	memcpy(export->dims + ndim, tshare_tensor_get_strides(handle), ndim * sizeof(int64_t));
 	export->handle = tshare_tensor_ref(handle);
 	export->pin = memory->pin;
+	export->cuda_copy = memory->cuda_copy;
 	return wrap_export(export, handle, versioned, memory->device, memory->data,
 			   memory->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
 }

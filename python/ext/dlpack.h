@@ -26,6 +26,7 @@ struct ts_dlpack_memory {
 	void *data;
 	bool readonly;
 	struct tshare_pin *pin;		    /* or NULL */
+	struct tshare_cuda_copy *cuda_copy; /* or NULL */
 };
 
 /* A capsule of the tensor there. It takes over the references in @memory, on failure, too. */

@@ -120,24 +120,24 @@ static int export_tensor(void *py_object, DLManagedTensorVersioned **out)
 	return -1;
 }
 
-/* 0, or -1 with an error set. */
-static int describe_writable(const struct tshare_tensor *handle, DLTensor *out)
+static void refuse_readonly(void)
 {
-	if (tshare_tensor_is_readonly(handle)) {
-		PyErr_SetString(
-			PyExc_BufferError,
+	PyErr_SetString(PyExc_BufferError,
 			"tensor: is read-only, which a DLTensor without flags can't express");
-		return -1;
-	}
-	*out = describe(handle);
-	return 0;
 }
 
 static int describe_tensor(void *py_object, DLTensor *out)
 {
 	struct tshare_tensor *handle = handle_of(py_object);
 
-	return handle ? describe_writable(handle, out) : -1;
+	if (!handle)
+		return -1;
+	if (tshare_tensor_is_readonly(handle)) {
+		refuse_readonly();
+		return -1;
+	}
+	*out = describe(handle);
+	return 0;
 }
 
 /* The tensor in shared memory that @managed describes, whichever library exported it, or NULL. */
@@ -176,7 +176,10 @@ static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object
 	return 0;
 }
 
-/* None on the CPU, and on a device the default one: the library has no stream of its own. */
+/*
+ * None on the CPU, and on a device the default one: the library has no stream of its own, and
+ * has that one wait for each copy that is exported.
+ */
 static int current_work_stream(DLDeviceType Py_UNUSED(device_type), int32_t Py_UNUSED(device_id),
 			       void **out)
 {
@@ -195,67 +198,92 @@ static DLPackExchangeAPI table = {
 
 /* CudaTensor */
 
-/* The device's address and number come from the CudaTensor that was exported. */
+/* What the CudaTensor that was exported has; of its stream's object it has no reference. */
 struct cuda_export {
 	DLManagedTensorVersioned managed;
-	struct tshare_cuda_info info;
+	struct ts_cuda_memory memory;
 };
 
 static int allocate_cuda(DLTensor *Py_UNUSED(prototype), DLManagedTensorVersioned **Py_UNUSED(out),
 			 void *error_ctx,
 			 void (*set_error)(void *error_ctx, const char *kind, const char *message))
 {
-	set_error(error_ctx, "BufferError", "device: tshare allocates no memory on devices");
+	set_error(error_ctx, "BufferError",
+		  "device: tshare creates tensors in the CPU's memory alone");
 	return -1;
 }
 
-static const struct tshare_cuda_info *info_of(void *py_object)
+static const struct ts_cuda_memory *memory_of(void *py_object)
 {
 	if (PyObject_TypeCheck((PyObject *)py_object, ts_cuda_type))
-		return &((struct ts_cuda *)py_object)->info;
+		return &((struct ts_cuda *)py_object)->memory;
 	PyErr_Format(PyExc_TypeError, "tensor: must be a tshare.CudaTensor, not %R",
 		     Py_TYPE(py_object));
 	return NULL;
 }
 
 static void move_to_device(DLTensor *tensor, const struct tshare_tensor *handle,
-			   const struct tshare_cuda_info *info)
+			   const struct ts_cuda_memory *memory)
 {
-	tensor->device = (DLDevice){ kDLCUDA, info->device };
-	tensor->data = ts_cuda_data(handle, info);
+	tensor->device = (DLDevice){ kDLCUDA, memory->info.device };
+	tensor->data = ts_cuda_data(handle, memory);
 }
 
 /* Only the deleter tells its exports from a Tensor's. */
 static void delete_cuda_export(DLManagedTensorVersioned *managed)
 {
+	struct tshare_cuda_copy *copy = ((struct cuda_export *)managed)->memory.copy;
+
+	if (copy)
+		ts_cuda_copy_unref(copy);
 	delete_export(managed);
 }
 
+/* The stream that current_work_stream() reports finds the elements in place. */
 static int export_cuda(void *py_object, DLManagedTensorVersioned **out)
 {
-	const struct tshare_cuda_info *info = info_of(py_object);
-	struct cuda_export *export = info ? malloc(sizeof(*export)) : NULL;
+	const struct ts_cuda_memory *memory = memory_of(py_object);
+	struct tshare_tensor *handle;
+	struct cuda_export *export;
 
+	if (!memory || ts_cuda_await(memory, TS_STREAM_LEGACY) < 0)
+		return -1;
+	export = malloc(sizeof(*export));
 	if (!export) {
-		if (info)
-			PyErr_NoMemory();
+		PyErr_NoMemory();
 		return -1;
 	}
-	fill(&export->managed, ts_cuda_handle(py_object));
-	move_to_device(&export->managed.dl_tensor, ts_cuda_handle(py_object), info);
+	handle = ts_cuda_handle(py_object);
+	fill(&export->managed, handle);
+	move_to_device(&export->managed.dl_tensor, handle, memory);
+	if (!ts_cuda_is_readonly(handle, memory))
+		export->managed.flags = 0;
 	export->managed.deleter = delete_cuda_export;
-	export->info = *info;
+	export->memory = *memory;
+	export->memory.stream = TS_STREAM_LEGACY;
+	export->memory.stream_owner = NULL;
+	if (memory->copy)
+		tshare_cuda_copy_ref(memory->copy);
 	*out = &export->managed;
 	return 0;
 }
 
 static int describe_cuda(void *py_object, DLTensor *out)
 {
-	const struct tshare_cuda_info *info = info_of(py_object);
+	const struct ts_cuda_memory *memory = memory_of(py_object);
+	struct tshare_tensor *handle;
 
-	if (!info || describe_writable(ts_cuda_handle(py_object), out) < 0)
+	if (!memory)
 		return -1;
-	move_to_device(out, ts_cuda_handle(py_object), info);
+	handle = ts_cuda_handle(py_object);
+	if (ts_cuda_is_readonly(handle, memory)) {
+		refuse_readonly();
+		return -1;
+	}
+	if (ts_cuda_await(memory, TS_STREAM_LEGACY) < 0)
+		return -1;
+	*out = describe(handle);
+	move_to_device(out, handle, memory);
 	return 0;
 }
 
@@ -272,7 +300,7 @@ static int import_cuda(DLManagedTensorVersioned *managed, void **out_py_object)
 		return -1;
 	}
 	tensor = ts_tensor_wrap(tshare_tensor_ref(managed->manager_ctx));
-	*out_py_object = ts_cuda_wrap(tensor, &((struct cuda_export *)managed)->info);
+	*out_py_object = ts_cuda_wrap(tensor, &((struct cuda_export *)managed)->memory);
 	if (!*out_py_object)
 		return -1;
 	managed->deleter(managed);

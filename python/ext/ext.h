@@ -129,6 +129,8 @@ static inline void ts_gil_restore(PyThreadState *state)
 void ts_tensor_unref(struct tshare_tensor *handle);
 void ts_region_unref(struct tshare_region *handle);
 void ts_pin_unref(struct tshare_pin *handle);
+void ts_cuda_copy_unref(struct tshare_cuda_copy *handle);
+
 /* Errors */
 
 /*

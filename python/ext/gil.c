@@ -54,6 +54,14 @@ void ts_pin_unref(struct tshare_pin *handle)
 	ts_gil_restore(state);
 }
 
+void ts_cuda_copy_unref(struct tshare_cuda_copy *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_cuda_copy_unref(handle);
+	ts_gil_restore(state);
+}
+
 /* The limited API lacks it. It has its public name since Python 3.13. */
 void ts_gil_init(void)
 {

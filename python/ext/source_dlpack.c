@@ -125,7 +125,11 @@ int ts_source_check_device(PyObject *x)
 	int elsewhere = is_elsewhere(x, &device);
 
 	if (elsewhere > 0 && PyObject_TypeCheck(x, ts_cuda_type))
-		PyErr_SetString(PyExc_BufferError,
+		PyErr_SetString(
+			PyExc_BufferError,
+			((struct ts_cuda *)x)->memory.copy ?
+				"x: is a copy in a GPU's memory (copy it back first, as by "
+				"torch.from_dlpack(x).cpu())" :
 				"x: is a device's view of a tensor (pass x.tensor, the CPU's)");
 	else if (elsewhere > 0)
 		PyErr_Format(PyExc_BufferError,

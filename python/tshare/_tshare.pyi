@@ -210,23 +210,39 @@ class Tensor(Buffer):
             the thread's current context, or 0 if it has none.
         """
     def cuda(
-        self, device: _CudaDevice | None = None, *, path: _CudaPath | None = None
+        self,
+        device: _CudaDevice | None = None,
+        *,
+        path: _CudaPath | None = None,
+        copy: bool = False,
+        stream: _CudaStream | None = None,
     ) -> CudaTensor:
-        """Return the same memory as a CUDA device sees it, never a copy.
+        """Return the same memory as a CUDA device sees it, or a copy in the device's own memory.
 
-        The library maps the whole region for the device. It does so once: the mapping stays
-        as long as the region is mapped in this process. For an empty tensor it maps nothing.
+        In place, the library maps the whole region for the device. It does so once: the mapping
+        stays as long as the region is mapped in this process. For an empty tensor it maps
+        nothing.
+
+        A copy is put on a stream, and takes memory of the device until the last object that
+        was made of it is gone and the stream has made it. It may be written, also if the
+        tensor is read-only. The copy has the tensor's strides, and so what lies between its
+        elements is copied, too. Pin the region before: a copy of memory that is not pinned may
+        have the caller wait. A pinned region stays so as long as the copy.
 
         :param device: Number of a CUDA device, or its name, such as "cuda:0"; None for that of
             the thread's current context, or 0 if it has none.
         :param path: How the device is to reach the memory: "dmabuf", as external memory;
             "registered", as page-locked memory, which a pinned region is already; "pageable",
             as the processor does, where the device can. None for the first that works.
-        :raises ValueError: There is no such device or path.
-        :raises OSError: EOPNOTSUPP: there is no CUDA driver, no path works, or the process was
-            forked from one that uses CUDA. EBUSY: somebody else has registered the memory, or
-            a part of it. ENOMEM: the device or the driver is out of memory. EIO: CUDA has
-            failed; the text has its error.
+        :param copy: True for a copy.
+        :param stream: The stream that makes the copy: None or 1, the legacy default one; 2, that
+            of the thread; a handle, or an object with __cuda_stream__(), which the copy keeps.
+        :raises ValueError: There is no such device, path or stream; path and copy were given,
+            or stream without copy; device is not the stream's.
+        :raises OSError: EOPNOTSUPP: there is no CUDA driver, no path works, the stream is being
+            captured, or the process was forked from one that uses CUDA. EBUSY: somebody else has
+            registered the memory, or a part of it. ENOMEM: the device or the driver is out of
+            memory. EIO: CUDA has failed; the text has its error.
         """
     def __getitem__(self, key: _Key, /) -> Tensor: ...
     def __iter__(self) -> Iterator[Tensor]: ...
@@ -282,10 +298,10 @@ class Tensor(Buffer):
 
 @final
 class CudaTensor:
-    """The memory of a Tensor, as a CUDA device sees it.
+    """The memory of a Tensor, as a CUDA device sees it, or a copy in the device's own memory.
 
     Made by Tensor.cuda(), and by indexing a CudaTensor. PyTorch, CuPy, JAX, Numba and others
-    take it without a copy, by DLPack or the CUDA array interface. The memory stays mapped as
+    take it without a copy, by DLPack or the CUDA array interface. The memory stays as
     long as this object or what was made of it is there, even if the Tensor is closed.
 
     Neither CUDA nor tshare orders what the CPU and the device do with the memory: wait for
@@ -316,21 +332,21 @@ class CudaTensor:
         """Bytes of all elements."""
     @property
     def readonly(self) -> bool:
-        """Whether this process, and so the device, may only read the memory."""
+        """Whether the device may only read the memory: if this process may; never of a copy."""
     @property
     def region(self) -> Region:
         """Region that the tensor lies in, a new object each time."""
     @property
     def tensor(self) -> Tensor:
-        """The same tensor for the CPU, a new object each time."""
+        """The same tensor for the CPU, a new object each time; of a copy, what was copied."""
     @property
     def device(self) -> str:
         """Name of the device, such as "cuda:0"."""
     @property
-    def path(self) -> _CudaPath | None:
-        """How the device reaches the memory: "dmabuf", "registered" or "pageable".
+    def path(self) -> _CudaPath | Literal["copy"] | None:
+        """How the device reaches the memory: "dmabuf", "registered" or "pageable"; or "copy".
 
-        None for an empty tensor.
+        None for an empty tensor that is no copy.
         """
     @property
     def failures(self) -> dict[_CudaPath, int]:
@@ -349,7 +365,9 @@ class CudaTensor:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The CUDA array interface, version 3.
 
-        The stream is None: there is nothing to wait for.
+        The stream is the one that makes the copy, or None in place, where there is nothing to
+        wait for. A thread's default one is given as the legacy one, which waits for it and is
+        the same in each thread.
 
         :raises AttributeError: The interface has no type for the elements.
         """
@@ -372,14 +390,17 @@ class CudaTensor:
         """Export as a DLPack capsule.
 
         :param stream: The stream that the consumer will use: None or 1, the legacy default
-            one; 2, that of the thread; a handle; or -1 for none. It has nothing to wait for.
+            one; 2, that of the thread; a handle, or an object with __cuda_stream__(); or -1 for
+            none. It waits for a copy, and has nothing else to wait for.
         :param max_version: Newest version that the consumer takes; without it, or below (1, 0),
             the capsule is a legacy one.
         :param dl_device: None or the device, (2, its number).
         :param copy: None or False.
         :raises BufferError: dl_device is another device, copy is true, or the tensor is
             read-only and the capsule a legacy one.
-        :raises ValueError: stream is 0, or below -1.
+        :raises ValueError: stream is 0, which may be either default one, or below -1.
+        :raises OSError: EOPNOTSUPP: the stream that has to wait for a copy is being captured.
+            EIO: CUDA has failed; the text has its error.
         """
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's device type and device id, (2, the device's number)."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A library of NVIDIA's takes tensors as a GPU sees them, on the stub of its driver."""
 
-import pytest
+import ctypes
 
 import numpy as np
 import pytest
@@ -46,3 +46,20 @@ def test_it_keeps_the_memory(stub, tensor, take):
     assert stub.stub_left() is not None
     del view
     assert stub.stub_left() is None
+
+
+@both
+def test_its_stream_waits_for_a_copy(stub, tensor, take):
+    np.asarray(tensor)[...] = [[0, 1, 2], [3, 4, 5]]
+    stream, other = Stream(stub), ctypes.c_void_p()
+    assert stub.cuStreamCreate(ctypes.byref(other), 0) == 0
+    let_go = stream.hold()
+    g = tensor.cuda(copy=True, stream=stream)
+    view = take(g, other.value)
+    assert stream.waits(other.value)
+    let_go()
+    stream.synchronize(other.value)
+    elements = np.ctypeslib.as_array((ctypes.c_float * 6).from_address(view.ptr))
+    np.testing.assert_array_equal(elements.reshape(2, 3), np.asarray(tensor))
+    del g, view
+    stream.destroy()
