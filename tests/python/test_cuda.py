@@ -268,6 +268,22 @@ def test_other_streams_are_refused(tensor, stream, error):
         tensor.cuda().__dlpack__(stream=stream)
 
 
+def test_numpy_takes_no_device_memory(tensor):
+    g = tensor.cuda()
+    with pytest.raises(RuntimeError, match="Unsupported device"):
+        np.from_dlpack(g)
+    # NumPy before 2.1 can't ask for a device.
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        with pytest.raises(BufferError, match=r"^dl_device: .*the CPU's view is g\.tensor"):
+            np.from_dlpack(g, device="cpu")
+
+
+@pytest.mark.parametrize("stream", [2**63, 2**64 - 1, -2, -(2**63) - 1])
+def test_error_of_a_stream_out_of_range_names_the_range(tensor, stream):
+    with pytest.raises(ValueError, match=f"^stream: must be 1 .* handle, up to {2**63 - 1}, not "):
+        tensor.cuda().__dlpack__(stream=stream)
+
+
 def test_own_device_is_granted_alone(stub, tensor):
     stub.stub_set_devices(2)
     g = tensor.cuda(1)
