@@ -299,7 +299,7 @@ static PyObject *cuda_array(PyObject *self, PyObject *const *Py_UNUSED(args),
 static PyMethodDef cuda_methods[] = {
 	{ "__array__", TS_FASTCALL(cuda_array), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_CudaTensor___array__ },
-	{ "__reduce_ex__", ts_refuse_pickle, METH_O, NULL },
+	{ "__reduce__", ts_refuse_pickle, METH_NOARGS, NULL },
 	{ "__dlpack__", TS_FASTCALL(ts_cuda_dlpack), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_CudaTensor___dlpack__ },
 	{ "__dlpack_device__", ts_cuda_dlpack_device, METH_NOARGS,

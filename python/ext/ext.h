@@ -311,10 +311,10 @@ PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 			 PyObject *kwnames);
 PyObject *ts_tensor_spec(PyObject *self, void *closure);
 PyObject *ts_tensor_rebuild(PyObject *module, PyObject *args);
-PyObject *ts_tensor_reduce(PyObject *self, PyObject *protocol);
-PyObject *ts_region_reduce(PyObject *self, PyObject *protocol);
+PyObject *ts_tensor_reduce(PyObject *self, PyObject *unused);
+PyObject *ts_region_reduce(PyObject *self, PyObject *unused);
 PyObject *ts_refuse_copy(PyObject *self, PyObject *unused);
-PyObject *ts_refuse_pickle(PyObject *self, PyObject *protocol);
+PyObject *ts_refuse_pickle(PyObject *self, PyObject *unused);
 PyObject *ts_reducer_override(PyObject *module, PyObject *obj);
 PyObject *ts_bytes_at(PyObject *module, PyObject *args);
 PyObject *ts_info_new(const struct tshare_region_info *info);

@@ -196,7 +196,7 @@ static PyMethodDef pin_methods[] = {
 	{ "release", pin_release, METH_NOARGS, DOC_Pin_release },
 	{ "__enter__", pin_enter, METH_NOARGS, DOC_Pin___enter__ },
 	{ "__exit__", pin_exit, METH_VARARGS, DOC_Pin___exit__ },
-	{ "__reduce_ex__", ts_refuse_pickle, METH_O, NULL },
+	{ "__reduce__", ts_refuse_pickle, METH_NOARGS, NULL },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -473,7 +473,7 @@ static PyMethodDef region_methods[] = {
 	{ "close", region_close, METH_NOARGS, DOC_Region_close },
 	{ "__enter__", region_enter, METH_NOARGS, DOC_Region___enter__ },
 	{ "__exit__", region_exit, METH_VARARGS, DOC_Region___exit__ },
-	{ "__reduce_ex__", ts_region_reduce, METH_O, NULL },
+	{ "__reduce__", ts_region_reduce, METH_NOARGS, NULL },
 	{ "__copy__", ts_refuse_copy, METH_NOARGS, NULL },
 	{ "__deepcopy__", ts_refuse_copy, METH_O, NULL },
 	{ NULL, NULL, 0, NULL },

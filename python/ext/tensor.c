@@ -360,7 +360,7 @@ static PyMethodDef tensor_methods[] = {
 	{ "cuda", TS_FASTCALL(ts_tensor_cuda), METH_FASTCALL | METH_KEYWORDS, DOC_Tensor_cuda },
 	{ "__enter__", tensor_enter, METH_NOARGS, DOC_Tensor___enter__ },
 	{ "__exit__", tensor_exit, METH_VARARGS, DOC_Tensor___exit__ },
-	{ "__reduce_ex__", ts_tensor_reduce, METH_O, NULL },
+	{ "__reduce__", ts_tensor_reduce, METH_NOARGS, NULL },
 	{ "__copy__", ts_refuse_copy, METH_NOARGS, NULL },
 	{ "__deepcopy__", ts_refuse_copy, METH_O, NULL },
 	{ "__array__", TS_FASTCALL(ts_tensor_array), METH_FASTCALL | METH_KEYWORDS,

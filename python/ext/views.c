@@ -38,12 +38,12 @@ static PyObject *call_pickling(const char *function, PyObject *obj)
 	return result;
 }
 
-PyObject *ts_tensor_reduce(PyObject *self, PyObject *Py_UNUSED(protocol))
+PyObject *ts_tensor_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	return call_pickling("reduce_tensor", self);
 }
 
-PyObject *ts_region_reduce(PyObject *self, PyObject *Py_UNUSED(protocol))
+PyObject *ts_region_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	return call_pickling("reduce_region", self);
 }
@@ -60,7 +60,7 @@ PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 }
 
 /* A pin, and a device's address, are the process's own. */
-PyObject *ts_refuse_pickle(PyObject *self, PyObject *Py_UNUSED(protocol))
+PyObject *ts_refuse_pickle(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyErr_Format(
 		PyExc_TypeError,

@@ -2,6 +2,7 @@
 import concurrent.futures
 import copy
 import errno
+import io
 import multiprocessing
 import os
 import pickle
@@ -266,6 +267,24 @@ def test_pickle_of_a_named_tensor_holds_the_name(kind, protocol, name):
     assert came.region.id == sent.region.id
     memoryview(came)[1] = 7
     assert memoryview(sent)[1] == 7
+
+
+class DirectPickler(pickle.Pickler):
+    """A pickler that calls __reduce__() of what is tshare's, as some libraries do."""
+
+    def reducer_override(self, obj):
+        ours = isinstance(obj, (tshare.Tensor, tshare.Region))
+        return obj.__reduce__() if ours else NotImplemented
+
+
+@pytest.mark.parametrize("kind", ["tensor", "region"])
+def test_reduce_is_what_picklers_use(kind, name):
+    thing = THINGS[kind](name)
+    file = io.BytesIO()
+    DirectPickler(file).dump(thing)
+    came = pickle.loads(file.getvalue())
+    assert type(came) is type(thing)
+    assert sole(came).region.id == sole(thing).region.id
 
 
 def test_pickle_of_readonly_memory_arrives_readonly(name):

@@ -419,7 +419,7 @@ def test_threads_that_pin_at_once_share_a_registration(stub, tensor):
 
 def test_pin_can_t_be_pickled_or_copied_or_made(tensor, travel):
     with tensor.pin() as pin:
-        for send in (pickle.dumps, travel, copy.copy, copy.deepcopy):
+        for send in (pickle.dumps, travel, copy.copy, copy.deepcopy, type(pin).__reduce__):
             with pytest.raises(TypeError, match="send the Tensor"):
                 send(pin)
         with pytest.raises(TypeError):
