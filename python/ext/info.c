@@ -6,10 +6,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static PyTypeObject *info_type;
-static PyTypeObject *limits_type;
+struct field {
+	const char *name;
+	const char *doc;
+};
 
-static PyStructSequence_Field info_fields[] = {
+/* Named tuples, whose methods a struct sequence lacks, such as _replace() and _asdict(). */
+static PyObject *info_type;
+static PyObject *limits_type;
+
+static const struct field info_fields[] = {
 	{ "name", DOC_RegionInfo_name },
 	{ "size", DOC_RegionInfo_size },
 	{ "mode", DOC_RegionInfo_mode },
@@ -30,14 +36,7 @@ static PyStructSequence_Field info_fields[] = {
 	{ NULL, NULL },
 };
 
-static PyStructSequence_Desc info_desc = {
-	.name = "tshare.RegionInfo",
-	.doc = DOC_RegionInfo,
-	.fields = info_fields,
-	.n_in_sequence = sizeof(info_fields) / sizeof(info_fields[0]) - 1,
-};
-
-static PyStructSequence_Field limits_fields[] = {
+static const struct field limits_fields[] = {
 	{ "abi_version", DOC_Limits_abi_version },
 	{ "page_size", DOC_Limits_page_size },
 	{ "huge_page_size", DOC_Limits_huge_page_size },
@@ -49,29 +48,23 @@ static PyStructSequence_Field limits_fields[] = {
 	{ NULL, NULL },
 };
 
-static PyStructSequence_Desc limits_desc = {
-	.name = "tshare.Limits",
-	.doc = DOC_Limits,
-	.fields = limits_fields,
-	.n_in_sequence = sizeof(limits_fields) / sizeof(limits_fields[0]) - 1,
-};
-
 /* A record of @count new references, which it takes over; NULL if one of them is NULL. */
-static PyObject *record(PyTypeObject *type, PyObject **values, int count)
+static PyObject *record(PyObject *type, PyObject **values, int count)
 {
-	PyObject *self = PyStructSequence_New(type);
-	bool failed = !self;
+	PyObject *arguments = PyTuple_New(count), *self = NULL;
+	bool failed = !arguments;
 	int i;
 
 	for (i = 0; i < count; i++) {
 		failed |= !values[i];
-		if (self)
-			PyStructSequence_SetItem(self, i, values[i]);
+		if (arguments)
+			PyTuple_SetItem(arguments, i, values[i]);
 		else
 			Py_XDECREF(values[i]);
 	}
-	if (failed)
-		Py_CLEAR(self);
+	if (!failed)
+		self = PyObject_Call(type, arguments, NULL);
+	Py_XDECREF(arguments);
 	return self;
 }
 
@@ -230,11 +223,70 @@ PyObject *ts_list(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 	return list;
 }
 
+static int set_doc(PyObject *object, const char *text)
+{
+	PyObject *doc = PyUnicode_FromString(text);
+	int err;
+
+	err = doc ? PyObject_SetAttrString(object, "__doc__", doc) : -1;
+	Py_XDECREF(doc);
+	return err;
+}
+
+static int document(PyObject *type, const char *doc, const struct field *fields)
+{
+	int err;
+
+	err = set_doc(type, doc);
+	for (; !err && fields->name; fields++) {
+		PyObject *field = PyObject_GetAttrString(type, fields->name);
+
+		err = field ? set_doc(field, fields->doc) : -1;
+		Py_XDECREF(field);
+	}
+	return err;
+}
+
+static PyObject *names_of(const struct field *fields)
+{
+	PyObject *names = PyList_New(0);
+
+	for (; names && fields->name; fields++) {
+		PyObject *name = PyUnicode_FromString(fields->name);
+
+		if (!name || PyList_Append(names, name) < 0)
+			Py_CLEAR(names);
+		Py_XDECREF(name);
+	}
+	return names;
+}
+
+/* collections.namedtuple(name, fields, module="tshare"), with docstrings */
+static PyObject *record_type(const char *name, const char *doc, const struct field *fields)
+{
+	PyObject *collections = PyImport_ImportModule("collections");
+	PyObject *make = NULL, *arguments = NULL, *keywords = NULL, *type = NULL;
+
+	if (collections)
+		make = PyObject_GetAttrString(collections, "namedtuple");
+	arguments = Py_BuildValue("(sN)", name, names_of(fields));
+	keywords = Py_BuildValue("{ss}", "module", "tshare");
+	if (make && arguments && keywords)
+		type = PyObject_Call(make, arguments, keywords);
+	if (type && document(type, doc, fields) < 0)
+		Py_CLEAR(type);
+	Py_XDECREF(keywords);
+	Py_XDECREF(arguments);
+	Py_XDECREF(make);
+	Py_XDECREF(collections);
+	return type;
+}
+
 int ts_info_init(PyObject *module)
 {
-	info_type = PyStructSequence_NewType(&info_desc);
-	limits_type = PyStructSequence_NewType(&limits_desc);
-	if (!info_type || !limits_type || PyModule_AddType(module, info_type) < 0)
+	info_type = record_type("RegionInfo", DOC_RegionInfo, info_fields);
+	limits_type = info_type ? record_type("Limits", DOC_Limits, limits_fields) : NULL;
+	if (!limits_type || PyModule_AddObjectRef(module, "RegionInfo", info_type) < 0)
 		return -1;
-	return PyModule_AddType(module, limits_type);
+	return PyModule_AddObjectRef(module, "Limits", limits_type);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 import errno
 import os
+import pickle
 import socket
 import tempfile
 
@@ -128,6 +129,29 @@ def test_list_returns_named_regions(name):
     assert info.lifetime == "maker"
     assert info.tensor_count == 1
     assert isinstance(info, tshare.RegionInfo)
+
+
+def records(name):
+    made = tshare.create(name, 4)
+    return [made.region.info(), tshare.limits()]
+
+
+def test_record_has_the_methods_of_a_named_tuple(name):
+    for record in records(name):
+        values = record._asdict()
+        assert list(values) == list(record._fields)
+        assert type(record)(**values) == type(record)._make(record) == record
+        first = record._fields[0]
+        assert record._replace(**{first: "x"}) == ("x", *record[1:])
+        with pytest.raises(AttributeError):
+            setattr(record, first, "x")
+
+
+def test_record_arrives_in_another_process(name):
+    for record in records(name):
+        came = pickle.loads(pickle.dumps(record))
+        assert came == record
+        assert type(came) is type(record) is getattr(tshare, type(record).__name__)
 
 
 def test_list_leaves_out_unnamed_regions():
