@@ -63,7 +63,7 @@
  * -EBADF         fd is not open
  * -EBUSY         the dma-buf has a name already; or another user of CUDA has registered
  *                some of the region's memory
- * -ECANCELED     waiting was cancelled
+ * -ECANCELED     waiting was cancelled, or a program's own function has ended the call
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
  *                memory cgroup's is reached
  * -EEXIST        the name is taken, by a draft or, without TSHARE_REPLACE, by
@@ -72,9 +72,10 @@
  * -EINVAL        an argument is malformed; tshare_error_get() names it
  * -EINPROGRESS   the region is a draft: its maker hasn't finished it yet
  * -EINTR         a signal handler ran while the call waited
- * -EIO           CUDA's driver fails
+ * -EIO           CUDA's driver fails, or a disk does
  * -ENAMETOOLONG  a region's name of more than TSHARE_NAME_MAX bytes, or a tensor's
  *                of more than TSHARE_TENSOR_NAME_MAX
+ * -ENODATA       a file ends before what is to be read of it
  * -ENODEV        the backend is unavailable (no module, no /dev/shm), or /proc is not
  *                mounted, which named regions need on shm
  * -ENOENT        no region of that name, or no tensor of that name in it; or
@@ -614,6 +615,54 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
  */
 int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 			 struct tshare_region **region);
+
+/* struct tshare_read_options.flags: past the page cache */
+#define TSHARE_DIRECT (1U << 0)
+
+/**
+ * struct tshare_read_options - how to read a file into a region
+ * @size: sizeof(struct tshare_read_options)
+ * @flags: TSHARE_DIRECT or 0
+ * @threads: threads that read at a time, the caller's among them, up to 64; 0 for the
+ *           library's choice
+ * @progress: called between two reads in the caller's thread, and once more when all is read,
+ *            with the bytes that all threads have read so far; NULL for none. A nonzero result
+ *            ends the call with -ECANCELED
+ * @data: passed to @progress
+ */
+struct tshare_read_options {
+	size_t size;
+	uint32_t flags;
+	uint32_t threads;
+	int (*progress)(void *data, uint64_t done);
+	void *data;
+};
+
+/**
+ * tshare_region_read() - read a part of a file into a region
+ * @region: the region, which must be writable
+ * @fd: the file, open for reading; its position neither matters nor changes
+ * @file_offset: bytes of the file before the part
+ * @offset: bytes of the region before the place where the part is to be
+ * @length: bytes to read
+ * @options: or NULL: through the page cache, and without reports
+ *
+ * Several threads read pieces of the file at a time. With TSHARE_DIRECT they read by
+ * O_DIRECT, so that the disk writes into the region and the page cache doesn't grow. That takes
+ * a @file_offset and a place in memory that agree modulo 4,096; whatever can't be read so is
+ * read through the page cache, and dropped from it at once. A piece that the page cache has
+ * already is copied from there, and stays in it; only of a file that the caller owns or may write
+ * can the library find that out.
+ *
+ * After an error any part of the place may have been written. A signal handler doesn't end the
+ * call; @options->progress can look for what it has left.
+ *
+ * Return: 0; -EACCES for a read-only region; -EBADF, -ESPIPE or -EISDIR if @fd is no file that
+ * is open for reading; -EINVAL; -ERANGE for a place that is not inside the region; -ENODATA if
+ * the file is shorter; -ECANCELED; -EIO and what else pread(2) may return.
+ */
+int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offset, uint64_t offset,
+		       uint64_t length, const struct tshare_read_options *options);
 
 /**
  * tshare_region_export() - make a descriptor of a region or of a part of it

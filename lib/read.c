@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+/* Files, read into a region by several threads, past the page cache where that is asked for. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctx.h"
+#include "error.h"
+#include "export.h"
+#include "region.h"
+#include "sized.h"
+#include "thread.h"
+
+/* What a thread reads at a time: large enough for a disk, small enough to end soon. */
+#define CHUNK (4ULL << 20)
+
+/* Enough requests at a time to keep a disk busy. */
+#define THREADS_DEFAULT 4
+#define THREADS_MAX	64
+
+/*
+ * Offset, address and length of what O_DIRECT reads are multiples of it. Disks ask for 512 or
+ * 4,096 bytes; one that asks for more refuses the read.
+ */
+#define BLOCK 4096
+
+struct work {
+	int fd;
+	atomic_int direct; /* the same file by O_DIRECT, or -1 */
+	bool leave_cache;  /* what is read doesn't stay in the page cache */
+	uint64_t page_size;
+	void *pages; /* the file's pages, only to ask which are in the page cache, or NULL */
+	uint64_t file_offset;
+	char *start;
+	uint64_t length;
+	_Atomic(uint64_t) next; /* first byte that no thread has taken */
+	_Atomic(uint64_t) done;
+	atomic_bool stopped;
+	pthread_mutex_t lock;
+	int err; /* of the first failure, under the lock */
+};
+
+static void stop(struct work *work, int err)
+{
+	pthread_mutex_lock(&work->lock);
+	if (!work->err)
+		work->err = err;
+	pthread_mutex_unlock(&work->lock);
+	atomic_store(&work->stopped, true);
+}
+
+/*
+ * Whether the page cache has all of a piece already. A read with RWF_NOWAIT would tell, too, but
+ * has the kernel read ahead what is missing.
+ */
+static bool is_cached(const struct work *work, uint64_t at, size_t length)
+{
+	unsigned char resident[CHUNK / BLOCK + 1];
+	uintptr_t first, end, i;
+
+	if (!work->pages)
+		return false;
+	first = (uintptr_t)work->pages + work->file_offset % work->page_size + at;
+	end = first + length;
+	first &= ~(uintptr_t)(work->page_size - 1);
+	if (mincore((void *)first, end - first, resident))
+		return false;
+	for (i = 0; first + i * work->page_size < end; i++)
+		if (!(resident[i] & 1))
+			return false;
+	return true;
+}
+
+/* 0 where O_DIRECT can't read, and another way has to. */
+static ssize_t read_direct(struct work *work, uint64_t at, size_t length)
+{
+	int fd = atomic_load_explicit(&work->direct, memory_order_relaxed);
+	ssize_t count;
+
+	if (fd < 0 || length < BLOCK || (work->file_offset + at) % BLOCK ||
+	    (uintptr_t)(work->start + at) % BLOCK)
+		return 0;
+	count = pread(fd, work->start + at, length / BLOCK * BLOCK, work->file_offset + at);
+	if (count >= 0 || (errno != EINVAL && errno != EFAULT && errno != EOPNOTSUPP))
+		return count;
+	/* The disk's blocks are larger, or no device reaches this memory. */
+	atomic_store_explicit(&work->direct, -1, memory_order_relaxed);
+	return 0;
+}
+
+static ssize_t read_buffered(struct work *work, uint64_t at, size_t length, bool leave_cache)
+{
+	uint64_t from = work->file_offset + at, first, end;
+	ssize_t count;
+
+	count = pread(work->fd, work->start + at, length, from);
+	if (count <= 0 || !leave_cache)
+		return count;
+	/* The kernel drops whole pages only. */
+	first = from & ~(work->page_size - 1);
+	end = (from + count + work->page_size - 1) & ~(work->page_size - 1);
+	posix_fadvise(work->fd, first, end - first, POSIX_FADV_DONTNEED);
+	return count;
+}
+
+static ssize_t read_some(struct work *work, uint64_t at, size_t length, bool direct)
+{
+	ssize_t count;
+
+	if (direct) {
+		/* To the next block, from which on O_DIRECT can read. */
+		if (length > BLOCK && (work->file_offset + at) % BLOCK)
+			length = BLOCK - (work->file_offset + at) % BLOCK;
+		count = read_direct(work, at, length);
+		if (count)
+			return count;
+	}
+	return read_buffered(work, at, length, direct);
+}
+
+/*
+ * A disk that can't read a sector fails direct reads with ENODATA, and a file system in user space
+ * may fail any read with ECANCELED. To the caller these are the end of the file and of progress().
+ */
+static int failed_read(int err)
+{
+	return err == ENODATA || err == ECANCELED ? -EIO : -err;
+}
+
+/* Whether the chunk was read, in as many steps as it takes. */
+static bool read_chunk(struct work *work, uint64_t at, uint64_t end)
+{
+	const bool direct = work->leave_cache && !is_cached(work, at, end - at);
+	ssize_t count;
+
+	while (at < end && !atomic_load(&work->stopped)) {
+		count = read_some(work, at, end - at, direct);
+		if (count > 0) {
+			at += count;
+			atomic_fetch_add(&work->done, count);
+		} else if (!count) {
+			stop(work, -ENODATA);
+		} else if (errno != EINTR) {
+			stop(work, failed_read(errno));
+		}
+	}
+	return at >= end;
+}
+
+static bool read_next(struct work *work)
+{
+	uint64_t at = atomic_fetch_add(&work->next, CHUNK), left;
+
+	if (at >= work->length || atomic_load(&work->stopped))
+		return false;
+	left = work->length - at;
+	return read_chunk(work, at, at + (left < CHUNK ? left : CHUNK));
+}
+
+static void *read_all(void *data)
+{
+	while (read_next(data))
+		;
+	return NULL;
+}
+
+/* Asks the caller whether to go on. */
+static void report(struct work *work, const struct tshare_read_options *options)
+{
+	if (options->progress && !atomic_load(&work->stopped) &&
+	    options->progress(options->data, atomic_load(&work->done)))
+		stop(work, -ECANCELED);
+}
+
+/* Of anybody else's file mincore() reports each page as cached. */
+static bool may_ask_for_pages(int fd, const char *path)
+{
+	struct stat file;
+
+	return !fstat(fd, &file) && S_ISREG(file.st_mode) &&
+	       (file.st_uid == geteuid() || !faccessat(AT_FDCWD, path, W_OK, AT_EACCESS));
+}
+
+/* How many bytes are mapped to ask for pages. */
+static size_t mapped_size(const struct work *work)
+{
+	return work->file_offset % work->page_size + work->length;
+}
+
+static void prepare_direct(struct work *work)
+{
+	uint64_t first = work->file_offset & ~(work->page_size - 1);
+	char path[32];
+
+	work->leave_cache = true;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", work->fd);
+	/* Not a flag of the caller's descriptor, which others may share. */
+	atomic_init(&work->direct, open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK));
+	if (!may_ask_for_pages(work->fd, path))
+		return;
+	work->pages = mmap(NULL, mapped_size(work), PROT_READ, MAP_SHARED, work->fd, first);
+	if (work->pages == MAP_FAILED)
+		work->pages = NULL;
+}
+
+static int fail_read(const struct work *work)
+{
+	switch (work->err) {
+	case 0:
+		return 0;
+	case -ECANCELED:
+		return tshare_fail(-ECANCELED, "progress: ended the read");
+	case -ENODATA:
+		return tshare_fail(-ENODATA, "length: the file ends before byte %" PRIu64,
+				   work->file_offset + work->length);
+	case -EBADF:
+		return tshare_fail(-EBADF, "fd: %d is not open for reading", work->fd);
+	case -ESPIPE:
+	case -EISDIR:
+		return tshare_fail(work->err, "fd: %d is no file: %s", work->fd,
+				   strerror(-work->err));
+	default:
+		return tshare_fail(work->err, "fd: pread: %s", strerror(-work->err));
+	}
+}
+
+static int check_options(const struct tshare_read_options *options,
+			 struct tshare_read_options *known)
+{
+	int err;
+
+	*known = (struct tshare_read_options){ 0 };
+	if (options) {
+		err = sized_read(options, "options.", SIZED_UPTO(struct tshare_read_options, data),
+				 known, sizeof(*known));
+		if (err)
+			return err;
+	}
+	if (known->flags & ~TSHARE_DIRECT)
+		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
+				   known->flags);
+	if (known->threads > THREADS_MAX)
+		return tshare_fail(-EINVAL, "options.threads: %" PRIu32 " are more than %d",
+				   known->threads, THREADS_MAX);
+	if (!known->threads)
+		known->threads = THREADS_DEFAULT;
+	return 0;
+}
+
+static int check_place(const struct tshare_region *region, uint64_t file_offset, uint64_t offset,
+		       uint64_t length)
+{
+	if (region->readonly)
+		return tshare_fail(-EACCES, "region: is read-only");
+	if (offset > region->handle.size)
+		return tshare_fail(-ERANGE,
+				   "offset: %" PRIu64 " is beyond the region's %" PRIu64 " bytes",
+				   offset, region->handle.size);
+	if (length > region->handle.size - offset)
+		return tshare_fail(-ERANGE,
+				   "length: %" PRIu64 " bytes at %" PRIu64
+				   " are not inside the region's %" PRIu64,
+				   length, offset, region->handle.size);
+	if (file_offset > INT64_MAX || length > INT64_MAX - file_offset)
+		return tshare_fail(-EINVAL, "file_offset: %" PRIu64 " is beyond any file",
+				   file_offset);
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offset, uint64_t offset,
+		       uint64_t length, const struct tshare_read_options *options)
+{
+	const uint64_t chunks = (length + CHUNK - 1) / CHUNK;
+	pthread_t threads[THREADS_MAX];
+	struct tshare_read_options known;
+	struct work work = {
+		.fd = fd,
+		.file_offset = file_offset,
+		.length = length,
+		.page_size = region->ctx->page_size,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	unsigned int started = 0;
+	int err, direct;
+
+	err = check_options(options, &known);
+	if (!err)
+		err = check_place(region, file_offset, offset, length);
+	if (err)
+		return err;
+	atomic_init(&work.direct, -1);
+	if (known.flags & TSHARE_DIRECT && length)
+		prepare_direct(&work);
+	direct = atomic_load_explicit(&work.direct, memory_order_relaxed);
+	work.start = (char *)region->data + offset;
+	if (known.threads > chunks)
+		known.threads = chunks;
+	if (known.threads > 1)
+		started = threads_start(threads, known.threads - 1, read_all, &work);
+	while (read_next(&work))
+		report(&work, &known);
+	while (started)
+		pthread_join(threads[--started], NULL);
+	report(&work, &known);
+	if (direct >= 0)
+		close(direct);
+	if (work.pages)
+		munmap(work.pages, mapped_size(&work));
+	return fail_read(&work);
+}
