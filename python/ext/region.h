@@ -19,6 +19,12 @@ PyObject *ts_region_keys(PyObject *self, PyObject *unused);
 PyObject *ts_region_values(PyObject *self, PyObject *unused);
 PyObject *ts_region_items(PyObject *self, PyObject *unused);
 
+/* region_memory.c */
+int ts_region_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void ts_region_releasebuffer(PyObject *self, Py_buffer *view);
+PyObject *ts_region_read(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames);
+
 /* generation.c */
 PyObject *ts_region_generation(PyObject *self, void *closure);
 PyObject *ts_region_publish(PyObject *self, PyObject *unused);

@@ -4,7 +4,16 @@
 # macros of them, which the C files use as they are.
 
 import builtins
-from collections.abc import Coroutine, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import (
+    Callable,
+    Coroutine,
+    ItemsView,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from types import EllipsisType, TracebackType
 from typing import (
     Any,
@@ -497,7 +506,8 @@ class StreamWait:
 class Region(Mapping[str, Tensor], Buffer):
     """A piece of shared memory that holds tensors: a mapping of their names to them.
 
-    Made by Region.create(), Region.open() and Region.from_fd(). Once a region is
+    Made by Region.create(), Region.open() and Region.from_fd(). memoryview() of a region is
+    all its bytes, which can be written if the region can be. Once a region is
     closed, its attributes and methods raise ValueError, but for closed and close(); tensors
     that were taken from it remain usable.
 
@@ -755,6 +765,38 @@ class Region(Mapping[str, Tensor], Buffer):
         :raises OSError: EOPNOTSUPP: the backend is shm, which has no parts, or the region is
             foreign.
         """
+    def read(
+        self,
+        fd: int | _SupportsFileno,
+        file_offset: SupportsIndex = 0,
+        offset: SupportsIndex = 0,
+        length: SupportsIndex | None = None,
+        *,
+        threads: SupportsIndex | None = None,
+        direct: bool = False,
+        progress: Callable[[int], object] | None = None,
+    ) -> None:
+        """Read a part of a file into the region, by several threads.
+
+        Other threads of Python run meanwhile. After an error, or Ctrl-C, any part of the place
+        may have been written.
+
+        :param fd: The file, open for reading; a number or an object that has fileno(). Its
+            position neither matters nor changes.
+        :param file_offset: Bytes of the file before the part.
+        :param offset: Bytes of the region before the place where the part is to be.
+        :param length: Bytes to read; None for all of the region from offset on.
+        :param threads: Threads that read at a time, 1 to 64; None for the library's choice.
+        :param direct: Have the disk write into the region (O_DIRECT), so that the page cache
+            doesn't grow. What can't be read so is read through the page cache, and dropped from
+            it at once; what is there already is copied, and stays.
+        :param progress: Called now and then with the bytes that were read so far. What it raises
+            ends the call.
+        :raises PermissionError: The region is read-only.
+        :raises ValueError: The place is not inside the region, or an argument is out of its range.
+        :raises OSError: ENODATA: the file is shorter. EBADF, ESPIPE or EISDIR: fd is no file that
+            is open for reading. EIO: the disk fails.
+        """
     def info(self) -> RegionInfo:
         """Return the present properties of the region."""
     def finish(self, *, replace: bool = False) -> None:
@@ -813,6 +855,8 @@ class Region(Mapping[str, Tensor], Buffer):
         /,
     ) -> None:
         """Close the region."""
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __release_buffer__(self, view: memoryview, /) -> None: ...
     def __getitem__(self, key: str, /) -> Tensor: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
