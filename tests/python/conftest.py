@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import subprocess
+import tempfile
 import threading
 from multiprocessing import forkserver, reduction, resource_sharer, resource_tracker
 from pathlib import Path
@@ -20,6 +21,8 @@ from support import load_stub
 # A shell that runs this in the background ignores SIGINT, and so would all processes that
 # are started here, also in tests about Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+BUILD = Path(__file__).resolve().parents[2] / "build"
 
 PREFIX = f"pytest-{os.getpid()}-"
 
@@ -117,6 +120,27 @@ def device(nothing_is_left_in_the_module):
     path = vivid.find()
     assert path, "there is no vivid: tests/vm/run --modprobe 'vivid allocators=1 node_types=1'"
     return path
+
+
+def find_nvme():
+    """Return the node of the disk of tests/vm/run, which holds nothing yet, or None."""
+    for disk in Path("/sys/block").glob("nvme*"):
+        if (disk / "device/serial").read_text().strip() == "tshare":
+            return f"/dev/{disk.name}"
+    return None
+
+
+@pytest.fixture(scope="module")
+def disk():
+    """A directory on a disk, where /tmp might be in memory."""
+    with tempfile.TemporaryDirectory(prefix="disk-", dir=BUILD) as path:
+        if not (node := find_nvme()):
+            yield Path(path)
+            return
+        subprocess.run(["/sbin/mkfs.ext4", "-q", "-F", node], check=True)
+        subprocess.run(["mount", node, path], check=True)
+        yield Path(path)
+        subprocess.run(["umount", path], check=True)
 
 
 @pytest.fixture

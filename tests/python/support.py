@@ -3,6 +3,7 @@
 
 import ctypes
 import importlib
+import mmap
 import os
 import subprocess
 import sys
@@ -311,3 +312,21 @@ def mapped(tensor_address):
             if low <= tensor_address < high:
                 return True
     return False
+
+
+def empty_cache(path):
+    """Have the page cache drop a file."""
+    with open(path, "rb") as file:
+        os.fsync(file)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def cached_pages(path):
+    """Return the numbers of a file's pages that the page cache holds. A read would bring more."""
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        resident = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
+        first = ctypes.c_char.from_buffer(mapped)
+        start, size = ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(len(mapped))
+        assert ctypes.CDLL(None).mincore(start, size, resident) == 0
+        del first
+    return {number for number, page in enumerate(resident) if page & 1}
