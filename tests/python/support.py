@@ -31,6 +31,16 @@ def load_stub():
     return stub
 
 
+def rounds(count, long=None):
+    """Return how many of a race's rounds to make.
+
+    All, or a quarter with TSHARE_TEST_SHORT; long ones with TSHARE_TEST_LONG, if the test has such.
+    """
+    if long and "TSHARE_TEST_LONG" in os.environ:
+        return long
+    return (count + 3) // 4 if "TSHARE_TEST_SHORT" in os.environ else count
+
+
 class Stream:
     """A stream on the stub, in a context of its own, which becomes the thread's current one."""
 

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT
+"""Files of tensors in the format safetensors: which there are, and what their headers say.
+
+A file begins with eight bytes, the length of its header, little-endian. The header is an object
+in JSON, in which each tensor has its type, its shape and its place in the bytes that follow.
+Nothing of a file is trusted: each error is a ValueError that names the file, and the tensor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import math
+import os
+import reprlib
+import stat
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+SUFFIX = ".safetensors"
+INDEX_SUFFIX = ".index.json"
+
+# The format's own limit.
+HEADER_MAX = 100_000_000
+
+# The kernel drops whole pages from its cache; none is larger.
+_PAGE_MAX = 64 << 10
+
+# What libtshare's descriptors take.
+NAME_MAX = 1023
+NDIM_MAX = 32
+
+# What Linux takes for a file.
+FILE_NAME_MAX = 255
+
+# Bits of an element of each type. What Region.create() takes for a type has these names, too.
+BITS = {
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "F8_E5M2": 8,
+    "F8_E4M3": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+    "C64": 64,
+    "F64": 64,
+    "I64": 64,
+    "U64": 64,
+}
+
+METADATA = "__metadata__"
+
+
+# What a file says may be as long as a header; an error shows the ends of it.
+_shorter = reprlib.Repr()
+_shorter.maxlist = NDIM_MAX
+_shorter.maxstring = _shorter.maxother = 200
+
+
+def shown(value: object) -> str:
+    """Return repr() of what comes from a file, cut where it is long."""
+    return _shorter.repr(value)
+
+
+class Entry(NamedTuple):
+    """A tensor in a file; offsets count from the file's first byte."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class Header(NamedTuple):
+    metadata: dict[str, str]
+    tensors: dict[str, Entry]
+
+
+class File(NamedTuple):
+    """A file, and what it is known by: another file, or a changed one, differs."""
+
+    path: Path
+    identity: tuple[str, int, int, int, int]
+    owner: int
+
+    @property
+    def size(self) -> int:
+        return self.identity[3]
+
+
+def identify(path: Path, status: os.stat_result) -> tuple[str, int, int, int, int]:
+    return (path.name, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def find_file(path: Path) -> File:
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path}: is no regular file")
+    return File(path, identify(path, status), status.st_uid)
+
+
+def changed(path: Path) -> OSError:
+    return OSError(errno.ESTALE, "the file was changed while it was read", str(path))
+
+
+def _open(path: str, flags: int) -> int:
+    # Of a FIFO that was moved there, open() would wait for a writer.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+@contextlib.contextmanager
+def opened(file: File) -> Iterator[FileIO]:
+    """Open a file that was found, for as long as it is that file, and unchanged."""
+    with open(file.path, "rb", buffering=0, opener=_open) as found:
+        if identify(file.path, os.fstat(found.fileno())) != file.identity:
+            raise changed(file.path)
+        yield found
+        # By its path: another file may have been moved there.
+        if identify(file.path, os.stat(file.path)) != file.identity:
+            raise changed(file.path)
+
+
+def _read(file: File, found: FileIO, length: int) -> bytes:
+    content = b""
+    while len(content) < length and (part := found.read(length - len(content))):
+        content += part
+    if len(content) < length:
+        raise changed(file.path)
+    return content
+
+
+# Which files there are
+
+
+def find(given: Path) -> tuple[list[File], File | None]:
+    """Return the files of tensors at a path, and the index, if it is one or a folder with one."""
+    if given.is_dir():
+        return _find_in_folder(given)
+    if given.name.endswith(INDEX_SUFFIX):
+        return _files_in(given.parent), find_file(given)
+    return [find_file(given)], None
+
+
+def _files_in(folder: Path) -> list[File]:
+    paths = sorted(entry for entry in folder.iterdir() if entry.name.endswith(SUFFIX))
+    return [find_file(path) for path in paths]
+
+
+def _find_in_folder(folder: Path) -> tuple[list[File], File | None]:
+    indexes = sorted(folder.glob(f"*{SUFFIX}{INDEX_SUFFIX}"))
+    if len(indexes) > 1:
+        names = ", ".join(index.name for index in indexes)
+        raise ValueError(f"{folder}: has several indexes: {names} (pass the path of one)")
+    files = _files_in(folder)
+    if not files:
+        raise FileNotFoundError(f"{folder}: has no file *{SUFFIX}")
+    return files, find_file(indexes[0]) if indexes else None
+
+
+# JSON
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"{shown(key)} stands there twice")
+            seen.add(key)
+    return found
+
+
+def _parse(path: Path, what: str, content: bytes) -> dict[str, Any]:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: {what}: is not UTF-8 ({error})") from None
+    try:
+        parsed = json.loads(
+            text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
+        )
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {what}: is no JSON to read: {error}") from None
+    if not isinstance(parsed, dict):
+        raise ValueError(f"{path}: {what}: must be a JSON object")
+    return parsed
+
+
+# The index
+
+
+def _is_file_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and "/" not in name
+        and name.endswith(SUFFIX)
+        and len(name) <= FILE_NAME_MAX
+    )
+
+
+def read_index(index: File) -> dict[str, str]:
+    """Return the name of the file that each tensor is in."""
+    path = index.path
+    if index.size > HEADER_MAX:
+        raise ValueError(f"{path}: index: its {index.size} bytes are more than {HEADER_MAX}")
+    with opened(index) as found:
+        content = _read(index, found, index.size)
+    places = _parse(path, "index", content).get("weight_map")
+    if not isinstance(places, dict):
+        raise ValueError(f"{path}: weight_map: must be an object")
+    for name, file in places.items():
+        if not _is_file_name(file):
+            raise ValueError(
+                f"{path}: weight_map: {shown(name)}: must be the name of a file *{SUFFIX} in the "
+                f"same folder, not {shown(file)}"
+            )
+    return places
+
+
+# The header
+
+
+def is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def _check_name(name: str) -> None:
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        raise ValueError("its name is not Unicode text") from None
+    if not 0 < length <= NAME_MAX or "\0" in name:
+        raise ValueError(f"its name must have 1 to {NAME_MAX} bytes, without a NUL")
+
+
+def _check_entry(found: object, start: int, size: int) -> Entry:
+    """Check what a header says of a tensor; of its data, size bytes from start on are there."""
+    if not isinstance(found, dict):
+        raise ValueError("must be an object")
+    dtype, shape, offsets = (found.get(key) for key in ("dtype", "shape", "data_offsets"))
+    bits = BITS.get(dtype) if isinstance(dtype, str) else None
+    if not isinstance(dtype, str) or bits is None:
+        raise ValueError(f"dtype: {shown(dtype)} is unknown")
+    if not isinstance(shape, list) or not all(map(is_count, shape)):
+        raise ValueError(f"shape: must be a list of counts, not {shown(shape)}")
+    if len(shape) > NDIM_MAX:
+        raise ValueError(f"shape: has more than {NDIM_MAX} dimensions")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(is_count, offsets)):
+        raise ValueError(f"data_offsets: must be two counts, not {shown(offsets)}")
+    begin, end = offsets
+    if begin > end or end > size:
+        raise ValueError(f"data_offsets: {offsets} are not inside the file's {size} bytes of data")
+    # The lengths beside one of 0 are multiplied by those who copy the tensor.
+    if math.prod(length or 1 for length in shape) * bits >= 1 << 63:
+        raise ValueError(f"shape: {shape} has more elements than can be counted")
+    if math.prod(shape) * bits != (end - begin) * 8:
+        raise ValueError(
+            f"shape: {shape} of {dtype} are not the {end - begin} bytes of data_offsets"
+        )
+    return Entry(dtype, tuple(shape), start + begin, start + end)
+
+
+def _check_order(path: Path, tensors: dict[str, Entry], start: int, size: int) -> None:
+    """Check that the tensors are all of the data, and each byte is one tensor's."""
+    at = start
+    for name, entry in sorted(tensors.items(), key=lambda item: item[1][2:]):
+        if entry.begin != at:
+            what = "overlaps with another" if entry.begin < at else "begins behind a hole"
+            raise ValueError(f"{path}: tensor {shown(name)}: data_offsets: {what}")
+        at = entry.end
+    if at != start + size:
+        raise ValueError(f"{path}: header: {start + size - at} bytes at the end are no tensor's")
+
+
+def _check_metadata(path: Path, metadata: object) -> dict[str, str]:
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise ValueError(f"{path}: {METADATA}: must be an object of strings")
+    for text in itertools.chain(*metadata.items()):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{path}: {METADATA}: {shown(text)} is not Unicode text") from None
+    return metadata
+
+
+def read_header(file: File) -> Header:
+    """Read and check the header of a file."""
+    path = file.path
+    if file.size < 8:
+        raise ValueError(f"{path}: is too short for a file of safetensors")
+    with opened(file) as binary:
+        # The kernel reads nothing ahead, which would stay in the page cache.
+        os.posix_fadvise(binary.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        length = int.from_bytes(_read(file, binary, 8), "little")
+        if length > HEADER_MAX:
+            raise ValueError(
+                f"{path}: is no file of safetensors: its first eight bytes, the length of the "
+                f"header, are {length}, more than {HEADER_MAX}"
+            )
+        if length > file.size - 8:
+            raise ValueError(f"{path}: header: the file ends before its {length} bytes")
+        content = _read(file, binary, length)
+        end = -(-(8 + length) // _PAGE_MAX) * _PAGE_MAX
+        os.posix_fadvise(binary.fileno(), 0, end, os.POSIX_FADV_DONTNEED)
+    found = _parse(path, "header", content)
+    metadata = _check_metadata(path, found.pop(METADATA, None))
+    start = 8 + length
+    tensors = {}
+    for name, entry in found.items():
+        try:
+            _check_name(name)
+            tensors[name] = _check_entry(entry, start, file.size - start)
+        except ValueError as error:
+            raise ValueError(f"{path}: tensor {shown(name)}: {error}") from None
+    _check_order(path, tensors, start, file.size - start)
+    return Header(metadata, tensors)

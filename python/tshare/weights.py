@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: MIT
+"""Model weights: read from the disk once, one copy a host::
+
+    import tshare.weights
+
+    weights = tshare.weights.load("model.safetensors")       # in each worker
+    tshare.weights.assign(model, weights)                    # PyTorch, no copy
+
+The first process reads the files into a region. The others sleep until it is complete, and map
+the same memory read-only. If the first one is killed, another reads in its place. The region
+goes with the last process that uses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _safetensors
+from ._pickling import _bytes_of
+from ._safetensors import METADATA, File
+from ._tshare import Region, Tensor
+from ._weights_layout import Layout, Segment, Source, path_arg
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import torch
+
+__all__ = ["Weights", "assign", "load", "load_file", "open"]
+
+_Path = str | os.PathLike[str]
+_Progress = Callable[[int, int], object]
+
+# While the name leads to a region that is to be replaced, nobody learns that the process which
+# was about to do so has died: seconds after which to look again.
+_LOOK_AGAIN = 1.0
+
+
+# What a region says of itself
+
+
+def _is_place(found: object) -> bool:
+    return isinstance(found, list) and len(found) == 2 and all(map(_safetensors.is_count, found))
+
+
+def _is_table(found: object, is_value: Callable[[object], bool]) -> bool:
+    return isinstance(found, dict) and all(map(is_value, found.values()))
+
+
+def _is_text(found: object) -> bool:
+    return isinstance(found, str)
+
+
+def _is_manifest(found: object) -> bool:
+    """Whether this is what _load() puts into __metadata__."""
+    if not isinstance(found, dict):
+        return False
+    copied = found.get("copied")
+    return (
+        _is_text(found.get("identity"))
+        and _is_table(found.get("metadata"), _is_text)
+        and _is_table(found.get("sha256"), _is_text)
+        and _is_table(found.get("places"), _is_place)
+        and isinstance(copied, list)
+        and all(map(_is_text, copied))
+    )
+
+
+def _manifest_of(region: Region) -> dict[str, Any] | None:
+    """Return what load() has written about the files; None of a region that it has not made."""
+    if METADATA not in region or region[METADATA].dtype != "uint8":
+        return None
+    try:
+        found = json.loads(bytes(region[METADATA]))
+    except (ValueError, RecursionError):
+        return None
+    return found if _is_manifest(found) else None
+
+
+class Weights(Mapping[str, Tensor]):
+    """The tensors of a model, read-only, in shared memory; from load().
+
+    A mapping of their names to them. It holds the region, and so does each tensor.
+    """
+
+    def __init__(self, region: Region) -> None:
+        manifest = _manifest_of(region)
+        if manifest is None:
+            raise ValueError("region: is no region of weights")
+        self._region = region
+        self._manifest = manifest
+
+    @property
+    def region(self) -> Region:
+        """Region that the tensors lie in, with one more, of JSON, that is called __metadata__."""
+        return self._region
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the files have in their __metadata__."""
+        return dict(self._manifest["metadata"])
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        """Names of tensors that are not aligned in their file, and so were copied behind it."""
+        return tuple(self._manifest["copied"])
+
+    def close(self) -> None:
+        """Drop this object's reference to the memory; tensors that were taken keep it."""
+        self._region.close()
+
+    def __enter__(self) -> Weights:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __getitem__(self, key: str) -> Tensor:
+        if key == METADATA:
+            raise KeyError(key)
+        return self._region[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key != METADATA and key in self._region
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._region if key != METADATA)
+
+    def __len__(self) -> int:
+        return len(self._region) - 1
+
+    def __repr__(self) -> str:
+        return f"<tshare.weights.Weights of {self._region!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Weights, (self._region,)
+
+
+# Digests
+
+
+def _digests(sha256: str | Mapping[str, str] | None, source: Source) -> dict[str, str]:
+    """Return the digest that is wanted of each file, by its name."""
+    if sha256 is None:
+        return {}
+    if not isinstance(sha256, str | Mapping):
+        raise TypeError(f"sha256: must be a str or a mapping of them, not {type(sha256)}")
+    if source.only is not None:
+        raise ValueError("sha256: can't be checked if only a part of the files is read")
+    names = [file.path.name for file in source.files]
+    if isinstance(sha256, str):
+        if len(names) != 1:
+            raise ValueError(
+                f"sha256: must be a mapping from names to digests for {len(names)} files"
+            )
+        sha256 = {names[0]: sha256}
+    for name, digest in sha256.items():
+        if name not in names:
+            raise ValueError(f"sha256: there is no file {name!r}")
+        if not isinstance(digest, str):
+            raise TypeError(f"sha256: {name!r}: must be a str, not {type(digest)}")
+        if not re.fullmatch("[0-9a-fA-F]{64}", digest):
+            raise ValueError(f"sha256: {name!r}: must be 64 hexadecimal digits, not {digest!r}")
+    return {name: digest.lower() for name, digest in sha256.items()}
+
+
+def _check_digests(region: Region, places: Mapping[str, Any], digests: dict[str, str]) -> None:
+    with memoryview(region) as view:
+        for name, digest in digests.items():
+            if name not in places:
+                raise ValueError(f"sha256: the index names no file {name!r}")
+            offset, size = places[name]
+            with view[offset : offset + size] as content:
+                found = hashlib.sha256(content).hexdigest()
+            if found != digest:
+                raise ValueError(f"{name}: its SHA-256 is {found}, not {digest}")
+
+
+# Loading
+
+
+class _Report:
+    """What is passed on to progress: the bytes of all segments so far, and of all there are."""
+
+    def __init__(self, progress: _Progress | None, total: int) -> None:
+        self.progress = progress
+        self.total = total
+        self.before = 0
+        self.last = -1
+
+    def __call__(self, done: int) -> None:
+        # read() reports once more when all is read, and each segment begins where one ended.
+        if self.progress and self.before + done > self.last:
+            self.last = self.before + done
+            self.progress(self.last, self.total)
+
+
+def _read_file(region: Region, file: File, segments: list[Segment], report: _Report) -> None:
+    with _safetensors.opened(file) as found:
+        for segment in segments:
+            try:
+                region.read(
+                    found,
+                    segment.file_offset,
+                    segment.offset,
+                    segment.length,
+                    direct=True,
+                    progress=report,
+                )
+            except OSError as error:
+                if error.errno == errno.ENODATA:
+                    raise _safetensors.changed(file.path) from None
+                raise OSError(error.errno, error.strerror, str(file.path)) from error
+            report.before += segment.length
+
+
+def _fill(
+    region: Region,
+    layout: Layout,
+    manifest: bytes,
+    digests: dict[str, str],
+    progress: _Progress | None,
+) -> None:
+    total = sum(part.length for _, segments in layout.segments for part in segments)
+    report = _Report(progress, total)
+    for file, segments in layout.segments:
+        _read_file(region, file, segments, report)
+    with memoryview(region) as view:
+        for source, target, length in layout.copies:
+            view[target : target + length] = view[source : source + length]
+        offset = layout.specs[METADATA][3]
+        view[offset : offset + len(manifest)] = manifest
+    _check_digests(region, layout.places(), digests)
+
+
+def _look(name: str) -> Region | None:
+    """Return the finished region that has the name, after the draft that has it; or None."""
+    try:
+        return Region.open(name, readonly=True)
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        pass
+    try:
+        return Region.open(name, readonly=True, wait=math.inf)
+    except FileNotFoundError:
+        # The process that was to finish it has ended.
+        return None
+
+
+def _await_successor(name: str, found: Region | None) -> None:
+    """Wait while another process makes the region that is to replace this one."""
+    if found is not None:
+        with contextlib.suppress(TimeoutError, FileNotFoundError):
+            Region.open(name, readonly=True, wait=_LOOK_AGAIN, other_than=found).close()
+
+
+def _was_replaced(name: str, found: Region | None) -> bool:
+    """Whether the name leads to another finished region by now."""
+    if found is None:
+        return False
+    try:
+        Region.open(name, readonly=True, other_than=found).close()
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    return True
+
+
+def _accept(
+    name: str, region: Region, source: Source, digests: dict[str, str], replace: bool
+) -> Weights | None:
+    """Return the tensors of a region that holds these files, or None if it is to be replaced."""
+    if region.info().uid not in source.owners():
+        raise PermissionError(errno.EPERM, "the region of this name is another user's", name)
+    manifest = _manifest_of(region)
+    if manifest is None or manifest["identity"] != source.identity:
+        if not replace:
+            raise FileExistsError(
+                errno.EEXIST,
+                "the region of this name holds something else than these files (replace=True "
+                "replaces it)",
+                name,
+            )
+        return None
+    checked = manifest["sha256"]
+    unchecked = {file: digest for file, digest in digests.items() if checked.get(file) != digest}
+    _check_digests(region, manifest["places"], unchecked)
+    return Weights(region)
+
+
+def _load(
+    name: str, source: Source, digests: dict[str, str], found: Region | None, **options: Any
+) -> Weights | None:
+    """Read the files into a draft and finish it; None if another process is doing that."""
+    progress = options.pop("progress")
+    layout = source.layout()
+    manifest = json.dumps(
+        {
+            "identity": source.identity,
+            "metadata": layout.metadata,
+            "copied": [name for name, _, _ in layout.unaligned],
+            "places": layout.places() if source.only is None else {},
+            "sha256": digests,
+        }
+    ).encode()
+    layout.add_manifest(len(manifest))
+    try:
+        region = Region.create(
+            name, layout.specs, draft=True, exist_ok=found is not None, **options
+        )
+    except FileExistsError:
+        return None
+    try:
+        # While there is this draft nobody else can replace what has the name; before it was
+        # there, another process may have done so, perhaps by the same files.
+        if _was_replaced(name, found):
+            region.unlink()
+            return None
+        _fill(region, layout, manifest, digests, progress)
+        readonly = Region.from_fd(region, readonly=True)
+        region.finish(replace=found is not None)
+        return Weights(readonly)
+    except BaseException:
+        # Now, and not when the last reference goes: the traceback holds some.
+        with contextlib.suppress(OSError):
+            region.unlink()
+        raise
+    finally:
+        region.close()
+
+
+def load(
+    path: _Path,
+    name: str | None = None,
+    *,
+    only: Collection[str] | None = None,
+    replace: bool = False,
+    node: int | None = None,
+    mode: int = 0o600,
+    lifetime: str = "users",
+    progress: _Progress | None = None,
+    sha256: str | Mapping[str, str] | None = None,
+) -> Weights:
+    """Return the tensors of files in the format safetensors, which the host has once.
+
+    The first process reads the files, and the others wait for it. All of them have the same
+    memory, read-only.
+
+    :param path: A file, an index of several (``*.index.json``), or a folder with either.
+    :param name: Name of the region; None for one that is made of the files' device, inode, size
+        and time of modification, and of only, so that changed files have another region.
+    :param only: Names of the tensors that are wanted; None for all. What lies between them is
+        not read.
+    :param replace: Replace a region that has the name and holds other files. Processes that use
+        it keep it.
+    :param node: NUMA node that the memory must be on.
+    :param mode: Permission bits of the region: 0o644 lets other users have it, too.
+    :param lifetime: How long the name stays: "users", while any process has the region open,
+        or "persist", until it is unlinked.
+    :param progress: Called with the bytes that were read so far and those of all, in the process
+        that reads the files.
+    :param sha256: SHA-256 of the file in hexadecimal digits, or a mapping from the files' names
+        to theirs.
+    :raises FileNotFoundError: A file is missing.
+    :raises FileExistsError: The name is that of a region which holds something else.
+    :raises PermissionError: The region of this name is another user's, or can't be opened.
+    :raises ValueError: A file is damaged; sha256 or only doesn't fit the files.
+    :raises OSError: ESTALE: a file was changed while it was read. EIO: the disk fails. ENOMEM or
+        ENOSPC: there is no room.
+    """
+    if not isinstance(mode, int):
+        raise TypeError(f"mode: must be an int, not {type(mode)}")
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress: must be callable, not {type(progress)}")
+    source = Source(path, only)
+    digests = _digests(sha256, source)
+    if name is None:
+        name = source.name(mode)
+    options = {"node": node, "mode": mode, "lifetime": lifetime, "progress": progress}
+    while True:
+        found, weights = _look(name), None
+        try:
+            if found is not None:
+                weights = _accept(name, found, source, digests, replace)
+            if weights is None:
+                weights = _load(name, source, digests, found, **options)
+            if weights is not None:
+                return weights
+            _await_successor(name, found)
+        finally:
+            if found is not None and (weights is None or weights.region is not found):
+                found.close()
+
+
+def open(name: str, *, wait: float = 0.0) -> Weights:
+    """Open by its name what load() has made, perhaps without the files.
+
+    :param name: Name of the region.
+    :param wait: Seconds to wait until a finished region has the name; math.inf for ever.
+    :raises FileNotFoundError: No region has that name.
+    :raises BlockingIOError: Without wait: the region is still being read.
+    :raises ValueError: load() has not made the region of that name.
+    """
+    region = Region.open(name, readonly=True, wait=wait)
+    try:
+        return Weights(region)
+    except ValueError:
+        region.close()
+        raise ValueError(f"name: {name!r} is no region of weights") from None
+
+
+# PyTorch
+
+
+def _as_torch(name: str, tensor: Tensor) -> torch.Tensor:
+    import torch
+
+    dtype = getattr(torch, tensor.dtype, None)
+    shape = tensor.shape
+    if tensor.dtype == "float4_e2m1fn" and shape and not shape[-1] % 2:
+        # PyTorch's type holds two elements.
+        dtype = getattr(torch, "float4_e2m1fn_x2", None)
+        shape = (*shape[:-1], shape[-1] // 2)
+    if dtype is None:
+        raise TypeError(f"{name!r}: PyTorch {torch.__version__} has no type for {tensor.dtype}")
+    found: torch.Tensor
+    try:
+        if shape == tensor.shape:
+            found = tensor.torch()
+            return found
+    except (BufferError, RuntimeError):
+        pass
+    content = _bytes_of(tensor.region, tensor._spec[4], tensor.nbytes).torch()
+    found = content.view(dtype).reshape(shape)
+    return found
+
+
+def load_file(
+    filename: _Path, device: str | int = "cpu", *, backend: str = "mmap"
+) -> dict[str, torch.Tensor]:
+    """Return the tensors of a file for PyTorch, as safetensors.torch.load_file() does.
+
+    The memory is that of load(), which must not be written: PyTorch ignores that it is
+    read-only, and a write ends the process with SIGSEGV.
+
+    :param filename: What load() takes as path.
+    :param device: Where the tensors are to be; a copy on any device but the CPU.
+    :param backend: Ignored: how safetensors would read the file.
+    """
+    weights = load(path_arg(filename, "filename"))
+    found = {name: _as_torch(name, tensor) for name, tensor in weights.items()}
+    if str(device) != "cpu":
+        found = {name: tensor.to(device) for name, tensor in found.items()}
+    return found
+
+
+def _tied(module: torch.nn.Module) -> Iterator[list[str]]:
+    """Return the names of each parameter and buffer that has several."""
+    names: dict[int, list[str]] = {}
+    for found in (module.named_parameters, module.named_buffers):
+        for name, tensor in found(remove_duplicate=False):
+            names.setdefault(id(tensor), []).append(name)
+    return (group for group in names.values() if len(group) > 1)
+
+
+def _check_types(module: object, weights: object) -> None:
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"module: must be a torch.nn.Module, not {type(module)}")
+    if not isinstance(weights, Mapping | Region):
+        raise TypeError(f"weights: must be a mapping of tensors, not {type(weights)}")
+    for name in weights:
+        if not isinstance(weights[name], Tensor):
+            raise TypeError(
+                f"weights: {name!r}: must be a tshare.Tensor, not {type(weights[name])} "
+                "(load_state_dict() takes PyTorch's)"
+            )
+
+
+def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Have a module use these tensors as its parameters and buffers, without a copy.
+
+    The module may have been made on the device "meta", where it takes no memory. Tied weights
+    stay tied, and one of their names in weights is enough. No parameter requires a gradient
+    afterwards, since the memory can't be written.
+
+    :param module: The module.
+    :param weights: What load() returned, or another mapping of tensors.
+    :raises ValueError: A tensor of the module is not in weights, or the other way round, or has
+        another shape. The module is unchanged then.
+    """
+    _check_types(module, weights)
+    own = module.state_dict()
+    groups = [[name for name in group if name in own] for group in _tied(module)]
+    first: dict[str, str] = {}
+    for group in groups:
+        given = next((name for name in group if name in weights), None)
+        if given is not None:
+            first.update(dict.fromkeys(group, given))
+    if missing := [name for name in own if first.get(name, name) not in weights]:
+        raise ValueError(f"weights: {missing[0]!r} of the module is missing")
+    if unknown := [name for name in weights if name not in own]:
+        raise ValueError(f"weights: {unknown[0]!r} is no parameter or buffer of the module")
+    found = {name: _as_torch(name, weights[name]) for name in weights}
+    state = {name: found[name] for name in own if first.get(name, name) == name}
+    for name, tensor in own.items():
+        # The second name of a tied one counts, too, if weights has it.
+        shape = tuple(found[name if name in found else first[name]].shape)
+        if shape != tuple(tensor.shape):
+            raise ValueError(
+                f"weights: {name!r}: its shape is {shape}, the module's {tuple(tensor.shape)}"
+            )
+    # Or else load_state_dict() has the new ones require them, too, which integers can't.
+    module.requires_grad_(False)
+    module.load_state_dict(state, strict=False, assign=True)
+    for name, given in first.items():
+        if name != given:
+            owner, _, leaf = name.rpartition(".")
+            giver, _, given_leaf = given.rpartition(".")
+            tensor = getattr(module.get_submodule(giver), given_leaf)
+            setattr(module.get_submodule(owner), leaf, tensor)
+
+
+if __name__ == "__main__":
+    from tshare._weights_command import main
+
+    sys.exit(main(sys.argv[1:]))

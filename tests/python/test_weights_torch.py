@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Weights for PyTorch, beside safetensors' own functions."""
+
+import pytest
+
+from checkpoint import BITS, save, save_shards
+from support import need, version
+from tshare import weights
+
+torch = need("torch")
+safetensors_torch = need("safetensors.torch")
+
+if version(torch) < (2, 9):
+    pytest.skip("PyTorch before 2.9 takes no read-only memory", allow_module_level=True)
+
+MISSING = {"F6_E2M3", "F6_E3M2"}
+
+
+def as_bytes(tensor):
+    return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).tolist())
+
+
+@pytest.mark.parametrize("dtype", sorted(BITS.keys() - MISSING))
+def test_load_file_returns_what_safetensors_does(tmp_path, dtype):
+    tensors = {"x": (dtype, (3, 8)), "empty": (dtype, (2, 0))}
+    path = save(tmp_path / "model.safetensors", tensors)
+    found = weights.load_file(path)
+    expected = safetensors_torch.load_file(path)
+    assert found.keys() == expected.keys()
+    for key, tensor in found.items():
+        assert (tensor.dtype, tensor.shape) == (expected[key].dtype, expected[key].shape)
+        assert not tensor.numel() or as_bytes(tensor) == as_bytes(expected[key])
+
+
+@pytest.mark.parametrize("dtype", sorted(MISSING))
+def test_type_that_pytorch_lacks_is_named(tmp_path, dtype):
+    path = save(tmp_path / "model.safetensors", {"x": (dtype, (4,))})
+    with pytest.raises(TypeError, match="'x': PyTorch .* has no type for float6"):
+        weights.load_file(path)
+
+
+def test_load_file_of_one_file_is_one_copy(tmp_path):
+    path = save(tmp_path / "model.safetensors", {"x": ("F32", (4,))})
+    first, second = weights.load_file(path), weights.load_file(path, "cpu", backend="pread")
+    with weights.load(path) as loaded:
+        with memoryview(loaded.region) as view:
+            assert view[loaded["x"]._spec[4] :][:16] == as_bytes(first["x"])
+    assert torch.equal(first["x"], second["x"])
+
+
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(20, 8)
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.head = torch.nn.Linear(8, 20, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x):
+        return self.head(self.norm(self.embed(x)))
+
+
+def made(seed=0):
+    torch.manual_seed(seed)
+    model = Tied().eval()
+    model.norm.running_mean.uniform_()
+    return model
+
+
+def on_meta():
+    with torch.device("meta"):
+        return Tied().eval()
+
+
+def test_assigned_module_computes_the_same(tmp_path, name):
+    model, x = made(), torch.arange(20)
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_model(model, path)
+    empty = on_meta()
+    with weights.load(path, name) as loaded:
+        weights.assign(empty, loaded)
+    assert torch.equal(empty(x), model(x))
+    assert empty.head.weight is empty.embed.weight
+    assert not any(parameter.requires_grad for parameter in empty.parameters())
+    assert not any(tensor.is_meta for tensor in empty.state_dict().values())
+
+
+def test_assigned_module_has_the_region_s_memory(tmp_path, name):
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_model(made(), path)
+    models = on_meta(), on_meta()
+    with weights.load(path, name) as loaded:
+        for model in models:
+            weights.assign(model, loaded)
+        addresses = {key: tensor.torch().data_ptr() for key, tensor in loaded.items()}
+    for model in models:
+        state = model.state_dict()
+        assert all(state[key].data_ptr() == address for key, address in addresses.items())
+
+
+def test_shards_make_the_module_that_was_saved(tmp_path, name):
+    model, x = made(1), torch.arange(20)
+    state = {key: tensor for key, tensor in model.state_dict().items() if key != "head.weight"}
+    shards = {}
+    for i, (key, tensor) in enumerate(state.items()):
+        shards.setdefault(f"model-{i % 2}.safetensors", {})[key] = tensor
+    save_shards(
+        tmp_path, {file: {} for file in shards}, [(k, f) for f in shards for k in shards[f]]
+    )
+    for file, tensors in shards.items():
+        safetensors_torch.save_file(tensors, tmp_path / file)
+    empty = on_meta()
+    with weights.load(tmp_path, name) as loaded:
+        weights.assign(empty, loaded)
+    assert torch.equal(empty(x), model(x))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda state: state.pop("norm.weight"), "'norm.weight' of the module is missing"),
+        (lambda state: state.update(more=torch.ones(1)), "'more' is no parameter or buffer"),
+        (
+            lambda state: state.update({"norm.bias": torch.ones(3)}),
+            r"'norm.bias': its shape is \(3,\)",
+        ),
+        (
+            lambda state: state.update({"head.weight": torch.ones(3)}),
+            r"'head.weight': its shape is \(3,\)",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named_and_leaves_the_module(tmp_path, name, change, text):
+    state = dict(made().state_dict())
+    del state["head.weight"]
+    change(state)
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_file(state, path)
+    empty = on_meta()
+    with weights.load(path, name) as loaded, pytest.raises(ValueError, match=text):
+        weights.assign(empty, loaded)
+    assert all(tensor.is_meta for tensor in empty.state_dict().values())
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "text"),
+    [
+        ({}, {}, "^module: must be a torch.nn.Module, not <class 'dict'>"),
+        (torch.nn.Linear, {}, "^module: "),
+        (torch.nn.Linear(1, 1), None, "^weights: must be a mapping"),
+        (
+            torch.nn.Linear(1, 1),
+            torch.nn.Linear(1, 1).state_dict(),
+            r"^weights: 'weight': must be a tshare.Tensor, not .*load_state_dict\(\)",
+        ),
+    ],
+)
+def test_assign_names_the_argument_that_is_wrong(module, given, text):
+    with pytest.raises(TypeError, match=text):
+        weights.assign(module, given)
+
+
+def test_load_file_names_the_argument_that_is_wrong():
+    with pytest.raises(TypeError, match="^filename: must be a path"):
+        weights.load_file(None)
+
+
+def test_load_file_copies_to_another_device(tmp_path):
+    path = save(tmp_path / "model.safetensors", {"x": ("F32", (4,))})
+    assert weights.load_file(path, "meta")["x"].is_meta
+
+
+class TiedBuffer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        shared = torch.ones(3)
+        self.register_buffer("first", shared)
+        self.register_buffer("second", shared)
+
+
+def test_tied_buffer_stays_tied(tmp_path, name):
+    path = save(tmp_path / "model.safetensors", {"second": ("F32", (3,))})
+    module = TiedBuffer()
+    with weights.load(path, name) as loaded:
+        weights.assign(module, loaded)
+    assert module.first is module.second
+    assert as_bytes(module.first) == bytes(range(12))
+
+
+class Quantised(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(4)
+        self.weight = torch.nn.Parameter(torch.zeros(4))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.float8_e4m3fn, torch.bfloat16])
+def test_assigned_parameter_has_the_type_of_the_file(tmp_path, name, dtype):
+    state = Quantised().state_dict() | {"weight": torch.tensor([0, 1, 1, 0]).to(dtype)}
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_file(state, path)
+    module = Quantised()
+    with weights.load(path, name) as loaded:
+        weights.assign(module, loaded)
+    assert module.weight.dtype == dtype
+    assert as_bytes(module.weight.detach()) == as_bytes(state["weight"])
+    assert not any(parameter.requires_grad for parameter in module.parameters())
