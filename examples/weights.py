@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: MIT
 """One set of weights for many processes that compute with it.
 
-    weights.py [--name NAME] [--layers N] [--workers N]
+    weights.py [--layers N] [--workers N]
 
-One region holds the whole state_dict, with one name and one descriptor, however
-many tensors there are. Workers open it read-only, so that none can damage it.
-Needs PyTorch 2.9, the first version that takes read-only tensors.
+Saves a network as a file of safetensors. Each worker loads that: the first one reads the
+file into shared memory, and all have this memory, read-only, so that none can damage it.
+Needs safetensors, to save the file, and PyTorch 2.9, the first version that takes
+read-only tensors.
 """
 
 import argparse
 import sys
-import time
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import torch
 import torch.multiprocessing
+from safetensors.torch import save_file
 
-import tshare
+import tshare.weights
 
 
 def network(layers):
@@ -27,42 +30,26 @@ def network(layers):
 # In a worker
 
 
-def attach(name, layers):
+def attach(path, layers):
     """Make this worker's model, which uses the weights in shared memory."""
-    global model
+    global model, weights
     with torch.device("meta"):  # allocates no memory
         model = network(layers)
-    region = tshare.Region.open(name, readonly=True)
-    weights = {key: torch.from_dlpack(tensor) for key, tensor in region.items()}
-    model.load_state_dict(weights, assign=True)
+    weights = tshare.weights.load(path)
+    tshare.weights.assign(model, weights)
 
 
 def infer(x):
+    """Return what the model makes of x, and the region that its weights are in."""
     with torch.no_grad():
-        return model(torch.tensor(x)).tolist()
+        return model(torch.tensor(x)).tolist(), weights.region.id
 
 
 # In the parent
 
 
-def opening_times(name):
-    """Return the microseconds to open a region of one tensor, and one of all; the best time."""
-
-    def best(name):
-        times = []
-        for _ in range(20):
-            start = time.perf_counter()
-            tshare.Region.open(name, readonly=True).close()
-            times.append(time.perf_counter() - start)
-        return min(times) * 1e6
-
-    with tshare.Region.create(name + "-one", {"weight": ((16, 16), "float32")}):
-        return best(name + "-one"), best(name)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--name", default="weights")
     parser.add_argument("--layers", type=int, default=500)
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
@@ -71,23 +58,21 @@ def main():
 
     torch.manual_seed(0)
     trained = network(args.layers)
-    weights = {key: tensor.detach() for key, tensor in trained.state_dict().items()}
-    region = tshare.Region.create(args.name, weights)
-    print(f"one region holds {len(region)} tensors in {region.size} bytes")
-    one, all = opening_times(args.name)
-    print(f"opening a region of 1 tensor takes {one:.0f} µs, one of {len(region)} {all:.0f} µs")
-
-    # PyTorch's threads don't survive fork().
-    spawn = torch.multiprocessing.get_context("spawn")
     batches = [[float(i)] * 16 for i in range(8)]
-    with ProcessPoolExecutor(
-        args.workers, mp_context=spawn, initializer=attach, initargs=(args.name, args.layers)
-    ) as pool:
-        results = list(pool.map(infer, batches))
+    with tempfile.TemporaryDirectory(prefix="weights-") as folder:
+        path = Path(folder) / "model.safetensors"
+        save_file(trained.state_dict(), path)
+        # PyTorch's threads don't survive fork().
+        spawn = torch.multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(
+            args.workers, mp_context=spawn, initializer=attach, initargs=(path, args.layers)
+        ) as pool:
+            results, regions = zip(*pool.map(infer, batches), strict=True)
+        print(f"one region holds {len(trained.state_dict())} tensors")
     with torch.no_grad():
         expected = trained(torch.tensor(batches))
+    print(f"the workers have one copy: {len(set(regions)) == 1}")
     print(f"the workers' results are ours: {torch.allclose(torch.tensor(results), expected)}")
-    region.unlink()
 
 
 if __name__ == "__main__":
