@@ -2,6 +2,7 @@
 """tshare bench. No test asserts a time."""
 
 import csv
+import mmap
 import multiprocessing
 import os
 import signal
@@ -390,6 +391,23 @@ def test_percentiles_are_values_that_were_measured():
     values = list(range(100, 0, -1))
     assert [measure.percentile(values, p) for p in (0, 50, 99, 100)] == [1, 50, 99, 100]
     assert measure.percentile([7], 99) == 7
+
+
+def test_installed_files_are_no_shared_memory():
+    with open("/usr/bin/env", "rb") as program:
+        before = measure.memory_before()
+        with mmap.mmap(program.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+            assert mapped[0]
+            added = measure.memory_after(before)
+    assert added.shared == 0
+    assert added.resident > 0
+
+
+def test_anonymous_shared_memory_is_counted():
+    before = measure.memory_before()
+    with mmap.mmap(-1, 1 << 20) as mapped:
+        mapped.write(bytes(1 << 20))
+        assert measure.memory_after(before).shared == 1 << 20
 
 
 def test_a_measurement_is_long_enough():

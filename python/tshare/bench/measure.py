@@ -111,16 +111,18 @@ def _pages() -> tuple[int, int]:
     """Return private and shared bytes.
 
     Of private mappings only the anonymous pages count. The share of libraries would
-    change with every process that starts or ends.
+    change with every process that starts or ends, and so would that of what the C
+    library maps shared, as its cache of character sets.
     """
     private = shared = 0
-    is_shared = False
+    is_shared = is_installed = False
     with open("/proc/self/smaps", "rb") as smaps:
         for line in smaps:
             key, _, rest = line.partition(b" ")
             if not key.endswith(b":"):
                 is_shared = rest[3:4] == b"s"
-            elif key == b"Pss:" and is_shared:
+                is_installed = b" /usr/" in rest
+            elif key == b"Pss:" and is_shared and not is_installed:
                 shared += int(rest.split()[0])
             elif key == b"Anonymous:" and not is_shared:
                 private += int(rest.split()[0])
