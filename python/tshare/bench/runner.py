@@ -323,9 +323,7 @@ class Runner:
         if available >= needed:
             return True
         reason = f"needs {units.size(needed)} of memory; {units.size(available)} are available"
-        self._warn(f"{units.size(size)} left out: {reason}")
-        for row in rows:
-            row.cell(size).reason = reason
+        self._leave_out(size, rows, reason)
         return False
 
     def _in_time(self, size: int, rows: Iterable[Row]) -> bool:
@@ -337,10 +335,13 @@ class Runner:
         if not last or expected <= 1.25 * (self._end - monotonic()):
             return True
         reason = f"takes about {units.seconds(expected)}, and less is left: see --time"
+        self._leave_out(size, rows, reason)
+        return False
+
+    def _leave_out(self, size: int, rows: Iterable[Row], reason: str) -> None:
         self._warn(f"{units.size(size)} left out: {reason}")
         for row in rows:
             row.cell(size).reason = reason
-        return False
 
     def _leave_out_of_shared_memory(self, size: int, rows: Iterable[Row]) -> None:
         available = available_shared_memory()
