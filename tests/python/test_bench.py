@@ -144,6 +144,7 @@ def test_a_row_has_figures_or_a_reason(quick):
 
 
 def test_this_backend_is_measured_and_the_other_one_has_a_reason(quick):
+    need("torch")
     for row in quick[1]:
         if row["backend"] and row["backend"] != tshare.backend():
             assert "TSHARE_BACKEND" in row["reason"]
