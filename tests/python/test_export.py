@@ -11,9 +11,7 @@ import tshare
 import vivid
 
 PAGE = mmap.PAGESIZE
-needs_parts = pytest.mark.skipif(
-    not tshare.limits().dmabuf, reason="shared memory has no dma-bufs"
-)
+needs_parts = pytest.mark.skipif(not tshare.limits().dmabuf, reason="shared memory has no dma-bufs")
 
 
 @pytest.fixture
