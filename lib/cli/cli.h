@@ -27,6 +27,9 @@ struct verb {
 extern const struct verb verb_info, verb_create, verb_list, verb_show, verb_unlink, verb_exec,
 	verb_load, verb_unload, verb_bench;
 
+/* Errors name this verb from now on. */
+void message_verb(const struct verb *verb);
+
 /* Prints what is wrong with the command line, and returns EXIT_USAGE. */
 int usage_error(const struct verb *verb, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

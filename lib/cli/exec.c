@@ -56,7 +56,7 @@ static int run_command(struct tshare_region *region, char **command)
 	snprintf(number, sizeof(number), "%d", fd);
 	if (fcntl(fd, F_SETFD, 0) || setenv("TSHARE_FD", number, 1) ||
 	    setenv("TSHARE_NAME", tshare_region_get_name(region), 1)) {
-		failure("exec: environment of the command: %s", strerror(errno));
+		failure("environment of the command: %s", strerror(errno));
 		return EXIT_NOT_RUN;
 	}
 	execvp(command[0], command);

@@ -15,41 +15,6 @@ static const struct verb *const verbs[] = {
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-/* Prints a message; text_put() escapes the arguments and names in it. */
-__attribute__((format(printf, 1, 0))) static void put_message(const char *format, va_list args)
-{
-	char *text;
-
-	if (vasprintf(&text, format, args) < 0)
-		return;
-	text_put(stderr, text);
-	free(text);
-}
-
-int usage_error(const struct verb *verb, const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "tshare %s: ", verb->name);
-	va_start(args, format);
-	put_message(format, args);
-	va_end(args);
-	fprintf(stderr, "\nTry 'tshare %s --help'.\n", verb->name);
-	return EXIT_USAGE;
-}
-
-int failure(const char *format, ...)
-{
-	va_list args;
-
-	fputs("tshare: ", stderr);
-	va_start(args, format);
-	put_message(format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return EXIT_FAILED;
-}
-
 int help(const struct verb *verb)
 {
 	printf("Usage: tshare %s%s%s\n%s\n\n  -h, --help             print this help\n%s",
@@ -164,5 +129,6 @@ int main(int argc, char **argv)
 		fputs("'\nTry 'tshare --help'.\n", stderr);
 		return EXIT_USAGE;
 	}
+	message_verb(verb);
 	return flush_output(verb->run(verb, argc - 1, argv + 1));
 }

@@ -11,10 +11,10 @@ const char *module_state(void)
 int module_load(const char *parameters)
 {
 	(void)parameters;
-	return failure("load: built without libkmod (run 'modprobe " MODULE_NAME "')");
+	return failure("built without libkmod (run 'modprobe " MODULE_NAME "')");
 }
 
 int module_unload(void)
 {
-	return failure("unload: built without libkmod (run 'modprobe -r " MODULE_NAME "')");
+	return failure("built without libkmod (run 'modprobe -r " MODULE_NAME "')");
 }

@@ -63,22 +63,22 @@ static int fail_load(int err)
 	uname(&kernel);
 	switch (err) {
 	case -ENOENT:
-		return failure("load: the module " MODULE_NAME " is not installed for kernel %s",
+		return failure("the module " MODULE_NAME " is not installed for kernel %s",
 			       kernel.release);
 	case -EPERM:
 	case -EACCES:
 		return failure("load: permission denied (run it as root)");
 	case -ENOEXEC:
-		return failure("load: the module " MODULE_NAME " was not built for kernel %s",
+		return failure("the module " MODULE_NAME " was not built for kernel %s",
 			       kernel.release);
 	case -EKEYREJECTED:
 	case -ENOKEY:
 		return failure("load: kernel %s accepts only signed modules", kernel.release);
 	case -EINVAL:
-		return failure("load: the module " MODULE_NAME " rejected its parameters (see the "
+		return failure("the module " MODULE_NAME " rejected its parameters (see the "
 			       "kernel log)");
 	default:
-		return failure("load: the module " MODULE_NAME ": %s", strerror(-err));
+		return failure("the module " MODULE_NAME ": %s", strerror(-err));
 	}
 }
 
@@ -98,7 +98,7 @@ int module_load(const char *parameters)
 						      NULL, NULL, NULL);
 	release_module(kmod, module);
 	if (err == -EEXIST)
-		return failure("load: the module " MODULE_NAME " is already loaded");
+		return failure("the module " MODULE_NAME " is already loaded");
 	return err ? fail_load(err) : EXIT_OK;
 }
 
@@ -106,16 +106,16 @@ static int fail_unload(int err)
 {
 	switch (err) {
 	case -ENOENT:
-		return failure("unload: the module " MODULE_NAME " is not loaded");
+		return failure("the module " MODULE_NAME " is not loaded");
 	case -EPERM:
-		return failure("unload: permission denied (run it as root)");
+		return failure("permission denied (run it as root)");
 	case -EBUSY:
 	case -EWOULDBLOCK:
-		return failure("unload: the module " MODULE_NAME " is in use (a process has "
+		return failure("the module " MODULE_NAME " is in use (a process has "
 			       "/dev/tshare or a region open, or a persistent name is left: see "
 			       "'tshare list')");
 	default:
-		return failure("unload: the module " MODULE_NAME ": %s", strerror(-err));
+		return failure("the module " MODULE_NAME ": %s", strerror(-err));
 	}
 }
 

@@ -107,8 +107,8 @@ def _print_table(rows: Sequence[Sequence[object]], right: Sequence[int] = ()) ->
         )
 
 
-def _failure(text: str) -> int:
-    print(f"tshare: {_printable(text)}", file=sys.stderr)
+def _failure(verb: str, text: str) -> int:
+    print(f"tshare {verb}: {_printable(text)}", file=sys.stderr)
     return EXIT_FAILED
 
 
@@ -235,7 +235,7 @@ def _info(as_json: bool) -> int:
             facts += _backend_facts(name, limits, name == used)
         facts.append(("CUDA", _cuda_fact(cuda_driver())))
         _print_table(facts)
-    return _failure(error) if error else EXIT_OK
+    return _failure("info", error) if error else EXIT_OK
 
 
 # list
@@ -402,7 +402,7 @@ def _versions() -> str:
     return f"tshare {tshare.__version__}, module {module}"
 
 
-def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
+def _parse(arguments: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
     parser = argparse.ArgumentParser(
         prog="python -m tshare",
         description="List, show and remove named regions of shared memory that hold tensors.",
@@ -432,7 +432,7 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
     unlink.add_argument("names", metavar="NAME", nargs="+")
 
     given = parser.parse_args(arguments)
-    return {
+    return given.verb, {
         "info": lambda: _info(given.json),
         "list": lambda: _list(given.json),
         "show": lambda: _show(given.name, given.json),
@@ -440,28 +440,29 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], int]:
     }[given.verb]
 
 
-def _do(verb: Callable[[], int]) -> int:
+def _do(verb: str, run: Callable[[], int]) -> int:
     try:
-        return verb()
+        return run()
     except (OSError, ValueError) as error:
-        return _failure(_reason(error))
+        return _failure(verb, _reason(error))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     # Characters that the locale's encoding lacks are printed as escapes.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    verb = _parse(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    verb, run = _parse(given)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
-        status = _do(verb)
+        status = _do(verb, run)
     # Output that could not be written, as to a full disk, makes the command fail.
     try:
         print(text.getvalue(), end="", flush=True)
     except OSError:
         # The interpreter flushes the buffer once more at its end, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _failure("standard output: write error")
+        return _failure(verb, "standard output: write error")
     return status
 
 

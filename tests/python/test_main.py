@@ -148,7 +148,7 @@ def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
         tshare.create(name, 1, lifetime="persist")
     said = module("unlink", *names)
     assert said.returncode == 1
-    assert said.stderr.startswith(b"tshare: ")
+    assert said.stderr.startswith(b"tshare unlink: ")
     assert names[1].encode() in said.stderr
     assert not {info.name for info in tshare.list()} & set(names)
 
@@ -178,7 +178,7 @@ def test_full_disk_is_a_failure():
             [sys.executable, "-m", "tshare", "info"], stdout=full, stderr=subprocess.PIPE
         )
     assert said.returncode == 1
-    assert said.stderr == b"tshare: standard output: write error\n"
+    assert said.stderr == b"tshare info: standard output: write error\n"
 
 
 def test_missing_backend_is_a_failure():
