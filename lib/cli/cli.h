@@ -37,16 +37,24 @@ int usage_error(const struct verb *verb, const char *format, ...)
 /* Prints an error, and returns EXIT_FAILED. */
 int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same for tshare's last error, and the name of a region that was perhaps meant. */
+int failure_of_name(struct tshare_ctx *ctx, const char *name, int err);
+
 /* Prints --help and returns EXIT_OK. */
 int help(const struct verb *verb);
 
 /* Opens the verb's context; returns NULL after printing the error. */
 struct tshare_ctx *open_session(void);
 
+/* As tshare_region_open(), for reading alone; prints nothing. */
+int open_readonly(struct tshare_ctx *ctx, const char *name, struct tshare_region **region);
+
 /*
- * Parses the options of verbs that only report: --json and --help. Returns false
- * if the verb has to end with *@status.
+ * Opens a context and, by @open, the named region, and returns the exit status of @use; or
+ * EXIT_FAILED after printing the error.
  */
-bool parse_reporting(const struct verb *verb, int argc, char **argv, bool *json, int *status);
+int use_region(const char *name,
+	       int (*open)(struct tshare_ctx *ctx, const char *name, struct tshare_region **region),
+	       int (*use)(struct tshare_region *region, void *request), void *request);
 
 #endif /* TSHARE_CLI_H */

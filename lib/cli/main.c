@@ -23,16 +23,6 @@ int help(const struct verb *verb)
 	return EXIT_OK;
 }
 
-struct tshare_ctx *open_session(void)
-{
-	struct tshare_ctx *ctx;
-
-	if (!tshare_ctx_new(NULL, &ctx))
-		return ctx;
-	failure("%s", tshare_error_get());
-	return NULL;
-}
-
 bool parse_reporting(const struct verb *verb, int argc, char **argv, bool *json, int *status)
 {
 	static const struct option options[] = {

@@ -49,6 +49,9 @@ FLAGS = ("draft", "dma32", "contiguous", "readonly", "foreign", "pool")
 VALUES = 8
 PRINTED = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
 
+# Bytes of a region's name.
+NAME_MAX = 127
+
 EXIT_OK = 0
 EXIT_FAILED = 1
 
@@ -109,6 +112,37 @@ def _print_table(rows: Sequence[Sequence[object]], right: Sequence[int] = ()) ->
 
 def _failure(verb: str, text: str) -> int:
     print(f"tshare {verb}: {_printable(text)}", file=sys.stderr)
+    return EXIT_FAILED
+
+
+def _edit_distance(a: bytes, b: bytes) -> int:
+    """Letters to insert, remove, replace or swap with the next one to make one of the other."""
+    before: list[int] = []
+    above = list(range(len(b) + 1))
+    for i, letter in enumerate(a, 1):
+        row = [i]
+        for j, other in enumerate(b, 1):
+            least = min(above[j] + 1, row[-1] + 1, above[j - 1] + (letter != other))
+            if before and j > 1 and a[i - 2] == other and letter == b[j - 2]:
+                least = min(least, before[j - 2] + 1)
+            row.append(least)
+        before, above = above, row
+    return above[-1]
+
+
+def _failure_of_name(verb: str, name: str, error: OSError | ValueError) -> int:
+    """Print an error, and the name of a region that was perhaps meant."""
+    _failure(verb, _reason(error))
+    word = os.fsencode(name)
+    if isinstance(error, FileNotFoundError) and 0 < len(word) <= NAME_MAX:
+        distance, found = 2 if len(word) < 6 else 3 if len(word) < 9 else 4, b""
+        for info in tshare.list():
+            candidate = os.fsencode(info.name or "")
+            found_distance = _edit_distance(word, candidate)
+            if found_distance < min(distance, len(candidate)):
+                distance, found = found_distance, candidate
+        if found:
+            print(f"Did you mean '{_printable(os.fsdecode(found))}'?", file=sys.stderr)
     return EXIT_FAILED
 
 
@@ -345,7 +379,11 @@ def _open(name: str) -> Region:
 
 
 def _show(name: str, as_json: bool) -> int:
-    with _open(name) as region:
+    try:
+        region = _open(name)
+    except (OSError, ValueError) as error:
+        return _failure_of_name("show", name, error)
+    with region:
         info = region.info()
         tensors = [_Described(tensor) for tensor in region.values()]
         if as_json:
@@ -389,7 +427,7 @@ def _unlink(names: Sequence[str]) -> int:
         try:
             tshare.unlink(name)
         except (OSError, ValueError) as error:
-            status = _failure(_reason(error))
+            status = _failure_of_name("unlink", name, error)
     return status
 
 

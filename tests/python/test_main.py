@@ -159,6 +159,15 @@ def test_missing_name_is_reported_as_by_the_command(name, end):
     assert_same("unlink", name + end)
 
 
+def test_near_names_are_suggested_as_by_the_command(new_name):
+    name = new_name()
+    tshare.create(name, 1, lifetime="persist")
+    for near in (name[1:], name + "xyz", name[1] + name[0] + name[2:]):
+        assert_same("show", near)
+        assert_same("unlink", near)
+        assert module("show", near).stderr.endswith(b"'?\n")
+
+
 @pytest.mark.parametrize(
     "arguments", [(), ("dance",), ("show",), ("unlink",), ("list", "x"), ("info", "--xml")]
 )
