@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "layout.h"
+#include "number.h"
 
 void layout_init(struct layout *layout)
 {
@@ -15,31 +14,6 @@ void layout_init(struct layout *layout)
 void layout_release(struct layout *layout)
 {
 	free(layout->tensors);
-}
-
-/* Parses a whole number that isn't negative; @end is set behind it. */
-static bool parse_number(const char *text, int base, uint64_t *number, char **end)
-{
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*number = strtoull(text, end, base);
-	return !errno;
-}
-
-static bool parse_size(const char *text, uint64_t *size)
-{
-	static const char suffixes[] = "KMGT";
-	const char *suffix;
-	char *end;
-
-	if (!parse_number(text, 10, size, &end) || !*size)
-		return false;
-	if (!*end)
-		return true;
-	suffix = strchr(suffixes, toupper((unsigned char)*end));
-	return suffix && !end[1] &&
-	       !__builtin_mul_overflow(*size, 1ULL << (10 * (suffix - suffixes + 1)), size);
 }
 
 static bool parse_shape(const char *text, struct layout_tensor *tensor)
@@ -120,7 +94,7 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 	case 't':
 		return add_named_tensor(layout, verb, value);
 	case 's':
-		if (!parse_size(value, &layout->size))
+		if (!parse_bytes(value, &layout->size) || !layout->size)
 			return usage_error(verb,
 					   "--size: '%s' is not a positive number of bytes "
 					   "(K, M, G or T may follow)",
