@@ -13,6 +13,16 @@
 
 #include "cli.h"
 
+static const struct option options[] = {
+	{ "quick", no_argument, NULL, OPTION_LONG },
+	{ "max-size", required_argument, NULL, OPTION_LONG + 1 },
+	{ "time", required_argument, NULL, OPTION_LONG + 2 },
+	{ "csv", required_argument, NULL, OPTION_LONG + 3 },
+	{ "plot", required_argument, NULL, OPTION_LONG + 4 },
+	{ "progress", no_argument, NULL, OPTION_LONG + 5 },
+	{ 0 },
+};
+
 #define PACKAGE "tshare.bench"
 
 /* Exit status of the script below if Python has no such package. */
@@ -96,26 +106,18 @@ static int execute(int argc, char **argv)
 	execvp(python, arguments);
 	free(arguments);
 	return no_python(python, errno);
+	(void)verb;
+	(void)option;
+	(void)unused;
+	return EXIT_OK;
 }
 
-/* Checks which options are given; Python checks their values. */
 static int run(const struct verb *verb, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "quick", no_argument, NULL, 0 },	{ "max-size", required_argument, NULL, 0 },
-		{ "time", required_argument, NULL, 0 }, { "csv", required_argument, NULL, 0 },
-		{ "plot", required_argument, NULL, 0 }, { "progress", no_argument, NULL, 0 },
-		{ "help", no_argument, NULL, 'h' },	{ 0 },
-	};
-	int option;
+	int status;
 
-	/* "+": getopt must not reorder the arguments, which are passed on. */
-	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
-		if (option == 'h')
-			return help(verb);
-		if (option)
-			return EXIT_USAGE;
-	}
+	if (!parse_options(verb, argc, argv, NULL, &status))
+		return status;
 	if (optind < argc)
 		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
 	return execute(argc, argv);
@@ -125,11 +127,14 @@ const struct verb verb_bench = {
 	.name = "bench",
 	.arguments = "[OPTION...]",
 	.summary = "time how arrays pass between libraries and processes, with tshare and without",
-	.options = "  --quick                few sizes, up to 16M, in 20 seconds\n"
-		   "  --max-size SIZE        the largest array (default: 1G)\n"
-		   "  --time SECONDS         how long to measure (default: 160)\n"
-		   "  --csv FILE             write all results as CSV\n"
-		   "  --plot FILE            draw a figure, .png or .svg; needs matplotlib\n"
-		   "  --progress             show progress even if stderr is not a terminal\n",
+	.help = "      --quick            few sizes, up to 16M, in 20 seconds\n"
+		"      --max-size SIZE    the largest array (default: 1G)\n"
+		"      --time SECONDS     how long to measure (default: 160)\n"
+		"      --csv FILE         write all results as CSV\n"
+		"      --plot FILE        draw a figure, .png or .svg; needs matplotlib\n"
+		"      --progress         show progress even if stderr is not a terminal\n",
+	.options = options,
+	.take = take,
+	.in_order = true, /* as the arguments are passed on */
 	.run = run,
 };

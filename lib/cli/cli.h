@@ -20,12 +20,17 @@ struct verb {
 	const char *name;
 	const char *arguments;
 	const char *summary;
-	const char *options; /* lines of --help about the verb's own options */
+	const char *help;	      /* lines of --help about the verb's own options */
+	const struct option *options; /* besides --help; a letter as val is the short option */
+	/* Takes one of them, whose value is optarg. Returns EXIT_OK to go on. */
+	int (*take)(const struct verb *verb, int option, void *request);
+	bool in_order; /* options end at the first argument */
 	int (*run)(const struct verb *verb, int argc, char **argv);
 };
 
-extern const struct verb verb_info, verb_create, verb_list, verb_show, verb_unlink, verb_exec,
-	verb_load, verb_unload, verb_bench;
+extern const struct verb verb_help, verb_info, verb_create, verb_list, verb_show, verb_unlink,
+	verb_save, verb_publish, verb_top, verb_wait, verb_exec, verb_pool, verb_load, verb_unload,
+	verb_weights, verb_bench;
 
 /* Errors name this verb from now on. */
 void message_verb(const struct verb *verb);
@@ -40,8 +45,22 @@ int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for tshare's last error, and the name of a region that was perhaps meant. */
 int failure_of_name(struct tshare_ctx *ctx, const char *name, int err);
 
+/* Options that have no letter have values from here on. */
+#define OPTION_LONG 256
+
+/*
+ * Parses the options, and has the verb take each into @request; optind is then the first
+ * argument. At --help, at options that the verb lacks and at values that it refuses, prints
+ * what is due, and returns false: the verb has to end with *@status.
+ */
+bool parse_options(const struct verb *verb, int argc, char **argv, void *request, int *status);
+
 /* Prints --help and returns EXIT_OK. */
-int help(const struct verb *verb);
+int print_help(const struct verb *verb);
+void print_usage(FILE *stream);
+
+/* Returns NULL after printing the error if there is no such verb. */
+const struct verb *find_verb(const char *name);
 
 /* Opens the verb's context; returns NULL after printing the error. */
 struct tshare_ctx *open_session(void);
@@ -57,4 +76,5 @@ int use_region(const char *name,
 	       int (*open)(struct tshare_ctx *ctx, const char *name, struct tshare_region **region),
 	       int (*use)(struct tshare_region *region, void *request), void *request);
 
+#define REPORTING_HELP(what) "  -j, --json             print a JSON " what "\n"
 #endif /* TSHARE_CLI_H */

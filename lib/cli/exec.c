@@ -115,28 +115,23 @@ static int execute(struct layout *layout, char **command)
 	return status;
 }
 
+static const struct option options[] = {
+	LAYOUT_OPTIONS,
+	{ "name", required_argument, NULL, 'n' },
+	{ 0 },
+};
+
+static int take(const struct verb *verb, int option, void *data)
+{
+	struct layout *layout = data;
+
+	if (option != 'n')
+		return layout_option(layout, verb, option, optarg);
+	layout->name = optarg;
+	return EXIT_OK;
+}
 static int parse_and_execute(const struct verb *verb, int argc, char **argv, struct layout *layout)
 {
-	static const struct option options[] = {
-		LAYOUT_OPTIONS,
-		{ "name", required_argument, NULL, 'N' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int option, status;
-
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == 'h')
-			return help(verb);
-		if (option == 'N') {
-			layout->name = optarg;
-			continue;
-		}
-		status = layout_option(layout, verb, option, optarg);
-		if (status)
-			return status;
-	}
-	/* getopt has moved SHAPE and DTYPE behind "--", in front of the command. */
 	argv += optind;
 	argc -= optind;
 	if (layout_needs_shape(layout)) {
@@ -168,8 +163,10 @@ const struct verb verb_exec = {
 	.name = "exec",
 	.arguments = "[OPTION...] [SHAPE DTYPE] -- COMMAND [ARGUMENT...]",
 	.summary = "create a region, run a command with it, remove it when the command ends",
-	.options = LAYOUT_HELP
-	"  --name NAME            name of the region (default: none)\n"
+	.options = options,
+	.take = take,
+	.help = LAYOUT_HELP
+	"  -n, --name NAME        name of the region (default: none)\n"
 	"\nThe command has the region's file descriptor in $TSHARE_FD, its name "
 	"in $TSHARE_NAME.\n",
 	.run = run,

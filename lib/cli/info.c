@@ -213,13 +213,26 @@ static int print_text(const struct report *report)
 	return table_print(&facts);
 }
 
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ 0 },
+};
+
+static int take(const struct verb *verb, int option, void *json)
+{
+	(void)verb;
+	(void)option;
+	*(bool *)json = true;
+	return EXIT_OK;
+}
+
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	int status = EXIT_OK;
 	struct report report;
-	bool json;
+	bool json = false;
 
-	if (!parse_reporting(verb, argc, argv, &json, &status))
+	if (!parse_options(verb, argc, argv, &json, &status))
 		return status;
 	if (optind < argc)
 		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
@@ -235,6 +248,8 @@ const struct verb verb_info = {
 	.name = "info",
 	.arguments = "[--json]",
 	.summary = "show the state of the module, the backends with their limits, and CUDA",
-	.options = "      --json             print a JSON object\n",
+	.help = REPORTING_HELP("object"),
+	.options = options,
+	.take = take,
 	.run = run,
 };

@@ -106,24 +106,21 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 					   value);
 		layout->options.mode = number ? number : TSHARE_MODE_NONE;
 		break;
-	case 'n':
-		if (!parse_number(value, 10, &number, &end) || *end || number > INT32_MAX)
+	case LAYOUT_NODE:
+		if (!parse_node(value, &layout->options.node))
 			return usage_error(verb, "--node: '%s' is not the number of a NUMA node",
 					   value);
 		layout->options.flags |= TSHARE_NODE;
-		layout->options.node = number;
 		break;
-	case 'd':
+	case LAYOUT_DMA32:
 		layout->options.flags |= TSHARE_DMA32;
 		break;
-	case 'c':
+	case LAYOUT_CONTIGUOUS:
 		layout->options.flags |= TSHARE_CONTIGUOUS;
 		break;
 	case 'r':
 		layout->options.flags |= TSHARE_REPLACE;
 		break;
-	default: /* getopt has printed the error */
-		return EXIT_USAGE;
 	}
 	return EXIT_OK;
 }

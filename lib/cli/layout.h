@@ -22,26 +22,32 @@ struct layout {
 
 /* Lines of --help for the options below. */
 #define LAYOUT_HELP                                                                           \
-	"  SHAPE                  elements along each dimension: 8x480x640x3; or 'scalar'\n"  \
-	"  DTYPE                  type of an element: uint8, float32, bfloat16, ...\n"        \
-	"  --tensor NAME:SHAPE:DTYPE\n"                                                       \
+	"      SHAPE              elements along each dimension: 8x480x640x3; or 'scalar'\n"  \
+	"      DTYPE              type of an element: uint8, float32, bfloat16, ...\n"        \
+	"  -t, --tensor NAME:SHAPE:DTYPE\n"                                                   \
 	"                         a named tensor, in place of SHAPE DTYPE; may be repeated\n" \
-	"  --size BYTES           size of the region; K, M, G and T may follow (default:\n"   \
+	"  -s, --size BYTES       size of the region; K, M, G and T may follow (default:\n"   \
 	"                         what the tensors need)\n"                                   \
-	"  --mode MODE            permission bits, octal (default: 0600)\n"                   \
-	"  --node N               NUMA node that the memory must be on (default: any)\n"      \
-	"  --dma32                memory with physical addresses below 4 GiB, or an error\n"  \
-	"  --contiguous           physically contiguous memory, or an error\n"                \
-	"  --replace              take the name of another region, which loses it\n"
+	"  -m, --mode MODE        permission bits, octal (default: 0600)\n"                   \
+	"      --node N           NUMA node that the memory must be on (default: any)\n"      \
+	"      --dma32            memory with physical addresses below 4 GiB, or an error\n"  \
+	"      --contiguous       physically contiguous memory, or an error\n"                \
+	"  -r, --replace          take the name of another region, which loses it\n"
+
+enum {
+	LAYOUT_NODE = OPTION_LONG,
+	LAYOUT_DMA32,
+	LAYOUT_CONTIGUOUS,
+};
 
 /* clang-format off */
-#define LAYOUT_OPTIONS                                  \
-	{ "tensor", required_argument, NULL, 't' },     \
-	{ "size", required_argument, NULL, 's' },       \
-	{ "mode", required_argument, NULL, 'm' },       \
-	{ "node", required_argument, NULL, 'n' },       \
-	{ "dma32", no_argument, NULL, 'd' },            \
-	{ "contiguous", no_argument, NULL, 'c' },       \
+#define LAYOUT_OPTIONS                                          \
+	{ "tensor", required_argument, NULL, 't' },             \
+	{ "size", required_argument, NULL, 's' },               \
+	{ "mode", required_argument, NULL, 'm' },               \
+	{ "node", required_argument, NULL, LAYOUT_NODE },       \
+	{ "dma32", no_argument, NULL, LAYOUT_DMA32 },           \
+	{ "contiguous", no_argument, NULL, LAYOUT_CONTIGUOUS }, \
 	{ "replace", no_argument, NULL, 'r' }
 /* clang-format on */
 

@@ -26,15 +26,11 @@ static char *join(int count, char **words)
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
 	char *parameters;
-	int option, status, i;
+	int status, i;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
-		return option == 'h' ? help(verb) : EXIT_USAGE;
+	if (!parse_options(verb, argc, argv, NULL, &status))
+		return status;
 	for (i = optind; i < argc; i++)
 		if (!strchr(argv[i], '='))
 			return usage_error(verb, "'%s' is not PARAMETER=VALUE", argv[i]);
@@ -50,6 +46,6 @@ const struct verb verb_load = {
 	.name = "load",
 	.arguments = "[PARAMETER=VALUE...]",
 	.summary = "load the kernel module and the modules it depends on",
-	.options = "",
+	.help = "",
 	.run = run,
 };

@@ -5,14 +5,10 @@
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int option;
+	int status;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
-		return option == 'h' ? help(verb) : EXIT_USAGE;
+	if (!parse_options(verb, argc, argv, NULL, &status))
+		return status;
 	if (optind < argc)
 		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
 	return module_unload();
@@ -22,6 +18,6 @@ const struct verb verb_unload = {
 	.name = "unload",
 	.arguments = "",
 	.summary = "unload the kernel module",
-	.options = "",
+	.help = "",
 	.run = run,
 };

@@ -445,13 +445,13 @@ def _parse(arguments: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
         prog="python -m tshare",
         description="List, show and remove named regions of shared memory that hold tensors.",
     )
-    parser.add_argument("--version", action="version", version=_versions())
+    parser.add_argument("-V", "--version", action="version", version=_versions())
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def add(verb: str, summary: str, as_json: str | None) -> argparse.ArgumentParser:
         added = verbs.add_parser(verb, help=summary, description=summary)
         if as_json:
-            added.add_argument("--json", action="store_true", help=as_json)
+            added.add_argument("-j", "--json", action="store_true", help=as_json)
         return added
 
     add(

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+/* tshare help: the list of verbs, and each one's help. */
+#include <string.h>
+
+#include "cli.h"
+#include "nearest.h"
+
+static const struct verb *const verbs[] = {
+	&verb_help,   &verb_info,   &verb_create,  &verb_list,	&verb_show,
+	&verb_unlink,	&verb_exec,
+	&verb_load,   &verb_unload, &verb_bench,
+};
+
+#define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+const struct verb *find_verb(const char *name)
+{
+	struct nearest nearest;
+	size_t i;
+
+	nearest_init(&nearest, name);
+	for (i = 0; i < N_VERBS; i++) {
+		if (!strcmp(verbs[i]->name, name))
+			return verbs[i];
+		nearest_try(&nearest, verbs[i]->name);
+	}
+	failure("unknown verb '%s'", name);
+	fputs("Try 'tshare --help'.\n", stderr);
+	nearest_suggest(&nearest, "");
+	return NULL;
+}
+
+void print_usage(FILE *stream)
+{
+	size_t i;
+
+	fputs("Usage: tshare VERB [ARGUMENT...]\n"
+	      "Create, list and remove named regions of shared memory that hold tensors.\n\n",
+	      stream);
+	for (i = 0; i < N_VERBS; i++)
+		fprintf(stream, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+	fputs("\n'tshare help VERB' lists the verb's options; 'tshare --version' prints the versions.\n"
+	      "TSHARE_BACKEND=kmod (kernel module) or shm (POSIX shared memory) selects the backend;\n"
+	      "by default kmod is used if it is available. See tshare(1).\n",
+	      stream);
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	const struct verb *asked;
+	int status;
+
+	if (!parse_options(verb, argc, argv, NULL, &status))
+		return status;
+	if (argc - optind > 1)
+		return usage_error(verb, "unexpected argument '%s'", argv[optind + 1]);
+	if (optind == argc) {
+		print_usage(stdout);
+		return EXIT_OK;
+	}
+	asked = find_verb(argv[optind]);
+	return asked ? print_help(asked) : EXIT_USAGE;
+}
+
+const struct verb verb_help = {
+	.name = "help",
+	.arguments = "[VERB]",
+	.summary = "list the verbs, or describe one and its options",
+	.help = "",
+	.run = run,
+};
