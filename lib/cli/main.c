@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "kernel.h"
 
 /* Output that could not be written, as to a full disk, makes the command fail. */
 static int flush_output(int status)
@@ -12,18 +13,14 @@ static int flush_output(int status)
 	return status;
 }
 
-/* The library's, and that of the module if it is loaded. */
+/* The command, the library and the module may come from different packages. */
 static void print_version(void)
 {
-	FILE *file = fopen("/sys/module/" MODULE_NAME "/version", "re");
-	char version[32];
+	char module[32];
 
-	printf("tshare %s", tshare_version());
-	if (file && fscanf(file, "%31s", version) == 1)
-		printf(", module %s", version);
-	printf("\n");
-	if (file)
-		fclose(file);
+	if (!kernel_read_module("version", module, sizeof(module)))
+		strcpy(module, "not loaded");
+	printf("tshare %s, library %s, module %s\n", TSHARE_VERSION, tshare_version(), module);
 }
 
 int main(int argc, char **argv)

@@ -432,12 +432,12 @@ def _unlink(names: Sequence[str]) -> int:
 
 
 def _versions() -> str:
-    """The library's version, and that of the module if it is loaded."""
+    """Return the versions of the package, its library, which is part of it, and the module."""
     try:
         module = Path("/sys/module/tshare/version").read_text().strip()
     except OSError:
-        return f"tshare {tshare.__version__}"
-    return f"tshare {tshare.__version__}, module {module}"
+        module = "not loaded"
+    return f"tshare {tshare.__version__}, library {tshare.__version__}, module {module}"
 
 
 def _parse(arguments: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
