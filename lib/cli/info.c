@@ -192,7 +192,7 @@ static void add_cuda(struct table *facts, const struct cuda_report *report)
 
 static int print_text(const struct report *report)
 {
-	char user[REPORT_USER_LEN];
+	char user[REPORT_USER_LEN], group[REPORT_USER_LEN];
 	struct table facts;
 	size_t i;
 
@@ -202,8 +202,9 @@ static int print_text(const struct report *report)
 	facts_add(&facts, "module", "%s", module_state());
 	if (report->has_device) {
 		report_user(report->device.st_uid, user);
-		facts_add(&facts, "device", DEVICE ", owner %s, group %u, mode %04o", user,
-			  report->device.st_gid, report->device.st_mode & 07777);
+		report_group(report->device.st_gid, group);
+		facts_add(&facts, "device", DEVICE ", owner %s, group %s, mode %04o", user, group,
+			  report->device.st_mode & 07777);
 	} else {
 		facts_add(&facts, "device", DEVICE " does not exist");
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <grp.h>
 #include <pwd.h>
 #include <string.h>
 
@@ -73,4 +74,14 @@ void report_user(uid_t uid, char text[REPORT_USER_LEN])
 		snprintf(text, REPORT_USER_LEN, "%s", user->pw_name);
 	else
 		snprintf(text, REPORT_USER_LEN, "%u", uid);
+}
+
+void report_group(gid_t gid, char text[REPORT_USER_LEN])
+{
+	const struct group *group = getgrgid(gid);
+
+	if (group)
+		snprintf(text, REPORT_USER_LEN, "%s", group->gr_name);
+	else
+		snprintf(text, REPORT_USER_LEN, "%u", gid);
 }

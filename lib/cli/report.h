@@ -12,8 +12,9 @@ void report_region_json(const struct tshare_region_info *info);
 #define REPORT_FLAGS_LEN 64
 void report_flags(const struct tshare_region_info *info, char text[REPORT_FLAGS_LEN]);
 
-/* The name of a user, or the number if there is none. */
+/* The name of a user or a group, or the number if there is none. */
 #define REPORT_USER_LEN 64
 void report_user(uid_t uid, char text[REPORT_USER_LEN]);
+void report_group(gid_t gid, char text[REPORT_USER_LEN]);
 
 #endif /* TSHARE_CLI_REPORT_H */

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import grp
 import io
 import json
 import math
@@ -161,6 +162,13 @@ def _user(uid: int) -> str:
         return str(uid)
 
 
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
 def _flags(info: RegionInfo) -> str:
     lifetime = [info.lifetime] if info.lifetime != "maker" else []
     return ",".join(lifetime + [flag for flag in FLAGS if getattr(info, flag)]) or "-"
@@ -257,8 +265,8 @@ def _info(as_json: bool) -> int:
     else:
         place = f"{DEVICE} does not exist"
         if device:
-            owner = _user(device["uid"])
-            place = f"{DEVICE}, owner {owner}, group {device['gid']}, mode {device['mode']}"
+            owner, group = _user(device["uid"]), _group(device["gid"])
+            place = f"{DEVICE}, owner {owner}, group {group}, mode {device['mode']}"
         facts: list[tuple[str, object]] = [
             ("tshare", tshare.__version__),
             ("kernel", kernel),
