@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 #include "json.h"
+#include "kernel.h"
 #include "module.h"
 #include "report.h"
 #include "table.h"
@@ -26,6 +27,15 @@ struct backend_report {
 	struct tshare_limits limits;
 };
 
+struct module_report {
+	const char *state;
+	bool loaded;
+	char version[32]; /* of the one in the kernel */
+	char srcversion[32];
+	struct module_file file;
+	bool wants_signature;
+};
+
 struct cuda_report {
 	bool usable;
 	char reason[256];
@@ -34,12 +44,29 @@ struct cuda_report {
 
 struct report {
 	struct utsname kernel;
+	struct module_report module;
 	struct stat device;
 	bool has_device;
 	char error[256]; /* why no backend is used */
 	struct backend_report backends[N_BACKENDS];
 	struct cuda_report cuda;
 };
+
+static void examine_module(struct module_report *report)
+{
+	report->state = module_state();
+	report->loaded = kernel_read_module("version", report->version, sizeof(report->version));
+	kernel_read_module("srcversion", report->srcversion, sizeof(report->srcversion));
+	module_examine_file(&report->file);
+	report->wants_signature = kernel_wants_signatures();
+}
+
+/* Whether the installed module is the one that the kernel has. */
+static bool is_current(const struct module_report *report)
+{
+	return !strcmp(report->version, report->file.version) &&
+	       !strcmp(report->srcversion, report->file.srcversion);
+}
 
 static void examine_backend(struct backend_report *report, const char *name, const char *used)
 {
@@ -73,6 +100,7 @@ static void examine(struct report *report)
 
 	memset(report, 0, sizeof(*report));
 	uname(&report->kernel);
+	examine_module(&report->module);
 	report->has_device = !stat(DEVICE, &report->device);
 	if (!tshare_ctx_new(NULL, &ctx)) {
 		used = tshare_ctx_get_backend(ctx);
@@ -107,6 +135,31 @@ static void backend_json(const struct backend_report *report)
 	json_close('}');
 }
 
+static void module_json(const struct module_report *report)
+{
+	const struct module_file *file = &report->file;
+
+	json_string("module", report->state);
+	if (report->loaded)
+		json_string("module_version", report->version);
+	else
+		json_null("module_version");
+	if (file->exists) {
+		json_open("module_installed", '{');
+		json_string("version", file->version);
+		json_bool("signed", file->is_signed);
+		json_string("signer", file->signer);
+		if (report->loaded)
+			json_bool("loaded", is_current(report));
+		else
+			json_null("loaded");
+		json_close('}');
+	} else {
+		json_null("module_installed");
+	}
+	json_bool("module_signature_required", report->wants_signature);
+}
+
 static void cuda_json(const struct cuda_report *report)
 {
 	json_open("cuda", '{');
@@ -128,7 +181,7 @@ static void print_json(const struct report *report)
 	json_open(NULL, '{');
 	json_string("version", tshare_version());
 	json_string("kernel", report->kernel.release);
-	json_string("module", module_state());
+	module_json(&report->module);
 	if (report->has_device) {
 		snprintf(mode, sizeof(mode), "%04o", report->device.st_mode & 07777);
 		json_open("device", '{');
@@ -154,6 +207,43 @@ static void add_bytes(struct table *facts, const char *name, uint64_t bytes)
 		facts_add(facts, name, "none");
 	else
 		facts_add(facts, name, "%" PRIu64 " bytes", bytes);
+}
+
+static void add_signature(struct table *facts, const struct module_report *report)
+{
+	const struct module_file *file = &report->file;
+	bool refused = report->wants_signature && !report->loaded;
+
+	if (!file->is_signed)
+		facts_add(facts, "  signed", "no%s",
+			  refused ? "; the kernel accepts only signed modules: " MODULE_SIGN : "");
+	else
+		facts_add(facts, "  signed", "%s%s%s", file->signer[0] ? "by " : "yes",
+			  file->signer,
+			  refused ? "; if the kernel does not accept that key, run " MODULE_ENROL :
+				    "");
+}
+
+#define REPLACE "; to use it, run 'tshare unload' and 'tshare load' as root, or restart the machine"
+
+/* After an upgrade the kernel keeps the module that it has. */
+static const char *compare_installed(const struct module_report *report)
+{
+	if (!report->loaded || is_current(report))
+		return "";
+	return strcmp(report->version, report->file.version) ? REPLACE : ", another build" REPLACE;
+}
+
+static void add_module(struct table *facts, const struct module_report *report)
+{
+	facts_add(facts, "module", "%s", report->state);
+	if (report->loaded)
+		facts_add(facts, "  version", "%s", report->version);
+	if (report->file.exists) {
+		facts_add(facts, "  installed", "%s%s", report->file.version,
+			  compare_installed(report));
+		add_signature(facts, report);
+	}
 }
 
 static void add_backend(struct table *facts, const struct backend_report *report)
@@ -199,7 +289,7 @@ static int print_text(const struct report *report)
 	facts_init(&facts);
 	facts_add(&facts, "tshare", "%s", tshare_version());
 	facts_add(&facts, "kernel", "%s", report->kernel.release);
-	facts_add(&facts, "module", "%s", module_state());
+	add_module(&facts, &report->module);
 	if (report->has_device) {
 		report_user(report->device.st_uid, user);
 		report_group(report->device.st_gid, group);

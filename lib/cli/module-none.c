@@ -8,6 +8,11 @@ const char *module_state(void)
 	return "unknown (built without libkmod)";
 }
 
+void module_examine_file(struct module_file *file)
+{
+	*file = (struct module_file){ 0 };
+}
+
 int module_load(const char *parameters)
 {
 	(void)parameters;

@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <libkmod.h>
 
 #include "cli.h"
+#include "kernel.h"
 #include "module.h"
 
 static struct kmod_module *find_module(struct kmod_ctx **kmod)
@@ -56,6 +58,74 @@ const char *module_state(void)
 	return state;
 }
 
+static void take_info(struct module_file *file, const char *key, const char *value)
+{
+	if (!strcmp(key, "version"))
+		snprintf(file->version, sizeof(file->version), "%s", value);
+	else if (!strcmp(key, "srcversion"))
+		snprintf(file->srcversion, sizeof(file->srcversion), "%s", value);
+	else if (!strcmp(key, "sig_id"))
+		file->is_signed = true;
+	else if (!strcmp(key, "signer"))
+		snprintf(file->signer, sizeof(file->signer), "%s", value);
+}
+
+static void examine_file(struct kmod_module *module, struct module_file *file)
+{
+	struct kmod_list *info = NULL, *entry;
+
+	*file = (struct module_file){ .exists = kmod_module_get_path(module) };
+	if (!file->exists || kmod_module_get_info(module, &info) < 0)
+		return;
+	kmod_list_foreach(entry, info)
+		take_info(file, kmod_module_info_get_key(entry), kmod_module_info_get_value(entry));
+	kmod_module_info_free_list(info);
+}
+
+void module_examine_file(struct module_file *file)
+{
+	struct kmod_module *module;
+	struct kmod_ctx *kmod;
+
+	*file = (struct module_file){ 0 };
+	module = find_module(&kmod);
+	if (!module)
+		return;
+	examine_file(module, file);
+	release_module(kmod, module);
+}
+
+static int fail_signature(const char *release)
+{
+	struct module_file file;
+
+	module_examine_file(&file);
+	if (!file.is_signed)
+		return failure("the module " MODULE_NAME " is installed but not signed, and kernel "
+			       "%s accepts only signed modules (" MODULE_SIGN ")",
+			       release);
+	return failure("the module " MODULE_NAME " is installed, but kernel %s does not accept "
+		       "the key that signed it (if DKMS did, run " MODULE_ENROL ")",
+		       release);
+}
+
+/*
+ * A kernel that is locked down gives -EPERM for a signature that it refuses, as it does for a
+ * caller without privileges.
+ */
+static int fail_permission(const char *release)
+{
+	if (geteuid())
+		return failure("permission denied (run it as root)");
+	if (kernel_loads_no_modules())
+		return failure("kernel %s loads no modules until the machine is restarted "
+			       "(kernel.modules_disabled is 1)",
+			       release);
+	if (kernel_wants_signatures())
+		return fail_signature(release);
+	return failure("permission denied (run it as root of the machine, not of a container)");
+}
+
 static int fail_load(int err)
 {
 	struct utsname kernel;
@@ -67,13 +137,13 @@ static int fail_load(int err)
 			       kernel.release);
 	case -EPERM:
 	case -EACCES:
-		return failure("load: permission denied (run it as root)");
+		return fail_permission(kernel.release);
 	case -ENOEXEC:
 		return failure("the module " MODULE_NAME " was not built for kernel %s",
 			       kernel.release);
 	case -EKEYREJECTED:
 	case -ENOKEY:
-		return failure("load: kernel %s accepts only signed modules", kernel.release);
+		return fail_signature(kernel.release);
 	case -EINVAL:
 		return failure("the module " MODULE_NAME " rejected its parameters (see the "
 			       "kernel log)");

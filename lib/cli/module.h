@@ -3,10 +3,27 @@
 #ifndef TSHARE_CLI_MODULE_H
 #define TSHARE_CLI_MODULE_H
 
+#include <stdbool.h>
+
 #define MODULE_NAME "tshare"
+
+/* What to do where the kernel wants signatures. DKMS signs where it finds openssl. */
+#define MODULE_SIGN  "install openssl and have DKMS build it again"
+#define MODULE_ENROL "'mokutil --import /var/lib/dkms/mok.pub' as root, and restart the machine"
+
+/* The module that is installed for the running kernel. */
+struct module_file {
+	bool exists;
+	char version[32];    /* "" if it has none */
+	char srcversion[32]; /* the same for all builds of the same sources */
+	bool is_signed;
+	char signer[128]; /* the name of its key, or "" where libkmod can't read it */
+};
 
 /* "loaded", "built in", "not loaded", ...: a static string. */
 const char *module_state(void);
+
+void module_examine_file(struct module_file *file);
 
 /* Return EXIT_OK, or EXIT_FAILED after printing the error. @parameters: "a=1 b=2" */
 int module_load(const char *parameters);

@@ -4,8 +4,8 @@ the Python package.
 
     python -m tshare list --json
 
-Output and exit statuses are those of the command when its output is not a terminal:
-see tshare(1).
+Output and exit statuses are those of the command when its output is not a terminal, with --bytes:
+see tshare(1). What it lacks are the columns, facts and members that are from /proc and debugfs.
 """
 
 from __future__ import annotations
