@@ -1,9 +1,71 @@
 // SPDX-License-Identifier: MIT
 /* tshare create: makes a persistent region, since the command ends at once. */
-#include "layout.h"
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
 
-static int create(struct layout *layout)
+#include "layout.h"
+#include "number.h"
+#include "text.h"
+
+struct request {
+	struct layout layout;
+	bool quiet;
+};
+
+/* The file of a region, which had no name yet when its maker opened it. */
+static void print_file(struct tshare_ctx *ctx, const char *name)
 {
+	char link[64], file[4096];
+	struct tshare_region *region;
+	ssize_t length;
+
+	if (open_readonly(ctx, name, &region))
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", tshare_region_get_fd(region));
+	length = readlink(link, file, sizeof(file) - 1);
+	tshare_region_unref(region);
+	if (length <= 0)
+		return;
+	file[length] = '\0';
+	fputs(", ", stdout);
+	text_put(stdout, file);
+}
+
+/* Where the memory is: the file on shm; on kmod the node, and whether it is the pool's. */
+static void print_place(struct tshare_ctx *ctx, const struct tshare_region *region,
+			const struct tshare_region_info *info)
+{
+	if (!strcmp(tshare_region_get_backend(region), "shm"))
+		print_file(ctx, tshare_region_get_name(region));
+	if (info->flags & TSHARE_POOL)
+		fputs(", of the pool", stdout);
+	if (info->node != TSHARE_ANY_NODE)
+		printf(", node %" PRId32, info->node);
+	if (info->segments)
+		printf(", %" PRIu32 " segment%s", info->segments, info->segments == 1 ? "" : "s");
+}
+
+static int print_region(struct tshare_ctx *ctx, struct tshare_region *region)
+{
+	struct tshare_region_info info = { .size = sizeof(info) };
+	char bytes[BYTES_LEN];
+
+	if (tshare_region_get_info(region, &info))
+		return failure("%s", tshare_error_get());
+	format_bytes(bytes, info.region_size, false);
+	text_put(stdout, tshare_region_get_name(region));
+	printf(": %s, %" PRIu32 " tensor%s, on %s", bytes, info.tensor_count,
+	       info.tensor_count == 1 ? "" : "s", tshare_region_get_backend(region));
+	print_place(ctx, region, &info);
+	putchar('\n');
+	return EXIT_OK;
+}
+
+static int create(struct request *request)
+{
+	struct layout *layout = &request->layout;
+	int status = EXIT_OK;
 	struct tshare_region *region;
 	struct tshare_ctx *ctx;
 
@@ -14,26 +76,34 @@ static int create(struct layout *layout)
 	region = layout_create(layout, ctx);
 	tshare_ctx_unref(ctx);
 	if (!region)
-		return EXIT_FAILED;
+		status = EXIT_FAILED;
+	else if (!request->quiet)
+		status = print_region(ctx, region);
 	tshare_region_unref(region);
-	return EXIT_OK;
+	tshare_ctx_unref(ctx);
+	return status;
 }
 
-static int parse_and_create(const struct verb *verb, int argc, char **argv, struct layout *layout)
-{
-	static const struct option options[] = {
-		LAYOUT_OPTIONS,
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int option, status = EXIT_OK;
+static const struct option options[] = {
+	LAYOUT_OPTIONS,
+	{ "from", required_argument, NULL, 'f' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ 0 },
+};
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == 'h')
-			return help(verb);
-		status = layout_option(layout, verb, option, optarg);
-		if (status)
-			return status;
+static int take(const struct verb *verb, int option, void *data)
+{
+	struct request *request = data;
+
+	switch (option) {
+	case 'f':
+		request->from = optarg;
+		return EXIT_OK;
+	case 'q':
+		request->quiet = true;
+		return EXIT_OK;
+	default:
+		return layout_option(&request->layout, verb, option, optarg);
 	}
 	argc -= optind;
 	argv += optind;
@@ -44,17 +114,17 @@ static int parse_and_create(const struct verb *verb, int argc, char **argv, stru
 	if (status)
 		return status;
 	layout->name = argv[0];
-	return create(layout);
+	return create(request);
 }
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
-	struct layout layout;
+	struct request request = { 0 };
 	int status;
 
-	layout_init(&layout);
-	status = parse_and_create(verb, argc, argv, &layout);
-	layout_release(&layout);
+	layout_init(&request.layout);
+	status = parse_and_create(verb, argc, argv, &request);
+	layout_release(&request.layout);
 	return status;
 }
 
@@ -62,6 +132,10 @@ const struct verb verb_create = {
 	.name = "create",
 	.arguments = "[OPTION...] NAME [SHAPE DTYPE]",
 	.summary = "create a region that stays until it is unlinked",
-	.options = LAYOUT_HELP,
+	.help = LAYOUT_HELP
+	"  -f, --from FILE        the array of a .npy file; - for standard input\n"
+	"  -q, --quiet            do not print what was made\n",
+	.options = options,
+	.take = take,
 	.run = run,
 };
