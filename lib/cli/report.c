@@ -23,6 +23,11 @@ static const char *const lifetime_names[] = {
 
 #define N_FLAGS (sizeof(flag_names) / sizeof(flag_names[0]))
 
+const char *report_lifetime(const struct tshare_region_info *info)
+{
+	return lifetime_names[info->lifetime];
+}
+
 void report_region_json(const struct tshare_region_info *info)
 {
 	char mode[8];
@@ -40,7 +45,7 @@ void report_region_json(const struct tshare_region_info *info)
 		json_null("node");
 	else
 		json_int("node", info->node);
-	json_string("lifetime", lifetime_names[info->lifetime]);
+	json_string("lifetime", report_lifetime(info));
 	for (i = 0; i < N_FLAGS; i++)
 		json_bool(flag_names[i].name, info->flags & flag_names[i].flag);
 }
@@ -58,7 +63,7 @@ void report_flags(const struct tshare_region_info *info, char text[REPORT_FLAGS_
 
 	text[0] = '\0';
 	if (info->lifetime != TSHARE_LIFETIME_MAKER)
-		add_flag(text, lifetime_names[info->lifetime]);
+		add_flag(text, report_lifetime(info));
 	for (i = 0; i < N_FLAGS; i++)
 		if (info->flags & flag_names[i].flag)
 			add_flag(text, flag_names[i].name);

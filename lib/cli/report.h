@@ -8,6 +8,9 @@
 /* Prints the members of a region's JSON object. */
 void report_region_json(const struct tshare_region_info *info);
 
+/* "maker", "users" or "persist" */
+const char *report_lifetime(const struct tshare_region_info *info);
+
 /* "persist,readonly" or "-" */
 #define REPORT_FLAGS_LEN 64
 void report_flags(const struct tshare_region_info *info, char text[REPORT_FLAGS_LEN]);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "details.h"
 #include "json.h"
+#include "number.h"
 #include "report.h"
 #include "table.h"
 #include "values.h"
@@ -15,6 +17,11 @@
 
 /* Bytes of a tensor's name that a table shows, so that one doesn't widen it for all. */
 #define NAME_SHOWN 64
+
+struct request {
+	bool json;
+	bool exact; /* sizes are bytes */
+};
 
 /* The name of a type, or DLPack's three numbers if it has none. */
 static void name_type(struct tshare_dtype dtype, char name[TSHARE_DTYPE_NAME_LEN])
@@ -34,12 +41,13 @@ static void json_dims(const char *key, const int64_t *dims, int32_t ndim)
 	json_close(']');
 }
 
-static void tensor_json(const struct tshare_tensor *tensor, struct table *unused)
+static void tensor_json(const struct tshare_tensor *tensor, struct table *unused, bool exact)
 {
 	int32_t ndim = tshare_tensor_get_ndim(tensor);
 	char dtype[TSHARE_DTYPE_NAME_LEN];
 
 	(void)unused;
+	(void)exact;
 	name_type(tshare_tensor_get_dtype(tensor), dtype);
 	json_open(NULL, '{');
 	json_string("name", tshare_tensor_get_name(tensor));
@@ -105,10 +113,10 @@ static void name_cell(struct table *table, const char *name)
 	table_cell(table, "%.*s...%s", (int)head, name, name + tail);
 }
 
-static void tensor_row(const struct tshare_tensor *tensor, struct table *table)
+static void tensor_row(const struct tshare_tensor *tensor, struct table *table, bool exact)
 {
 	int32_t ndim = tshare_tensor_get_ndim(tensor);
-	char dtype[TSHARE_DTYPE_NAME_LEN];
+	char dtype[TSHARE_DTYPE_NAME_LEN], size[BYTES_LEN];
 
 	name_type(tshare_tensor_get_dtype(tensor), dtype);
 	table_row(table);
@@ -120,12 +128,15 @@ static void tensor_row(const struct tshare_tensor *tensor, struct table *table)
 	else
 		dims_cell(table, tshare_tensor_get_strides(tensor), ndim);
 	table_cell(table, "%" PRIu64, tshare_tensor_get_byte_offset(tensor));
-	table_cell(table, "%" PRIu64, tshare_tensor_get_nbytes(tensor));
+	format_bytes(size, tshare_tensor_get_nbytes(tensor), exact);
+	table_cell(table, "%s", size);
 	values_cell(table, tensor);
 }
 
-static void region_json(struct tshare_region *region, const struct tshare_region_info *info)
+static void region_json(struct tshare_region *region, const struct details *details)
 {
+	const struct tshare_region_info *info = &details->info;
+
 	report_region_json(info);
 	json_string("backend", tshare_region_get_backend(region));
 	if (info->segments)
@@ -136,10 +147,40 @@ static void region_json(struct tshare_region *region, const struct tshare_region
 		json_uint("phys_addr", info->phys_addr);
 	else
 		json_null("phys_addr");
+	details_json(details);
 }
 
-static int region_text(struct tshare_region *region, const struct tshare_region_info *info)
+static void add_size(struct table *facts, uint64_t size, bool exact)
 {
+	char text[BYTES_LEN];
+
+	format_bytes(text, size, exact);
+	if (exact || size < 1024)
+		facts_add(facts, "size", "%s bytes", text);
+	else
+		facts_add(facts, "size", "%s (%" PRIu64 " bytes)", text, size);
+}
+
+/* What /proc and debugfs tell. */
+static void add_details(struct table *facts, const struct details *details)
+{
+	char age[DETAILS_TEXT_LEN], maker[DETAILS_TEXT_LEN];
+	size_t i;
+
+	details_age(details, age);
+	details_maker(details, maker);
+	facts_add(facts, "age", "%s", age);
+	facts_add(facts, "rung", "%s", details_rung(details));
+	facts_add(facts, "maker", "%s", maker);
+	facts_add(facts, "users", "%zu", details->user_count);
+	for (i = 0; i < details->user_count; i++)
+		facts_add(facts, "  user", "%d %s", details->users[i].pid,
+			  details->users[i].command);
+}
+
+static int region_text(struct tshare_region *region, const struct details *details, bool exact)
+{
+	const struct tshare_region_info *info = &details->info;
 	char flags[REPORT_FLAGS_LEN], user[REPORT_USER_LEN];
 	struct table facts;
 
@@ -149,7 +190,7 @@ static int region_text(struct tshare_region *region, const struct tshare_region_
 	facts_add(&facts, "region", "%s", tshare_region_get_name(region));
 	facts_add(&facts, "backend", "%s", tshare_region_get_backend(region));
 	facts_add(&facts, "id", "%" PRIu64, info->id);
-	facts_add(&facts, "size", "%" PRIu64 " bytes", info->region_size);
+	add_size(&facts, info->region_size, exact);
 	facts_add(&facts, "owner", "%s", user);
 	facts_add(&facts, "mode", "%04o", info->mode);
 	facts_add(&facts, "flags", "%s", flags);
@@ -159,12 +200,16 @@ static int region_text(struct tshare_region *region, const struct tshare_region_
 		facts_add(&facts, "segments", "%" PRIu32, info->segments);
 	if (info->phys_addr)
 		facts_add(&facts, "address", "%#" PRIx64, info->phys_addr);
+	facts_add(&facts, "generation", "%" PRIu64 "%s", details->generation,
+		  details->publishers == PUBLISHERS_DEAD ? ", all publishers have exited" : "");
+	add_details(&facts, details);
 	return table_print(&facts);
 }
 
 static int each_tensor(struct tshare_region *region,
-		       void (*fn)(const struct tshare_tensor *tensor, struct table *table),
-		       struct table *table)
+		       void (*fn)(const struct tshare_tensor *tensor, struct table *table,
+				  bool exact),
+		       struct table *table, bool exact)
 {
 	struct tshare_tensor *tensor;
 	size_t i;
@@ -172,13 +217,13 @@ static int each_tensor(struct tshare_region *region,
 	for (i = 0; i < tshare_region_get_tensor_count(region); i++) {
 		if (tshare_region_get_tensor(region, i, &tensor))
 			return failure("%s", tshare_error_get());
-		fn(tensor, table);
+		fn(tensor, table, exact);
 		tshare_tensor_unref(tensor);
 	}
 	return EXIT_OK;
 }
 
-static int tensors_text(struct tshare_region *region)
+static int tensors_text(struct tshare_region *region, bool exact)
 {
 	static const struct table_column columns[] = {
 		{ "TENSOR" },
@@ -186,14 +231,14 @@ static int tensors_text(struct tshare_region *region)
 		{ "SHAPE" },
 		{ "STRIDES" },
 		{ "OFFSET", .right = true },
-		{ "BYTES", .right = true },
+		{ "SIZE", .right = true },
 		{ "VALUES", .shorten = true },
 	};
 	struct table table;
 	int status;
 
 	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	status = each_tensor(region, tensor_row, &table);
+	status = each_tensor(region, tensor_row, &table, exact);
 	if (status)
 		table_release(&table);
 	else
@@ -201,78 +246,94 @@ static int tensors_text(struct tshare_region *region)
 	return status;
 }
 
-static int show_text(struct tshare_region *region, const struct tshare_region_info *info)
+static int show_text(struct tshare_region *region, const struct details *details, bool exact)
 {
-	int status = region_text(region, info);
+	int status = region_text(region, details, exact);
 
 	if (status || !tshare_region_get_tensor_count(region))
 		return status;
 	putchar('\n');
-	return tensors_text(region);
+	return tensors_text(region, exact);
 }
 
-static int show_json(struct tshare_region *region, const struct tshare_region_info *info)
+static int show_json(struct tshare_region *region, const struct details *details)
 {
 	int status;
 
 	json_open(NULL, '{');
-	region_json(region, info);
+	region_json(region, details);
 	json_open("tensors", '[');
-	status = each_tensor(region, tensor_json, NULL);
+	status = each_tensor(region, tensor_json, NULL, true);
 	json_close(']');
 	json_close('}');
 	return status;
 }
 
-static int show_region(struct tshare_region *region, bool json)
+static int show_region(struct tshare_region *region, void *data)
 {
+	const struct request *request = data;
 	struct tshare_region_info info = { .size = sizeof(info) };
+	struct details_list list = { 0 };
+	int status;
 
 	if (tshare_region_get_info(region, &info))
 		return failure("%s", tshare_error_get());
-	return json ? show_json(region, &info) : show_text(region, &info);
+	status = details_add(&info, &list);
+	if (!status) {
+		details_read(list.regions, region);
+		details_find_processes(&list);
+		if (request->json)
+			status = show_json(region, list.regions);
+		else
+			status = show_text(region, list.regions, request->exact);
+	}
+	details_release(&list);
+	return status;
 }
 
 /* Opened for writing if possible, since info() reports the access of this opening. */
 static int open_region(struct tshare_ctx *ctx, const char *name, struct tshare_region **region)
 {
-	const struct tshare_open_options readonly = {
-		.size = sizeof(readonly),
-		.flags = TSHARE_READONLY,
-	};
 	int err;
 
 	err = tshare_region_open(ctx, name, NULL, region);
-	return err == -EACCES ? tshare_region_open(ctx, name, &readonly, region) : err;
+	return err == -EACCES ? open_readonly(ctx, name, region) : err;
+}
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "bytes", no_argument, NULL, 'b' },
+	{ 0 },
+};
+
+static int take(const struct verb *verb, int option, void *data)
+{
+	struct request *request = data;
+
+	(void)verb;
+	*(option == 'j' ? &request->json : &request->exact) = true;
+	return EXIT_OK;
 }
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
-	struct tshare_region *region;
-	struct tshare_ctx *ctx;
-	int err, status;
-	bool json;
+	struct request request = { 0 };
+	int status;
 
-	if (!parse_reporting(verb, argc, argv, &json, &status))
+	if (!parse_options(verb, argc, argv, &request, &status))
 		return status;
 	if (argc - optind != 1)
 		return usage_error(verb, "needs one NAME");
-	ctx = open_session();
-	if (!ctx)
-		return EXIT_FAILED;
-	err = open_region(ctx, argv[optind], &region);
-	tshare_ctx_unref(ctx);
-	if (err)
-		return failure("%s", tshare_error_get());
-	status = show_region(region, json);
-	tshare_region_unref(region);
-	return status;
+	return use_region(argv[optind], open_region, show_region, &request);
 }
 
 const struct verb verb_show = {
 	.name = "show",
-	.arguments = "[--json] NAME",
+	.arguments = "[OPTION...] NAME",
 	.summary = "show a region, its tensors and their first values",
-	.options = "      --json             print a JSON object, without values\n",
+	.help = REPORTING_HELP(
+		"object, without values") "  -b, --bytes            print sizes in bytes\n",
+	.options = options,
+	.take = take,
 	.run = run,
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "text.h"
 
+#include <string.h>
+
 int text_sequence(const unsigned char *text)
 {
 	static const struct {
@@ -50,4 +52,17 @@ void text_put(FILE *stream, const char *text)
 		for (i = 0; i < length; i++)
 			fprintf(stream, "\\x%02x", p[i]);
 	}
+}
+
+bool text_read_line(const char *path, char *text, size_t size)
+{
+	FILE *file = fopen(path, "re");
+
+	text[0] = '\0';
+	if (!file)
+		return false;
+	if (fgets(text, size, file))
+		text[strcspn(text, "\n")] = '\0';
+	fclose(file);
+	return text[0];
 }

@@ -17,4 +17,7 @@ bool text_is_control(const unsigned char *sequence);
 /* Writes text of any bytes; control characters and bytes that aren't UTF-8 as \\xNN. */
 void text_put(FILE *stream, const char *text);
 
+/* Reads the first line of a file; false, and "", if there is none. */
+bool text_read_line(const char *path, char *text, size_t size);
+
 #endif /* TSHARE_CLI_TEXT_H */

@@ -417,11 +417,12 @@ def _show(name: str, as_json: bool) -> int:
                 *([("node", info.node)] if info.node is not None else []),
                 *([("segments", info.segments)] if info.segments else []),
                 *([("address", f"{info.phys_addr:#x}")] if info.phys_addr else []),
+                ("generation", region.generation),
             ]
         )
         if tensors:
             print()
-            head = ("TENSOR", "TYPE", "SHAPE", "STRIDES", "OFFSET", "BYTES", "VALUES")
+            head = ("TENSOR", "TYPE", "SHAPE", "STRIDES", "OFFSET", "SIZE", "VALUES")
             _print_table([head, *(tensor.row() for tensor in tensors)], right=(4, 5))
     return EXIT_OK
 

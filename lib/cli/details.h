@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the backend doesn't report of a named region: who made it and has it open, and when it
+ * was made. /proc tells that of processes that the caller may look into, and debugfs tells root.
+ */
+#ifndef TSHARE_CLI_DETAILS_H
+#define TSHARE_CLI_DETAILS_H
+
+#include <sys/stat.h>
+
+#include "cli.h"
+
+/* Bytes of a process's name in /proc, with the terminating NUL. */
+#define COMMAND_LEN 16
+
+struct process {
+	pid_t pid; /* 0: unknown */
+	char command[COMMAND_LEN];
+};
+
+enum publishers { PUBLISHERS_NONE, PUBLISHERS_LIVE, PUBLISHERS_DEAD };
+
+struct details {
+	struct tshare_region_info info;
+	bool opened; /* the members below are known as far as they can be */
+	const char *backend;
+	uint64_t generation;
+	double rate; /* of publishes, a second; negative: unknown */
+	enum publishers publishers;
+	int64_t created; /* seconds since 1970; -1: unknown */
+	dev_t device;	 /* of the region's file, or of all dma-bufs */
+	ino_t inode;
+	char rung[16]; /* "" : unknown */
+	bool maker_exited;
+	struct process maker;
+	struct process *users;
+	size_t user_count;
+};
+
+struct details_list {
+	struct details *regions;
+	size_t count;
+	size_t room;
+};
+
+/* Lists all regions by name, without details. Returns an exit status. */
+int details_list(struct tshare_ctx *ctx, struct details_list *list);
+/* Adds one to the list that is @data. */
+int details_add(const struct tshare_region_info *info, void *data);
+void details_release(struct details_list *list);
+
+/* Opens each region, and asks the region itself. */
+void details_open(struct tshare_ctx *ctx, struct details_list *list);
+/* The same for a region that is open. */
+void details_read(struct details *details, struct tshare_region *region);
+/* Asks /proc and debugfs about all that were opened. */
+void details_find_processes(struct details_list *list);
+
+/* Prints the members of a region's JSON object. */
+void details_json(const struct details *details);
+
+#define DETAILS_TEXT_LEN 64
+void details_age(const struct details *details, char text[DETAILS_TEXT_LEN]);
+void details_maker(const struct details *details, char text[DETAILS_TEXT_LEN]);
+/* "draft", "live", "dead", or "-" if nobody has published */
+const char *details_state(const struct details *details);
+const char *details_rung(const struct details *details);
+
+#endif /* TSHARE_CLI_DETAILS_H */
