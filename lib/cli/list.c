@@ -1,126 +1,147 @@
 // SPDX-License-Identifier: MIT
 /* tshare list: the named regions, by name. */
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "columns.h"
 #include "json.h"
+#include "number.h"
 #include "report.h"
-#include "table.h"
 
-struct regions {
-	struct tshare_region_info *infos;
-	size_t count;
-	size_t room;
+struct request {
+	struct columns columns;
+	bool json;
+	bool headings;
+	bool summary;
 };
 
-static int collect(const struct tshare_region_info *info, void *data)
+static void print_summary(const struct details_list *list, const struct request *request)
 {
-	struct tshare_region_info *infos;
-	struct regions *regions = data;
+	size_t i, dead = 0, tensors = 0;
+	char bytes[BYTES_LEN];
+	uint64_t size = 0;
 
-	if (regions->count == regions->room) {
-		regions->room = 2 * regions->room + 16;
-		infos = realloc(regions->infos, regions->room * sizeof(*infos));
-		if (!infos)
-			return failure("out of memory");
-		regions->infos = infos;
+	for (i = 0; i < list->count; i++) {
+		size += list->regions[i].info.region_size;
+		tensors += list->regions[i].info.tensor_count;
+		dead += list->regions[i].publishers == PUBLISHERS_DEAD;
 	}
-	regions->infos[regions->count++] = *info;
-	return 0;
+	format_bytes(bytes, size, request->columns.exact);
+	printf("\n%zu region%s, %zu tensor%s, %s%s", list->count, list->count == 1 ? "" : "s",
+	       tensors, tensors == 1 ? "" : "s", bytes, request->columns.exact ? " bytes" : "");
+	if (dead)
+		printf(", %zu dead", dead);
+	putchar('\n');
 }
 
-static int compare_names(const void *a, const void *b)
+static int print_text(const struct details_list *list, const struct request *request)
 {
-	const struct tshare_region_info *left = a, *right = b;
-
-	return strcmp(left->name, right->name);
-}
-
-static int print_text(const struct regions *regions)
-{
-	static const struct table_column columns[] = {
-		{ "BYTES", .right = true },
-		{ "TENSORS", .right = true },
-		{ "MODE" },
-		{ "OWNER" },
-		{ "FLAGS" },
-		{ "NAME" },
-	};
-	char flags[REPORT_FLAGS_LEN], user[REPORT_USER_LEN];
-	const struct tshare_region_info *info;
 	struct table table;
+	int status;
 	size_t i;
 
-	table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (i = 0; i < regions->count; i++) {
-		info = &regions->infos[i];
-		report_flags(info, flags);
-		report_user(info->uid, user);
-		table_row(&table);
-		table_cell(&table, "%" PRIu64, info->region_size);
-		table_cell(&table, "%" PRIu32, info->tensor_count);
-		table_cell(&table, "%04o", info->mode);
-		table_cell(&table, "%s", user);
-		table_cell(&table, "%s", flags);
-		table_cell(&table, "%s", info->name);
-	}
-	return table_print(&table);
+	columns_begin(&request->columns, &table);
+	if (!request->headings)
+		table_hide_headings(&table);
+	for (i = 0; i < list->count; i++)
+		columns_add(&request->columns, &table, &list->regions[i]);
+	status = table_print(&table);
+	if (!status && request->summary && list->count)
+		print_summary(list, request);
+	return status;
 }
 
-static void print_json(const struct regions *regions)
+static void print_json(const struct details_list *list)
 {
 	size_t i;
 
 	json_open(NULL, '[');
-	for (i = 0; i < regions->count; i++) {
+	for (i = 0; i < list->count; i++) {
 		json_open(NULL, '{');
-		report_region_json(&regions->infos[i]);
+		report_region_json(&list->regions[i].info);
+		details_json(&list->regions[i]);
 		json_close('}');
 	}
 	json_close(']');
 }
 
-static int list(bool json)
+static int list(const struct request *request)
 {
-	struct regions regions = { 0 };
+	struct details_list regions = { 0 };
 	struct tshare_ctx *ctx;
-	int ret;
+	int status;
 
 	ctx = open_session();
 	if (!ctx)
 		return EXIT_FAILED;
-	ret = tshare_ctx_list(ctx, collect, &regions);
-	tshare_ctx_unref(ctx);
-	if (ret < 0)
-		ret = failure("%s", tshare_error_get());
-	if (!ret) {
-		qsort(regions.infos, regions.count, sizeof(*regions.infos), compare_names);
-		if (json)
-			print_json(&regions);
-		else
-			ret = print_text(&regions);
+	status = details_list(ctx, &regions);
+	if (!status && (request->json || request->columns.details)) {
+		details_open(ctx, &regions);
+		details_find_processes(&regions);
 	}
-	free(regions.infos);
-	return ret;
+	tshare_ctx_unref(ctx);
+	if (!status && request->json)
+		print_json(&regions);
+	else if (!status)
+		status = print_text(&regions, request);
+	details_release(&regions);
+	return status;
+}
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, 'j' },	  { "output", required_argument, NULL, 'o' },
+	{ "output-all", no_argument, NULL, 'O' }, { "bytes", no_argument, NULL, 'b' },
+	{ "noheadings", no_argument, NULL, 'n' }, { 0 },
+};
+
+/* A table with chosen columns, or without headings, is read by a program. */
+static int take(const struct verb *verb, int option, void *data)
+{
+	struct request *request = data;
+
+	switch (option) {
+	case 'j':
+		request->json = true;
+		break;
+	case 'o':
+		request->summary = false;
+		return columns_parse(&request->columns, verb, optarg);
+	case 'O':
+		request->summary = false;
+		columns_take_all(&request->columns);
+		break;
+	case 'b':
+		request->columns.exact = true;
+		break;
+	case 'n':
+		request->headings = request->summary = false;
+		break;
+	}
+	return EXIT_OK;
 }
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
+	struct request request = { .headings = true, .summary = true };
 	int status;
-	bool json;
 
-	if (!parse_reporting(verb, argc, argv, &json, &status))
+	columns_init(&request.columns);
+	if (!parse_options(verb, argc, argv, &request, &status))
 		return status;
 	if (optind < argc)
 		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
-	return list(json);
+	return list(&request);
 }
 
 const struct verb verb_list = {
 	.name = "list",
-	.arguments = "[--json]",
+	.arguments = "[OPTION...]",
 	.summary = "list the named regions that you may read",
-	.options = "      --json             print a JSON array\n",
+	.help = REPORTING_HELP(
+		"array") "  -o, --output COLUMNS   print these, such as NAME,SIZE, or +RUNG for one more\n"
+			 "  -O, --output-all       print all columns\n"
+			 "  -b, --bytes            print sizes in bytes\n"
+			 "  -n, --noheadings       print no headings, and no summary\n" COLUMNS_HELP,
+	.options = options,
+	.take = take,
 	.run = run,
 };

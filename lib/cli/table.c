@@ -54,6 +54,12 @@ void table_init(struct table *table, const struct table_column *columns, size_t 
 		add_column(table, &columns[i]);
 }
 
+void table_hide_headings(struct table *table)
+{
+	if (!table->err)
+		table->err = scols_table_enable_noheadings(table->table, 1);
+}
+
 void table_row(struct table *table)
 {
 	if (table->err)
@@ -110,8 +116,7 @@ void facts_init(struct table *table)
 	static const struct table_column columns[] = { { .name = "NAME" }, { .name = "VALUE" } };
 
 	table_init(table, columns, 2);
-	if (!table->err)
-		table->err = scols_table_enable_noheadings(table->table, 1);
+	table_hide_headings(table);
 }
 
 void facts_add(struct table *table, const char *name, const char *format, ...)

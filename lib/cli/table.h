@@ -23,6 +23,7 @@ struct table {
 };
 
 void table_init(struct table *table, const struct table_column *columns, size_t count);
+void table_hide_headings(struct table *table);
 void table_row(struct table *table);
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

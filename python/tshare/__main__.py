@@ -308,7 +308,7 @@ def _list(as_json: bool) -> int:
         for info in infos
     ]
     if rows:
-        _print_table([("BYTES", "TENSORS", "MODE", "OWNER", "FLAGS", "NAME"), *rows], right=(0, 1))
+        _print_table([("SIZE", "TENSORS", "MODE", "OWNER", "FLAGS", "NAME"), *rows], right=(0, 1))
     return EXIT_OK
 
 
