@@ -6,26 +6,55 @@
 #include "values.h"
 
 /* Type codes of struct tshare_dtype. */
-enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BOOL = 6 };
+enum {
+	CODE_INT = 0,
+	CODE_UINT = 1,
+	CODE_FLOAT = 2,
+	CODE_BFLOAT = 4,
+	CODE_COMPLEX = 5,
+	CODE_BOOL = 6,
+};
 
 static int64_t sign_extend(uint64_t value, unsigned int bits)
 {
 	return (int64_t)(value << (64 - bits)) >> (64 - bits);
 }
 
-static void print_float(FILE *stream, uint64_t value, unsigned int bits)
+static double make_single(uint32_t bits)
 {
-	uint32_t narrow = value;
-	double number;
 	float single;
 
-	if (bits == 64) {
-		memcpy(&number, &value, sizeof(number));
-	} else {
-		memcpy(&single, &narrow, sizeof(single));
-		number = single;
-	}
-	fprintf(stream, "%g", number);
+	memcpy(&single, &bits, sizeof(single));
+	return single;
+}
+
+/* IEEE's float16: a sign, 5 bits of exponent, 10 of fraction. */
+static double make_half(uint32_t bits)
+{
+	uint32_t sign = (bits & 0x8000) << 16, exponent = bits >> 10 & 0x1f,
+		 fraction = bits & 0x3ff;
+	double number;
+
+	if (exponent == 0x1f)
+		return make_single(sign | 0x7f800000 | fraction << 13);
+	if (exponent)
+		return make_single(sign | (exponent + 127 - 15) << 23 | fraction << 13);
+	number = fraction / 16777216.0; /* 2^24 */
+	return sign ? -number : number;
+}
+
+static double make_float(uint64_t value, struct tshare_dtype dtype)
+{
+	double number;
+
+	if (dtype.code == CODE_BFLOAT)
+		return make_single(value << 16);
+	if (dtype.bits == 16)
+		return make_half(value);
+	if (dtype.bits == 32)
+		return make_single(value);
+	memcpy(&number, &value, sizeof(number));
+	return number;
 }
 
 static bool is_printable(struct tshare_dtype dtype)
@@ -38,7 +67,11 @@ static bool is_printable(struct tshare_dtype dtype)
 	case CODE_BOOL:
 		return dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
 	case CODE_FLOAT:
-		return dtype.bits == 32 || dtype.bits == 64;
+		return dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64;
+	case CODE_BFLOAT:
+		return dtype.bits == 16;
+	case CODE_COMPLEX:
+		return dtype.bits == 64 || dtype.bits == 128;
 	default:
 		return false;
 	}
@@ -65,16 +98,33 @@ static uint64_t load(const char *element, unsigned int bytes)
 	}
 }
 
+/* As Python writes it: 1.5-2j */
+static void print_complex(FILE *stream, const char *element, unsigned int bytes)
+{
+	const struct tshare_dtype part = TSHARE_DTYPE(CODE_FLOAT, 4 * bytes);
+
+	fprintf(stream, "%g%+gj", make_float(load(element, bytes / 2), part),
+		make_float(load(element + bytes / 2, bytes / 2), part));
+}
+
 static void print_element(FILE *stream, const char *element, struct tshare_dtype dtype)
 {
-	uint64_t value = load(element, dtype.bits / 8);
+	unsigned int bytes = dtype.bits / 8;
 
-	if (dtype.code == CODE_FLOAT)
-		print_float(stream, value, dtype.bits);
-	else if (dtype.code == CODE_INT)
-		fprintf(stream, "%" PRId64, sign_extend(value, dtype.bits));
-	else
-		fprintf(stream, "%" PRIu64, value);
+	switch (dtype.code) {
+	case CODE_COMPLEX:
+		print_complex(stream, element, bytes);
+		break;
+	case CODE_FLOAT:
+	case CODE_BFLOAT:
+		fprintf(stream, "%g", make_float(load(element, bytes), dtype));
+		break;
+	case CODE_INT:
+		fprintf(stream, "%" PRId64, sign_extend(load(element, bytes), dtype.bits));
+		break;
+	default:
+		fprintf(stream, "%" PRIu64, load(element, bytes));
+	}
 }
 
 /* Bytes from element [0, 0, ...] to element number @place in C order. */

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import grp
 import io
 import json
@@ -19,15 +20,17 @@ import math
 import os
 import pwd
 import re
+import struct
 import sys
 import unicodedata
 from itertools import islice, product
+from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tshare
 
-from ._tshare import backends, cuda_driver
+from ._tshare import backends, cuda_driver, raw_interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +51,20 @@ LIMITS = (
 FLAGS = ("draft", "dma32", "contiguous", "readonly", "foreign", "pool")
 # The most elements that are printed of a tensor, and the types of those that are.
 VALUES = 8
-PRINTED = re.compile(r"bool|u?int(8|16|32|64)|float(32|64)")
+PRINTED = re.compile(r"bool|u?int(8|16|32|64)|bfloat16|float(16|32|64)|complex(64|128)")
+# What struct calls these types; unsigned ones have capital letters there.
+LETTERS = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+    "complex64": "ff",
+    "complex128": "dd",
+}
 
 # Bytes of a region's name.
 NAME_MAX = 127
@@ -361,21 +377,44 @@ class _Described:
     def _values(self) -> str:
         if not PRINTED.fullmatch(self.dtype):
             return ""
-        with memoryview(self.tensor) as view:
-            places = product(*map(range, self.shape))
-            first = [_value(view[place]) for place in islice(places, VALUES)]
+        size, address = self.tensor.itemsize, _address(self.tensor)
+        first = [
+            _value(
+                self.dtype,
+                ctypes.string_at(address + size * sum(map(mul, place, self.strides)), size),
+            )
+            for place in islice(product(*map(range, self.shape)), VALUES)
+        ]
         more = ["..."] if math.prod(self.shape) > VALUES else []
         return " ".join(first + more)
+
+
+def _address(tensor: Tensor) -> int:
+    """Return where the first element is; the array interface has no type for bfloat16."""
+    if tensor.dtype == "bfloat16":
+        return int(raw_interface(tensor)["data"][0])
+    return int(tensor.__array_interface__["data"][0])
 
 
 def _dims(dims: Sequence[int]) -> str:
     return f"({', '.join(map(str, dims))})"
 
 
-def _value(value: float) -> str:
-    if not isinstance(value, float):
-        return str(int(value))
-    return "-nan" if math.isnan(value) and math.copysign(1, value) < 0 else f"{value:g}"
+def _value(dtype: str, element: bytes) -> str:
+    """Return the value of an element as C's printf() writes it."""
+    if dtype == "bfloat16":
+        dtype, element = "float32", b"\0\0" + element
+    letters = LETTERS[dtype.removeprefix("u")]
+    values = struct.unpack(letters.upper() if dtype.startswith("u") else letters, element)
+    if dtype.startswith("complex"):
+        return f"{_float(values[0])}{_float(values[1], '+')}j"
+    return _float(values[0]) if dtype.startswith("float") else str(int(values[0]))
+
+
+def _float(value: float, sign: str = "") -> str:
+    if math.isnan(value):
+        return f"{'-' if math.copysign(1, value) < 0 else sign}nan"
+    return f"{value:{sign}g}"
 
 
 def _open(name: str) -> Region:

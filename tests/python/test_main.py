@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """python -m tshare, whose output is that of the command."""
 
+import ctypes
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 import tshare
 from support import STUB
+from tshare._tshare import raw_interface
 
 COMMAND = Path(__file__).resolve().parents[2] / "build/c/lib/cli/tshare"
 
@@ -72,7 +75,10 @@ def regions(new_name):
             "strided": ((2, 3), "float64", (8, 16)),
             "one": ((), "int64"),
             "none": ((0, 3), "uint8"),
-            "half": ((4,), "float16"),
+            "half": ((9,), "float16"),
+            "brain": ((4,), "bfloat16"),
+            "complex": ((3,), "complex64"),
+            "double": ((2,), "complex128"),
             "packed": ((4,), "float4_e2m1fn"),
             "lanes": ((4,), "float32x2"),
             "漢字 ü": ((1,), "int8"),
@@ -82,11 +88,22 @@ def regions(new_name):
     )
     memoryview(kept["strided"])[1, 2] = float("inf")
     memoryview(kept["signed"])[1] = -3
+    # Infinity, the least and the greatest number, NaN and others, to which 1 is 0x3c00.
+    halves = (0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x0001, 0x83FF, 0x7BFF, 0x7E00, 0)
+    fill(kept, "half", struct.pack("9H", *halves))
+    fill(kept, "brain", struct.pack("4H", 0x3F80, 0xC040, 0x7F80, 0x0001))
+    fill(kept, "complex", struct.pack("6f", 1.5, -2, 0, float("nan"), float("-inf"), 1e9))
+    fill(kept, "double", struct.pack("4d", 0.1, 0.2, -0.0, 3))
     memoryview(kept["truth"])[1] = True
     yield [plain, many]
     tshare.unlink(many)
 
 
+def fill(region, name, content):
+    """Write the bytes of a contiguous tensor."""
+    tensor = region[name]
+    array = raw_interface(tensor) if name == "brain" else tensor.__array_interface__
+    ctypes.memmove(array["data"][0], content, len(content))
 
 
 def test_show_prints_what_the_command_prints_with_bytes(regions):
@@ -98,6 +115,17 @@ def test_show_prints_what_the_command_prints_with_bytes(regions):
         assert ours.stdout.decode().splitlines() == [
             line for line in lines if not line.startswith(FACTS)
         ]
+
+
+def test_show_has_values_of_types_that_c_lacks(regions):
+    ours = module("show", regions[1]).stdout.decode()
+    for values in (
+        " 1 -1 inf -inf 5.96046e-08 -6.09756e-05 65504 nan ...",
+        " 1 -3 inf 9.18355e-41",
+        " 1.5-2j 0+nanj -inf+1e+09j",
+        " 0.1+0.2j -0+3j",
+    ):
+        assert f"{values}\n" in ours
 
 
 def test_show_json_is_the_command_s(regions):
