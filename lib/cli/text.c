@@ -44,7 +44,8 @@ void text_put(FILE *stream, const char *text)
 
 	for (; *p; p += length) {
 		length = text_sequence(p);
-		if (length && !text_is_control(p)) {
+		/* A backslash before an x would be taken for an escape of the kind below. */
+		if (length && !text_is_control(p) && !(p[0] == '\\' && p[1] == 'x')) {
 			fwrite(p, 1, length, stream);
 			continue;
 		}

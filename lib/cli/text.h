@@ -14,7 +14,10 @@ int text_sequence(const unsigned char *text);
 /* Whether a sequence is a control character, which a terminal may obey. */
 bool text_is_control(const unsigned char *sequence);
 
-/* Writes text of any bytes; control characters and bytes that aren't UTF-8 as \\xNN. */
+/*
+ * Writes text of any bytes; control characters, bytes that aren't UTF-8 and a backslash before an x
+ * as \\xNN.
+ */
 void text_put(FILE *stream, const char *text);
 
 /* Reads the first line of a file; false, and "", if there is none. */
