@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The header of a .npy file, NumPy's format 1.0 to 3.0: a magic, a length, a dict of Python's. */
+#ifndef TSHARE_CLI_NPY_H
+#define TSHARE_CLI_NPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tshare.h>
+
+/* Bytes before the dict's length, and of the longest length. */
+#define NPY_MAGIC_LEN 8
+#define NPY_SIZE_MAX  4
+
+/* A dict of TSHARE_NDIM_LIMIT dimensions is far shorter. */
+#define NPY_DICT_MAX 16384
+
+struct npy {
+	struct tshare_dtype dtype;
+	bool fortran_order;
+	int32_t ndim;
+	int64_t shape[TSHARE_NDIM_LIMIT];
+};
+
+/*
+ * Checks what a file begins with, and returns the bytes of the dict's length: 2 or 4; 0 after
+ * storing what is wrong.
+ */
+size_t npy_check_magic(const unsigned char magic[NPY_MAGIC_LEN], const char **problem);
+
+/* Parses a dict; false after storing what is wrong with it. */
+bool npy_parse(const char *dict, size_t length, struct npy *npy, const char **problem);
+
+/*
+ * Writes the header of version 1.0, which is padded to whole 64 bytes; returns its length, or 0 if
+ * NumPy has no such type.
+ */
+#define NPY_HEADER_MAX 1024
+size_t npy_format(char header[NPY_HEADER_MAX], const struct npy *npy);
+
+#endif /* TSHARE_CLI_NPY_H */
