@@ -4,12 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "from.h"
 #include "layout.h"
 #include "number.h"
 #include "text.h"
 
 struct request {
 	struct layout layout;
+	const char *from; /* a .npy file, or NULL */
 	bool quiet;
 };
 
@@ -73,8 +75,10 @@ static int create(struct request *request)
 	if (!ctx)
 		return EXIT_FAILED;
 	layout->options.lifetime = TSHARE_LIFETIME_PERSIST;
-	region = layout_create(layout, ctx);
-	tshare_ctx_unref(ctx);
+	if (request->from)
+		region = from_file(layout, ctx, request->from);
+	else
+		region = layout_create(layout, ctx);
 	if (!region)
 		status = EXIT_FAILED;
 	else if (!request->quiet)
@@ -105,10 +109,26 @@ static int take(const struct verb *verb, int option, void *data)
 	default:
 		return layout_option(&request->layout, verb, option, optarg);
 	}
+}
+
+static int parse_and_create(const struct verb *verb, int argc, char **argv, struct request *request)
+{
+	struct layout *layout = &request->layout;
+	int status = EXIT_OK;
+
+	if (!parse_options(verb, argc, argv, request, &status))
+		return status;
 	argc -= optind;
 	argv += optind;
+	if (request->from) {
+		if (argc != 1 || layout->count)
+			return usage_error(verb, "--from needs NAME alone");
+		layout->name = argv[0];
+		return create(request);
+	}
 	if (argc != (layout_needs_shape(layout) ? 3 : 1) && argc != 3)
-		return usage_error(verb, "needs NAME SHAPE DTYPE, or NAME with --size or --tensor");
+		return usage_error(
+			verb, "needs NAME SHAPE DTYPE, or NAME with --size, --tensor or --from");
 	if (argc == 3)
 		status = layout_shape(layout, verb, argv[1], argv[2]);
 	if (status)
