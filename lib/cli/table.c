@@ -5,18 +5,18 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "table.h"
+#include "terminal.h"
 
 #define BOLD "\033[1m"
 
-/* https://no-color.org; a dumb terminal has no colours. */
+/* https://no-color.org */
 static bool wants_colors(void)
 {
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no_color = getenv("NO_COLOR");
 
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb");
+	return terminal_is_usable() && !(no_color && *no_color);
 }
 
 static void start(struct table *table)
