@@ -78,15 +78,19 @@ static int wait_for(pid_t pid)
 static int fork_and_wait(struct tshare_region *region, char **command)
 {
 	sigset_t all, before;
+	void (*children)(int);
 	pid_t pid;
 	int err;
 
 	/* Signals are blocked until @child is set, so that none is lost. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
+	/* Where SIGCHLD is ignored, a child leaves no status to wait for. */
+	children = signal(SIGCHLD, SIG_DFL);
 	/* Before stay(), so that the command inherits the original dispositions. */
 	pid = fork();
 	if (!pid) {
+		signal(SIGCHLD, children);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		_exit(run_command(region, command));
 	}
