@@ -134,22 +134,41 @@ static int take(const struct verb *verb, int option, void *data)
 	layout->name = optarg;
 	return EXIT_OK;
 }
+
+/*
+ * Words of SHAPE and DTYPE, which getopt moves behind "--", in front of the command.
+ * @behind: words behind "--"; -1 without "--", as then only need tells them from the command
+ */
+static int count_shape_words(const struct layout *layout, int words, int behind)
+{
+	if (behind >= 0)
+		return words - behind;
+	return layout_needs_shape(layout) ? 2 : 0;
+}
+
 static int parse_and_execute(const struct verb *verb, int argc, char **argv, struct layout *layout)
 {
+	int status, place = 0, behind, shape_words;
+
+	while (place < argc && strcmp(argv[place], "--"))
+		place++;
+	behind = argc - place - 1;
+	if (!parse_options(verb, argc, argv, layout, &status))
+		return status;
 	argv += optind;
 	argc -= optind;
-	if (layout_needs_shape(layout)) {
-		if (argc < 2)
-			return usage_error(verb, "needs SHAPE DTYPE, --size or --tensor");
+	shape_words = count_shape_words(layout, argc, behind);
+	if (shape_words > argc || (shape_words != 2 && (shape_words || layout_needs_shape(layout))))
+		return usage_error(verb,
+				   "needs SHAPE and DTYPE before '--', or --size or --tensor");
+	if (shape_words) {
 		status = layout_shape(layout, verb, argv[0], argv[1]);
 		if (status)
 			return status;
-		argv += 2;
-		argc -= 2;
 	}
-	if (!argc)
+	if (argc == shape_words)
 		return usage_error(verb, "needs a COMMAND after '--'");
-	return execute(layout, argv);
+	return execute(layout, argv + shape_words);
 }
 
 static int run(const struct verb *verb, int argc, char **argv)
