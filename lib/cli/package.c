@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+/* Verbs that are written in Python: how their modules are run. */
+#define _GNU_SOURCE
+#include "package.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* Exit status of the script below if Python has no such package. */
+#define NO_PACKAGE 3
+/* Exit status of a command that can't be run, as in shells. */
+#define NOT_RUN 127
+
+/* Looks the package up, which imports its parent; that import may fail. */
+static const char question[] =
+	"import importlib.util, sys\n"
+	"found = importlib.util.find_spec('tshare') and importlib.util.find_spec(sys.argv[1])\n"
+	"sys.exit(0 if found else 3)\n";
+
+static const char *interpreter(void)
+{
+	const char *name = getenv("TSHARE_PYTHON");
+
+	return name && name[0] ? name : "python3";
+}
+
+static int no_python(const char *python, int error)
+{
+	return failure("%s: %s (install Python 3.11 or newer, or set TSHARE_PYTHON to one)", python,
+		       strerror(error));
+}
+
+/* Runs the question and returns its exit status; -errno if Python can't be run. */
+static int ask(const char *python, const char *module)
+{
+	int status, error = 0, fds[2];
+	ssize_t got;
+	pid_t pid;
+
+	/* Where SIGCHLD is ignored, a child leaves no status to wait for; Python waits, too. */
+	signal(SIGCHLD, SIG_DFL);
+	/* A failed exec sends its errno through the pipe; a successful one closes it. */
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		execlp(python, python, "-c", question, module, (char *)NULL);
+		error = errno;
+		_exit(write(fds[1], &error, sizeof(error)) < 0 ? 1 : NOT_RUN);
+	}
+	close(fds[1]);
+	got = read(fds[0], &error, sizeof(error));
+	close(fds[0]);
+	if (pid < 0)
+		return -EAGAIN;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (got == sizeof(error))
+		return -error;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : NOT_RUN;
+}
+
+int run_package(const char *module, const char *requirement, int argc, char **argv)
+{
+	const char *python = interpreter();
+	char **arguments;
+	int answer;
+
+	answer = ask(python, module);
+	if (answer < 0)
+		return no_python(python, -answer);
+	if (answer == NO_PACKAGE)
+		return failure(
+			"%s has no package %s (run 'pip install %s', or set TSHARE_PYTHON to a "
+			"Python that has it)",
+			python, module, requirement);
+	if (answer)
+		return failure("%s can't import the package tshare (see its message above)",
+			       python);
+
+	/* python -m MODULE, the arguments behind the verb, NULL */
+	arguments = calloc(argc + 3, sizeof(*arguments));
+	if (!arguments)
+		return failure("out of memory");
+	arguments[0] = (char *)python;
+	arguments[1] = (char *)"-m";
+	arguments[2] = (char *)module;
+	memcpy(arguments + 3, argv + 1, (argc - 1) * sizeof(*arguments));
+	execvp(python, arguments);
+	free(arguments);
+	return no_python(python, errno);
+}
