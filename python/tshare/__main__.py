@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The verbs info, list, show and unlink of the command tshare, for machines that have only
+"""The verbs info, list, show, unlink and weights of the command tshare, for machines that have only
 the Python package.
 
     python -m tshare list --json
@@ -517,6 +517,8 @@ def _parse(arguments: Sequence[str] | None) -> tuple[str, Callable[[], int]]:
     unlink = add("unlink", "remove names; the memory stays until its last user closes it", None)
     unlink.add_argument("names", metavar="NAME", nargs="+")
 
+    verbs.add_parser("weights", help="load model weights once for all processes", add_help=False)
+
     given = parser.parse_args(arguments)
     return given.verb, {
         "info": lambda: _info(given.json),
@@ -538,6 +540,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] == "weights":
+        # It prints before it ends, and has a parser of its own.
+        from . import _weights_command
+
+        return _weights_command.main(given[1:])
     verb, run = _parse(given)
     text = io.StringIO()
     with contextlib.redirect_stdout(text):

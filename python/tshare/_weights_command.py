@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""python -m tshare weights, or tshare.weights: loads files, shows and verifies what was loaded.
+
+The command tshare calls this for its verb weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _safetensors, weights
+from .__main__ import EXIT_OK, _failure, _print_json, _print_table, _printable, _reason
+from ._tshare import Region
+from ._weights_layout import path_arg
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Bytes that are compared at a time.
+_PIECE = 4 << 20
+
+_BAR = 40
+
+# What ends a process that keeps weights for others.
+_ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+def _show_bar(done: int, total: int) -> None:
+    filled = _BAR * done // total if total else _BAR
+    end = "\n" if done == total else ""
+    print(
+        f"\r[{'#' * filled:{_BAR}}] {done} of {total} bytes", end=end, file=sys.stderr, flush=True
+    )
+
+
+def _facts(loaded: weights.Weights) -> dict[str, Any]:
+    info = loaded.region.info()
+    return {
+        "name": info.name,
+        "id": info.id,
+        "size": info.size,
+        "tensor_count": len(loaded),
+        "lifetime": info.lifetime,
+        "files": {name: size for name, (_, size) in loaded._manifest["places"].items()},
+        "metadata": loaded.metadata,
+        "copied": list(loaded.copied),
+    }
+
+
+def _print_facts(loaded: weights.Weights, as_json: bool) -> None:
+    facts = _facts(loaded)
+    if as_json:
+        _print_json(facts)
+        return
+    rows: list[tuple[str, object]] = [
+        ("region", facts["name"]),
+        ("size", f"{facts['size']} bytes"),
+        ("tensors", facts["tensor_count"]),
+        ("lifetime", facts["lifetime"]),
+        *(("file", f"{name}, {size} bytes") for name, size in facts["files"].items()),
+        *(("metadata", f"{key}: {value}") for key, value in facts["metadata"].items()),
+        *(("copied", name) for name in facts["copied"]),
+    ]
+    _print_table(rows)
+
+
+def _load(given: argparse.Namespace) -> int:
+    loaded = weights.load(
+        given.path,
+        given.name,
+        replace=given.replace,
+        lifetime="persist" if given.persist else "users",
+        progress=_show_bar if sys.stderr.isatty() else None,
+    )
+    with loaded:
+        if not given.persist:
+            # One that is sent as soon as the facts are there waits for sigwait().
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+        _print_facts(loaded, given.json)
+        sys.stdout.flush()
+        if not given.persist:
+            signal.sigwait(_ENDS)
+    return EXIT_OK
+
+
+def _show(given: argparse.Namespace) -> int:
+    with weights.open(given.name) as loaded:
+        _print_facts(loaded, given.json)
+    return EXIT_OK
+
+
+def _first_difference(region: Region, path: Path, offset: int, size: int) -> int | None:
+    """Return the first byte of a file that the region has otherwise, or has not."""
+    at = 0
+    with open(path, "rb", buffering=0) as file, memoryview(region) as view:
+        while piece := file.read(_PIECE):
+            with view[offset + at : offset + min(at + len(piece), size)] as held:
+                if held != piece:
+                    same = os.path.commonprefix([bytes(held), piece])
+                    return at + len(same)
+            at += len(piece)
+    return None if at == size else at
+
+
+def _verify(given: argparse.Namespace) -> int:
+    files = {file.path.name: file.path for file in _safetensors.find(path_arg(given.path))[0]}
+    with weights.open(given.name) as loaded:
+        places = loaded._manifest["places"]
+        if not places:
+            raise ValueError(f"{given.name}: has only parts of files, which can't be compared")
+        for name, (offset, size) in places.items():
+            if name not in files:
+                raise FileNotFoundError(f"{given.path}: has no file {name}")
+            at = _first_difference(loaded.region, files[name], offset, size)
+            if at is not None:
+                raise ValueError(f"{files[name]}: differs from byte {at} on")
+    if given.json:
+        _print_json({"name": given.name, "files": list(places), "same": True})
+    else:
+        print(_printable(f"{given.name}: has the bytes of {', '.join(places)}"))
+    return EXIT_OK
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="tshare weights", description="Load model weights once for all processes."
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    load = verbs.add_parser("load", help="read files of safetensors into a region")
+    load.add_argument("path", metavar="PATH")
+    load.add_argument("--name", help="name of the region (default: made of the files)")
+    load.add_argument("--persist", action="store_true", help="leave the region, and end")
+    load.add_argument("--replace", action="store_true", help="replace a region of other files")
+    show = verbs.add_parser("show", help="show what a region was loaded from")
+    show.add_argument("name", metavar="NAME")
+    verify = verbs.add_parser("verify", help="compare a region with its files, byte for byte")
+    verify.add_argument("name", metavar="NAME")
+    verify.add_argument("path", metavar="PATH")
+    for verb in (load, show, verify):
+        verb.add_argument("-j", "--json", action="store_true", help="print a JSON object")
+    given = parser.parse_args(arguments)
+    try:
+        return {"load": _load, "show": _show, "verify": _verify}[given.verb](given)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except (OSError, ValueError) as error:
+        file = getattr(error, "filename", None)
+        text = _reason(error)
+        return _failure("weights", f"{file}: {text}" if file else text)

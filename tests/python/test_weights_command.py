@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""python -m tshare weights"""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import tshare
+from checkpoint import save
+from tshare import weights
+
+TENSORS = {"a": ("F32", (3, 4)), "odd": ("U8", (3,)), "b": ("F32", (2,))}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return save(tmp_path / "model.safetensors", TENSORS, {"format": "pt"})
+
+
+def command(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tshare", "weights", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_load_persists_and_show_tells_what_it_is(path, name):
+    done = command("load", path, "--name", name, "--persist", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = json.loads(done.stdout)
+    assert (facts["name"], facts["tensor_count"], facts["lifetime"]) == (name, 3, "persist")
+    assert facts["files"] == {"model.safetensors": path.stat().st_size}
+    assert (facts["metadata"], facts["copied"]) == ({"format": "pt"}, ["b"])
+    assert json.loads(command("show", "--json", name).stdout) == facts
+    assert "metadata  format: pt\n" in command("show", name).stdout
+    tshare.unlink(name)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_load_holds_the_region_until_it_is_told_to_end(path, name, start, number):
+    process = start(sys.executable, "-m", "tshare", "weights", "load", path, "--name", name)
+    with weights.open(name, wait=300) as loaded:
+        assert sorted(loaded) == sorted(TENSORS)
+    assert process.stdout.readline().split() == ["region", name]
+    process.send_signal(number)
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+    with pytest.raises(FileNotFoundError):
+        weights.open(name)
+
+
+def test_verify_compares_with_the_files(path, name):
+    with weights.load(path, name):
+        done = command("verify", name, path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == f"{name}: has the bytes of model.safetensors\n"
+        content = path.read_bytes()
+        path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+        done = command("verify", name, path)
+        assert done.returncode == 1
+        assert f"{path}: differs from byte {len(content) - 2} on" in done.stderr
+        path.write_bytes(content[:-1])
+        assert f"differs from byte {len(content) - 1} on" in command("verify", name, path).stderr
+
+
+def test_verify_refuses_what_it_can_not_compare(path, tmp_path, name):
+    with weights.load(path, name, only=["a"]):
+        done = command("verify", name, path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"tshare weights: {name}: has only parts of files" in done.stderr
+
+
+def test_verify_names_a_file_that_is_missing(path, tmp_path, name):
+    with weights.load(path, name):
+        other = path.rename(tmp_path / "other.safetensors")
+        done = command("verify", name, other)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"tshare weights: {other}: has no file model.safetensors\n"
+
+
+def test_output_has_no_control_characters_of_a_file_s_name(tmp_path, name):
+    path = save(tmp_path / "\x1b[31m.safetensors", TENSORS)
+    with weights.load(path, name):
+        for arguments in (("show", name), ("verify", name, path)):
+            done = command(*arguments)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert r"\x1b[31m.safetensors" in done.stdout
+            assert "\x1b" not in done.stdout
+
+
+def test_module_is_the_same_command(path, name):
+    with weights.load(path, name):
+        module = [sys.executable, "-m", "tshare.weights", "show", "-j", name]
+        done = subprocess.run(module, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == command("show", "-j", name).stdout
+
+
+def test_errors_name_what_is_wrong(path, tmp_path, name):
+    done = command("load", tmp_path / "none.safetensors")
+    assert done.returncode == 1
+    assert (
+        done.stderr == f"tshare weights: {tmp_path}/none.safetensors: No such file or directory\n"
+    )
+    path.write_bytes(b"1")
+    assert f"tshare weights: {path}: is too short" in command("load", path).stderr
+    with tshare.create(name, 3):
+        done = command("show", name)
+        assert done.stderr == f"tshare weights: name: '{name}' is no region of weights\n"
+    assert command("load").returncode == 2
