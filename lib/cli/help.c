@@ -8,7 +8,7 @@
 static const struct verb *const verbs[] = {
 	&verb_help,   &verb_info,   &verb_create,  &verb_list,	&verb_show, &verb_top,
 	&verb_unlink, &verb_save,   &verb_publish, &verb_wait,	&verb_exec, &verb_pool,
-	&verb_load,   &verb_unload, &verb_bench,
+	&verb_load,   &verb_unload, &verb_weights, &verb_bench,
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
