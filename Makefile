@@ -4,16 +4,26 @@
 
 BUILD  := build
 MESON  := /usr/bin/meson
-PREFIX ?= /usr/local
 KDIR   ?= /lib/modules/$(shell uname -r)/build
 
-.PHONY: help all demo check check-all bench lint modules lib install clean
+ifneq ($(strip $(PREFIX)),)
+ifeq ($(filter /%,$(firstword $(PREFIX))),)
+$(error PREFIX: '$(PREFIX)' must be an absolute path)
+endif
+endif
+
+.PHONY: help all demo check check-all check-packages coverage bench lint docs dist modules lib \
+	install modules_install uninstall clean
 
 help:
-	@echo 'make all       build the library, the command and the man pages, in build/c/'
+	@echo 'make all       build the library, the command and the man pages, in build/c/, to be'
+	@echo '               installed under PREFIX=DIR, at first /usr/local'
 	@echo 'make modules   build the kernel module, for the kernel of KDIR=$(KDIR)'
-	@echo 'make install   install all of these, as root, under PREFIX=$(PREFIX), DESTDIR=$(DESTDIR)'
-	@echo '               then load the module by "modprobe tshare"'
+	@echo 'make install   install what "make all" has built, with the rule of /dev/tshare and the'
+	@echo '               group tshare; below DESTDIR=DIR for a package'
+	@echo 'make modules_install'
+	@echo '               install what "make modules" has built; "modprobe tshare" loads it'
+	@echo 'make uninstall remove what the last two have installed'
 	@echo 'make demo      share a tensor between C and Python programs: in POSIX shared memory,'
 	@echo '               then on /dev/tshare in a virtual machine'
 	@echo 'make check     run the tests, here and in virtual machines (less than 30 minutes)'
@@ -27,12 +37,17 @@ help:
 
 all: lib
 
+# The prefix of a build, which it keeps until it is given another one.
+BUILT_FOR = $$(sed -n 's/^prefix = //p' $(BUILD)/c/meson-private/cmd_line.txt)
+
 lib: $(BUILD)/c/build.ninja
+	@test -z '$(PREFIX)' || test '$(PREFIX)' = "$(BUILT_FOR)" || \
+		$(MESON) configure --prefix='$(PREFIX)' $(BUILD)/c
 	@ninja -C $(BUILD)/c --quiet
 
 $(BUILD)/c/build.ninja:
 	@tests/setup build
-	@$(MESON) setup --buildtype=debugoptimized --prefix='$(PREFIX)' $(BUILD)/c >/dev/null
+	@$(MESON) setup --buildtype=debugoptimized --prefix='$(or $(PREFIX),/usr/local)' $(BUILD)/c >/dev/null
 
 # The development profile: an invalid read or write ends the program.
 $(BUILD)/asan/build.ninja:
@@ -55,11 +70,11 @@ demo:
 	@examples/demo
 
 check:
-	@tests/setup build vm lint demo stdlib-tests lavapipe
+	@tests/setup build vm install lint docs fuzz demo stdlib-tests lavapipe
 	@tests/run
 
 check-all:
-	@tests/setup build vm lint demo stdlib-tests lavapipe
+	@tests/setup build vm arm64 install lint docs fuzz demo stdlib-tests lavapipe debian
 	@tests/run --all
 
 coverage:
@@ -79,17 +94,60 @@ modules:
 		echo 'make: KDIR: $(KDIR) has no kernel headers (install linux-headers-amd64)' >&2; exit 1; }
 	@tests/vm/module --kdir '$(KDIR)'
 
-# The module is installed where modprobe looks for it; its vermagic names the kernel release.
-install: lib modules
-	$(MESON) configure $(BUILD)/c --prefix='$(PREFIX)'
-	DESTDIR='$(DESTDIR)' $(MESON) install -C $(BUILD)/c
-	install -D -m 644 kmod/60-tshare.rules '$(DESTDIR)/usr/lib/udev/rules.d/60-tshare.rules'
-	install -D -m 644 kmod/tshare.sysusers '$(DESTDIR)/usr/lib/sysusers.d/tshare.conf'
-	set -e; ko=$$(tests/vm/module --kdir '$(KDIR)'); \
-	release=$$(/sbin/modinfo -F vermagic "$$ko" | cut -d ' ' -f 1); \
-	install -D -m 644 "$$ko" "$(DESTDIR)/lib/modules/$$release/updates/tshare.ko"; \
-	test -n '$(DESTDIR)' || { depmod -a "$$release"; ldconfig; \
-		systemd-sysusers tshare.conf || groupadd -rf tshare; }
+# A folder that is named relative to this one. It may contain spaces.
+absolute = $(if $(1),$(if $(filter /%,$(firstword $(1))),,$(CURDIR)/)$(1))
+INTO = $(call absolute,$(DESTDIR))
+
+# What is installed, for uninstall. meson writes the first, and would fail to write to root's.
+C_LOG       := $(BUILD)/c/meson-logs/install-log.txt
+MODULES_LOG := $(BUILD)/modules/install-log.txt
+
+# Not for a package, nor for a user's own folder. A user's PATH may lack these commands.
+SETTLE = test -n '$(DESTDIR)' || test "$$(id -u)" -ne 0 || PATH=$$PATH:/usr/sbin:/sbin
+
+# Nothing is compiled here, as this is often run by root, who wants no files in $(BUILD)/.
+install:
+	@test -e $(BUILD)/c/lib/cli/tshare || { \
+		echo 'make: install: nothing is built (run "make all" first)' >&2; exit 1; }
+	@test -z '$(PREFIX)' || test '$(PREFIX)' = "$(BUILT_FOR)" || { \
+		echo "make: PREFIX: the build is for $(BUILT_FOR) (run \"make all PREFIX=$(PREFIX)\"" \
+			'first)' >&2; exit 1; }
+	@rm -f $(C_LOG)
+	@DESTDIR='$(INTO)' $(MESON) install --no-rebuild --quiet -C $(BUILD)/c
+	@$(SETTLE) ldconfig
+	@$(SETTLE) sh -c 'getent group tshare > /dev/null || systemd-sysusers "$$1" || \
+		groupadd -r tshare' sh "$$(grep '/sysusers.d/tshare[.]conf$$' $(C_LOG))"
+
+# modprobe looks there.
+modules_install:
+	@test -e '$(KDIR)/include/config/kernel.release' || { \
+		echo 'make: KDIR: $(KDIR) has no kernel headers' >&2; exit 1; }
+	@set -e; release=$$(cat '$(KDIR)/include/config/kernel.release'); \
+	ko=$(BUILD)/modules/$$release/kmod/tshare.ko; \
+	test -e $$ko || { echo "make: modules_install: nothing is built for Linux $$release" \
+		'(run "make modules" first)' >&2; exit 1; }; \
+	to="$(INTO)/lib/modules/$$release/updates/tshare.ko"; \
+	install -D -m 644 $$ko "$$to"; \
+	echo "$$to" >> $(MODULES_LOG); \
+	$(SETTLE) depmod -a "$$release"
+
+# The group stays, as files may belong to it.
+uninstall:
+	@test -e $(C_LOG) || test -e $(MODULES_LOG) || { \
+		echo 'make: uninstall: nothing was installed from $(CURDIR)/$(BUILD)' >&2; exit 1; }
+	@cat $(wildcard $(C_LOG) $(MODULES_LOG)) | while IFS= read -r file; do \
+		case $$file in \
+		'#'*) ;; \
+		*) if test -d "$$file" && test ! -L "$$file"; then \
+			rmdir --ignore-fail-on-non-empty "$$file"; else rm -f "$$file"; fi ;; \
+		esac || exit; \
+		case $$file in /lib/modules/*) \
+			release=$${file#/lib/modules/}; release=$${release%%/*}; \
+			test ! -d /lib/modules/$$release || $(SETTLE) depmod -a $$release ;; \
+		esac || exit; \
+	done
+	@rm -f $(C_LOG) $(MODULES_LOG)
+	@$(SETTLE) ldconfig
 
 clean:
 	rm -rf $(BUILD)
