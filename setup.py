@@ -7,6 +7,8 @@ wheel of its own ABI. What is not about C is in pyproject.toml, but for the
 licence, whose spelling depends on setuptools.
 """
 
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +18,11 @@ from pathlib import Path
 import setuptools
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+
+if not sys.platform.startswith("linux") or sys.maxsize < 1 << 32:
+    sys.exit("tshare: needs 64-bit Linux")
+if "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or ""):
+    sys.exit("tshare: needs the GNU C library, and this Python was built for musl")
 
 PYTHON_ABI = 0x030B0000
 
@@ -32,10 +39,35 @@ STUB = "python/tshare/_tshare.pyi"
 DOCSTRINGS = "python/ext/docstrings.py"
 
 
+# Headers that are not the project's, and what has them on Debian.
+HEADERS = {
+    "stdlib.h": "the C library's headers (libc6-dev)",
+    "linux/types.h": "the kernel's headers for programs (linux-libc-dev)",
+    "Python.h": "Python's headers (python3-dev)",
+}
+
+
 class BuildExt(build_ext):
     """Makes docstrings.h, the stub's docstrings for the C files, before they are compiled."""
 
+    def check_tools(self):
+        """End with one sentence where the first file could not be compiled."""
+        compiler = self.compiler.compiler[0]
+        if not shutil.which(compiler):
+            sys.exit(f"tshare: needs a C compiler: {compiler} is missing (install gcc, or set CC)")
+        folders = [f"-I{folder}" for folder in self.compiler.include_dirs]
+        for header, origin in HEADERS.items():
+            found = subprocess.run(
+                [*self.compiler.compiler, *folders, "-E", "-xc", "-"],
+                input=f"#include <{header}>\n",
+                capture_output=True,
+                text=True,
+            )
+            if found.returncode:
+                sys.exit(f"{found.stderr}tshare: needs {origin}: <{header}> can't be included")
+
     def build_extensions(self):
+        self.check_tools()
         folder = Path(self.build_temp, "docstrings")
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, DOCSTRINGS, STUB, folder / "docstrings.h"], check=True)

@@ -39,6 +39,24 @@ def described(monkeypatch):
     return describe
 
 
+def test_musl_is_refused(monkeypatch, described):
+    known = sysconfig.get_config_var
+    monkeypatch.setattr(
+        sysconfig,
+        "get_config_var",
+        lambda name: "x86_64-alpine-linux-musl" if name == "HOST_GNU_TYPE" else known(name),
+    )
+    with pytest.raises(SystemExit, match="needs the GNU C library"):
+        described(False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("maxsize", (1 << 31) - 1)])
+def test_other_systems_are_refused(monkeypatch, described, name, value):
+    monkeypatch.setattr(sys, name, value)
+    with pytest.raises(SystemExit, match="needs 64-bit Linux"):
+        described(False)
+
+
 def test_version_is_that_of_the_library_and_of_the_package():
     version = (ROOT / "VERSION").read_text().strip()
     assert tshare.__version__ == version
