@@ -39,6 +39,18 @@ STUB = "python/tshare/_tshare.pyi"
 DOCSTRINGS = "python/ext/docstrings.py"
 
 
+# For distributions, which have the library as a package of its own: links it, with the flags of
+# LDFLAGS, instead of compiling it into the extension.
+if os.environ.get("TSHARE_SYSTEM_LIBRARY") == "1":
+    library_sources, library_macros, library_folders = [], [], []
+    libraries = ["tshare"]
+else:
+    library_sources = [*sorted(glob("lib/*.c")), *sorted(glob("lib/shm/*.c")), "kmod/desc.c"]
+    # The library's functions are for the extension alone.
+    library_macros = [("TSHARE_EXPORT", "")]
+    library_folders = ["lib", "kmod"]
+    libraries = ["dl"]
+
 # Headers that are not the project's, and what has them on Debian.
 HEADERS = {
     "stdlib.h": "the C library's headers (libc6-dev)",
@@ -82,12 +94,7 @@ setup(
     ext_modules=[
         Extension(
             "tshare._tshare",
-            sources=[
-                *sorted(glob("python/ext/*.c")),
-                *sorted(glob("lib/*.c")),
-                *sorted(glob("lib/shm/*.c")),
-                "kmod/desc.c",
-            ],
+            sources=[*sorted(glob("python/ext/*.c")), *library_sources],
             depends=[
                 *glob("python/ext/*.h"),
                 *glob("lib/*.h"),
@@ -97,16 +104,15 @@ setup(
                 STUB,
                 DOCSTRINGS,
             ],
-            include_dirs=["include", "include/uapi", "lib", "kmod"],
+            include_dirs=["include", "include/uapi", *library_folders],
             define_macros=[
                 ("_GNU_SOURCE", None),
                 *limited_api,
-                # The library's functions are for the extension alone.
-                ("TSHARE_EXPORT", ""),
+                *library_macros,
             ],
             extra_compile_args=compile_args,
             extra_link_args=["-pthread"],
-            libraries=["dl"],
+            libraries=libraries,
             py_limited_api=limited,
         ),
         *(

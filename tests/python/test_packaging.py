@@ -97,6 +97,23 @@ def test_extensions_need_no_limited_api(described, tmp_path):
         )
 
 
+def test_extension_links_the_library_of_the_system_if_it_is_asked_to(described, monkeypatch):
+    monkeypatch.setenv("TSHARE_SYSTEM_LIBRARY", "1")
+    extension = described(False)["ext_modules"][0]
+    assert extension.sources == sources(extension)
+    assert extension.libraries == ["tshare"]
+    # It sees the installed headers alone, and so can't call what is inside the library.
+    assert extension.include_dirs == ["include", "include/uapi"]
+    assert "TSHARE_EXPORT" not in dict(extension.define_macros)
+
+
+def test_extension_has_the_library_in_it_if_it_is_not_asked(described, monkeypatch):
+    monkeypatch.delenv("TSHARE_SYSTEM_LIBRARY", raising=False)
+    extension = described(False)["ext_modules"][0]
+    assert "lib/region.c" in extension.sources
+    assert "tshare" not in extension.libraries
+
+
 IMPORT = "try:\n import tshare\nexcept ImportError as error:\n print(error, flush=True)"
 
 # From Python 3.13 on, the interpreter itself refuses.
