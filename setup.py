@@ -7,17 +7,20 @@ wheel of its own ABI. What is not about C is in pyproject.toml, but for the
 licence, whose spelling depends on setuptools.
 """
 
+import gzip
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from glob import glob
 from pathlib import Path
 
 import setuptools
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 if not sys.platform.startswith("linux") or sys.maxsize < 1 << 32:
     sys.exit("tshare: needs 64-bit Linux")
@@ -87,9 +90,34 @@ class BuildExt(build_ext):
         super().build_extensions()
 
 
+class Sdist(sdist):
+    """Makes the same archive of the same tree where SOURCE_DATE_EPOCH is set."""
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, **owner):
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if epoch is None or format != "gztar":
+            return super().make_archive(base_name, format, root_dir, base_dir, **owner)
+
+        def normalize(member):
+            member.mtime = int(epoch)
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            return member
+
+        path = f"{base_name}.tar.gz"
+        with (
+            open(path, "wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=int(epoch)) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(base_dir, filter=normalize)
+        return path
+
+
 setup(
     **licence,
-    cmdclass={"build_ext": BuildExt},
+    cmdclass={"build_ext": BuildExt, "sdist": Sdist},
     license_files=["LICENSES/MIT.txt"],
     ext_modules=[
         Extension(
