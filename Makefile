@@ -28,6 +28,9 @@ help:
 	@echo '               then on /dev/tshare in a virtual machine'
 	@echo 'make check     run the tests, here and in virtual machines (less than 30 minutes)'
 	@echo 'make check-all run also the tests that take longer'
+	@echo 'make check-packages'
+	@echo '               build, install and test the Debian packages and the archives of the'
+	@echo '               Python package'
 	@echo 'make coverage  print which part of the module the tests run, file by file (an hour)'
 	@echo 'make bench     compare speed with what people use today'
 	@echo 'make lint      check style, static analysis and licences'
@@ -76,6 +79,10 @@ check:
 check-all:
 	@tests/setup build vm arm64 install lint docs fuzz demo stdlib-tests lavapipe debian
 	@tests/run --all
+
+check-packages:
+	@tests/setup build debian
+	@tests/run packages debian
 
 coverage:
 	@tests/setup build vm

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""The wheel: one for every Python from 3.11 on, and every Linux with glibc 2.28."""
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLE, pythons, run
+
+SUPPORTED = ("3.11", "3.12", "3.13")
+
+
+def tool(*command):
+    return run(*command, env={**os.environ, "PATH": f"{Path(sys.executable).parent}:/usr/bin"})
+
+
+def test_name_says_which_pythons_and_systems(wheel):
+    assert "-cp311-abi3-" in wheel.name
+    assert f"manylinux_2_28_{platform.machine()}" in wheel.name
+
+
+def test_wheel_uses_the_stable_abi_alone(wheel):
+    tool("abi3audit", "--strict", wheel)
+
+
+def test_wheel_has_what_a_wheel_should(wheel):
+    tool("check-wheel-contents", wheel)
+
+
+def test_archives_can_be_published(wheel, sdist):
+    tool("twine", "check", "--strict", wheel, sdist)
+
+
+@pytest.mark.parametrize("minor", SUPPORTED)
+def test_wheel_runs_on(wheel, venv, minor):
+    python = pythons().get(minor) or pytest.skip(f"there is no Python {minor}")
+    run(venv(python, "--no-index", "--no-deps", wheel), "-c", EXAMPLE)
+
+
+def test_wheel_is_not_for_python_3_10(wheel, tmp_path):
+    python = pythons().get("3.10") or pytest.skip("there is no Python 3.10")
+    said = run(python, "-m", "pip", "install", "--no-deps", "-t", tmp_path, wheel, check=False)
+    assert said.returncode
+    assert "is not a supported wheel on this platform" in said.stdout
