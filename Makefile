@@ -34,6 +34,7 @@ help:
 	@echo 'make coverage  print which part of the module the tests run, file by file (an hour)'
 	@echo 'make bench     compare speed with what people use today'
 	@echo 'make lint      check style, static analysis and licences'
+	@echo 'make dist      make the archives of a release, in build/dist/, of what is committed'
 	@echo 'make clean     remove build/'
 	@echo 'Needs Debian 12, and root or sudo to install the packages that are missing. No target'
 	@echo 'loads the module here. The Python package is installed by "pip install .".'
@@ -95,6 +96,10 @@ bench:
 lint:
 	@tests/setup build vm lint
 	@tests/lint/run
+
+dist:
+	@tests/setup build debian
+	@tests/packages/dist $(BUILD)/dist
 
 modules:
 	@test -e '$(KDIR)/Makefile' || { \
