@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /**
- * DOC: libtshare
+ * DOC: overview
  *
  * Shared memory for tensors.
  *
@@ -8,7 +8,7 @@
  * kernel module behind /dev/tshare or, as the fallback, POSIX shared memory. In a
  * context it creates regions and opens those of others. A region (struct
  * tshare_region) is memory that is mapped into the process, and holds one tensor
- * or many (struct tshare_tensor).
+ * or many (struct tshare_tensor)::
  *
  *	struct tshare_ctx *ctx;
  *	struct tshare_tensor *t;
@@ -103,7 +103,7 @@
  * is older or newer than the header it was compiled with. A member that is zero has
  * its default. Bytes beyond the struct that the library has must be zero, else
  * -EINVAL. In a struct that the library fills, it sets such bytes to zero and leaves
- * the size as it is.
+ * the size as it is::
  *
  *	struct tshare_options options = { .size = sizeof(options) };
  *
@@ -146,11 +146,11 @@ const char *tshare_version(void);
 #define TSHARE_NDIM_LIMIT   32
 #define TSHARE_TENSOR_LIMIT 131072
 
-struct tshare_ctx;
-struct tshare_pin;
-struct tshare_region;
-struct tshare_tensor;
-struct tshare_waiter;
+struct tshare_ctx;    /* a session with a backend */
+struct tshare_pin;    /* a region whose memory is page-locked for CUDA */
+struct tshare_region; /* shared memory that is mapped into this process, with its tensors */
+struct tshare_tensor; /* a tensor in a region, or a view of one */
+struct tshare_waiter; /* a reader's own event descriptor for a region */
 
 /* Data types */
 
@@ -397,7 +397,7 @@ const char *tshare_error_get(void);
  *
  * Members that are zero have their defaults, as do all of them where NULL is
  * passed instead: mode 0600, memory of any node, no flags,
- * TSHARE_LIFETIME_MAKER.
+ * TSHARE_LIFETIME_MAKER::
  *
  *	struct tshare_options options = { .size = sizeof(options) };
  */
@@ -860,12 +860,12 @@ int tshare_region_find_tensor(struct tshare_region *region, const char *name,
  */
 int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, const char **name);
 
-/* Generations */
-
-/*
+/**
+ * DOC: generations
+ *
  * A region has a number, its generation, which is 0 at first. A process that may
  * write the region can publish, which adds one and wakes all waiters. A process
- * that has seen a generation sees what was written before its publish.
+ * that has seen a generation sees what was written before its publish::
  *
  *	tshare_region_publish(region, NULL);			// a producer
  *
@@ -963,7 +963,7 @@ void tshare_region_cancel(struct tshare_region *region);
  *
  * It stays so until it is acknowledged by reading its 8 bytes, which never blocks:
  * -1 with EAGAIN if there is no news. Acknowledge before looking, so that nothing
- * that happens in between is missed:
+ * that happens in between is missed::
  *
  *	eventfd_read(fd, &ignored);
  *	err = tshare_region_wait(region, seen, 0, 0, &seen);
@@ -1729,6 +1729,8 @@ bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor);
  * @index: 0 to shape[@dim] - 1
  * @view: where to store it: the same elements, without a name, read-only if @tensor is
  *
+ * In Python this is an index::
+ *
  *	tshare_tensor_select(frames, 0, 3, &frame);	// frames[3]
  *
  * Return: 0; -EINVAL for a @dim that @tensor doesn't have, or if packed elements would
@@ -1748,7 +1750,7 @@ int tshare_tensor_select(struct tshare_tensor *tensor, int32_t dim, int64_t inde
  *
  * With a positive @step, @start and @stop are 0 to shape[@dim]; with a negative one, -1
  * to shape[@dim] - 1. Unlike in Python, they never count from the end. If @stop is not
- * behind @start, the view has no elements.
+ * behind @start, the view has no elements::
  *
  *	tshare_tensor_slice(t, 0, 0, 10, 2, &even);	// t[0:10:2]
  *	tshare_tensor_slice(t, 0, 9, -1, -1, &back);	// of ten, t[::-1]
