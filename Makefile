@@ -34,6 +34,7 @@ help:
 	@echo 'make coverage  print which part of the module the tests run, file by file (an hour)'
 	@echo 'make bench     compare speed with what people use today'
 	@echo 'make lint      check style, static analysis and licences'
+	@echo 'make docs      build the documentation as one book, in build/docs/html/'
 	@echo 'make dist      make the archives of a release, in build/dist/, of what is committed'
 	@echo 'make clean     remove build/'
 	@echo 'Needs Debian 12, and root or sudo to install the packages that are missing. No target'
@@ -94,8 +95,17 @@ bench:
 	@tests/bench/run
 
 lint:
-	@tests/setup build vm lint
+	@tests/setup build vm lint docs
 	@tests/lint/run
+
+# Nitpicky: a name that leads nowhere is a warning. SPHINXOPTS=-W makes warnings errors.
+docs:
+	@tests/setup build docs
+	@mkdir -p $(BUILD)/docs/python
+	@venv=$$(tests/python/venv) && \
+		ln -sfn "$$venv"/lib/python3*/site-packages/tshare $(BUILD)/docs/python/tshare
+	@PYTHONPATH=$(BUILD)/docs/python sphinx-build -q -n $(SPHINXOPTS) -d $(BUILD)/docs/doctrees \
+		Documentation $(BUILD)/docs/html
 
 dist:
 	@tests/setup build debian

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shared memory for tensors, which processes find by name and map without a copy.
+"""Shared memory for tensors, which processes find by name and map without a copy::
 
     import numpy as np
     import tshare
@@ -21,7 +21,7 @@ one. The process opens one session with it, at its first use. The session's end,
 and with it the process's, removes the names of regions that the process has made,
 unless they were made with lifetime="persist".
 
-Errors:
+Errors::
 
     ValueError          an argument is malformed
     TypeError           an argument has the wrong type

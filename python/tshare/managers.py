@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""multiprocessing.managers, with a SharedMemoryManager for tshare's memory.
+"""multiprocessing.managers, with a SharedMemoryManager for tshare's memory::
 
     from tshare.managers import SharedMemoryManager
 

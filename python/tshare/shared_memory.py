@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""multiprocessing.shared_memory, with tshare's memory behind it.
+"""multiprocessing.shared_memory, with tshare's memory behind it::
 
     from tshare.shared_memory import ShareableList, SharedMemory
 

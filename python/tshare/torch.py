@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The array interface for torch.Tensor, which has none of its own.
+"""The array interface for torch.Tensor, which has none of its own::
 
     import tshare.torch
 
