@@ -70,6 +70,13 @@ $(BUILD)/arm64/c/build.ninja:
 	@$(MESON) setup --buildtype=debugoptimized -Dman=disabled -Dvulkan=disabled \
 		--cross-file "$$(tests/vm/sysroot arm64)/meson.ini" $(BUILD)/arm64/c >/dev/null
 
+# For clang's fuzzer: it sees which paths of the library an input takes.
+$(BUILD)/fuzz/build.ninja:
+	@tests/setup build fuzz
+	@CC=clang $(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined \
+		-Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link -Dfuzz=true -Dtests=false \
+		-Dman=disabled -Dvulkan=disabled -Dlibkmod=disabled $(BUILD)/fuzz >/dev/null
+
 demo:
 	@tests/setup build vm demo
 	@examples/demo
