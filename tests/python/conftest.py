@@ -182,7 +182,9 @@ def helper_processes():
     forkserver.ensure_running()
 
 
-@pytest.fixture(params=["fork", "forkserver", "spawn"])
+@pytest.fixture(
+    params=["fork", "forkserver", pytest.param("spawn", marks=pytest.mark.slow_in_guests)]
+)
 def context(request):
     yield multiprocessing.get_context(request.param)
     # Ends the thread that serves descriptors, which has descriptors of its own.

@@ -367,6 +367,7 @@ def test_cloudpickle_takes_named_tensors(name):
     assert bytes(t) == b"\6\0\0\0"
 
 
+@pytest.mark.slow_in_guests
 def test_joblib_s_workers_share_named_tensors(name):
     need("joblib")
     t = tshare.create(name, 4)
@@ -397,6 +398,7 @@ def test_sender_that_has_ended_leaves_regions_of_others_by_name(name):
     close(tensors)
 
 
+@pytest.mark.slow_in_guests
 @pytest.mark.parametrize("library", ["multiprocessing", "concurrent"])
 def test_worker_that_ends_with_its_task_leaves_the_result(library):
     context = multiprocessing.get_context("forkserver")

@@ -473,6 +473,7 @@ def test_tensors_without_elements_are_not_tied():
     assert [t.shape for t in region.values()] == [(0, 3), (0, 3), (1,)]
 
 
+@pytest.mark.slow_in_guests
 def test_state_of_tied_modules_is_stored_once():
     torch = need("torch")
     embedding, head = torch.nn.Embedding(10, 4), torch.nn.Linear(4, 10)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import tshare
-from support import run_in_silence, spawn
+from support import rounds, run_in_silence, spawn
 
 
 @pytest.fixture
@@ -140,16 +140,17 @@ def test_close_in_another_thread_ends_wait_async(region, later):
 
 def test_close_at_any_moment_ends_wait_async_with_a_value_error():
     regions = queue.SimpleQueue()
+    turns = rounds(3000)
 
     def close():
-        for turn in range(3000):
+        for turn in range(turns):
             region = regions.get()
             for _ in range(turn % 300):
                 pass
             region.close()
 
     async def main():
-        for _ in range(3000):
+        for _ in range(turns):
             region = tshare.Region.create(size=1)
             waiting = region.wait_async(0)
             regions.put(region)

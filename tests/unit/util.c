@@ -131,6 +131,11 @@ bool is_asleep(int thread)
 	return state == 'S';
 }
 
+int rounds(int all)
+{
+	return getenv("TSHARE_TEST_SHORT") ? (all + 3) / 4 : all;
+}
+
 int open_error(const char *name)
 {
 	struct tshare_region *region;

@@ -70,6 +70,9 @@ bool error_says(const char *part);
 /* Whether a thread sleeps: one of this process, or the first of another. */
 bool is_asleep(int thread);
 
+/* Of that many rounds of a race, a quarter if TSHARE_TEST_SHORT is set. */
+int rounds(int all);
+
 /* What tshare_region_open() of the name returns. */
 int open_error(const char *name);
 

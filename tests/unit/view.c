@@ -212,19 +212,19 @@ static int come_and_go_in_child(void *unused)
 
 TEST(fork_leaves_the_child_what_other_threads_were_at)
 {
-	int i, children = 0, threads = 0;
+	int i, children = 0, forks = rounds(FORKS), threads = 0;
 	pthread_t thread[2];
 
 	atomic_store(&enough, false);
 	while (threads < 2 && !pthread_create(&thread[threads], NULL, come_and_go_on, NULL))
 		threads++;
-	for (i = 0; i < FORKS && children == i; i++)
+	for (i = 0; i < forks && children == i; i++)
 		children += !in_child(come_and_go_in_child, NULL);
 	atomic_store(&enough, true);
 	for (i = 0; i < threads; i++)
 		CHECK(!pthread_join(thread[i], NULL));
 	CHECK(threads == 2);
-	CHECK(children == FORKS);
+	CHECK(children == forks);
 }
 
 /* Copies */

@@ -556,10 +556,10 @@ static int replace_often(const char *name)
 {
 	struct tshare_region *region;
 	struct tshare_ctx *own;
-	int i;
+	int i, times = rounds(100);
 
 	alarm(HANG_SECONDS);
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < times; i++) {
 		if (tshare_ctx_new(NULL, &own))
 			return 1;
 		if (tshare_region_create(own, name, 1, NULL, 0, &replacing, &region))
@@ -609,14 +609,14 @@ TEST(a_name_that_is_taken_over_leads_somewhere_at_any_time)
 {
 	const char *name = unique("always");
 	struct tshare_region *first = new_region(name);
-	int i, failed = 0, status;
+	int i, times = rounds(2000), failed = 0, status;
 	pid_t pid;
 
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid)
 		_exit(replace_for_ever(name));
-	for (i = 0; i < 2000; i++)
+	for (i = 0; i < times; i++)
 		failed += !!open_error(name);
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &status, 0) == pid);
 	CHECK(WIFSIGNALED(status));

@@ -406,7 +406,7 @@ TEST(no_wake_up_is_lost)
 {
 	const char *name = unique("pingpong");
 	struct tshare_region *region = new_region(name);
-	struct partner partner = { .name = name, .rounds = 20000 };
+	struct partner partner = { .name = name, .rounds = rounds(20000) };
 	volatile uint64_t *shared = tshare_region_get_data(region);
 	pid_t pid = start_partner(answer, &partner);
 	uint64_t round, seen;

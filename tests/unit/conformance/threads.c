@@ -9,9 +9,9 @@
 static void *attach_repeatedly(void *name)
 {
 	struct tshare_tensor *tensor;
-	int i;
+	int i, times = rounds(200);
 
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < times; i++) {
 		if (tshare_tensor_open(ctx, name, NULL, &tensor))
 			return name;
 		++*(volatile char *)tshare_tensor_get_data(tensor);
@@ -150,10 +150,10 @@ TEST(a_thread_may_fork_while_another_publishes_for_the_first_time)
 	pthread_t thread;
 	void *failed;
 	pid_t pid;
-	int i;
+	int i, times = rounds(100);
 
 	CHECK(!pthread_barrier_init(&together, NULL, 2));
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < times; i++) {
 		crowd.region = new_region(NULL);
 		partner.region = crowd.region;
 		CHECK(!pthread_create(&thread, NULL, publish_together, &crowd));

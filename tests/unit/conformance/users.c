@@ -297,17 +297,18 @@ static int use_once(struct tshare_ctx *own, const char *name)
 	return err;
 }
 
-/* Up to 500 times, or for the ten seconds in which an emulated machine gets less far. */
+/* 500 times; only 100 where ten seconds are too few for more, as on an emulated machine. */
 static int use_often(const char *name)
 {
-	const int64_t end = now_ns() + 10000 * MS;
+	const int64_t end = now_ns() + rounds(10000) * MS;
+	const int times = rounds(500);
 	struct tshare_ctx *own;
 	int i, err;
 
 	alarm(HANG_SECONDS);
 	if (tshare_ctx_new(NULL, &own))
 		return 1;
-	for (i = 0; i < 500 && now_ns() < end; i++) {
+	for (i = 0; i < times / 5 || (i < times && now_ns() < end); i++) {
 		err = use_once(own, name);
 		if (err)
 			return 2;

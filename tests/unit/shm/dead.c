@@ -268,7 +268,7 @@ TEST(a_sweep_for_drafts_keeps_persistent_regions)
 	struct tshare_options options = { .size = sizeof(options) };
 	char name[] = "was-a-draft";
 	struct tshare_region *region;
-	int i, lost = 0;
+	int i, times = rounds(5000), lost = 0;
 	pid_t pids[2];
 
 	for (i = 0; i < 2; i++) {
@@ -277,7 +277,7 @@ TEST(a_sweep_for_drafts_keeps_persistent_regions)
 			_exit(sweep_for_ever());
 	}
 	options.lifetime = TSHARE_LIFETIME_PERSIST;
-	for (i = 0; i < 5000; i++) {
+	for (i = 0; i < times; i++) {
 		CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
 		tshare_region_unref(region);
 		lost += !!tshare_ctx_unlink(ctx, name);

@@ -113,12 +113,12 @@ TEST(no_killed_maker_leaves_half_a_region_or_blocks_its_name)
 	static char name[] = "stress";
 	struct tshare_region *region;
 	pid_t pids[MAKERS];
-	int i, status, halves = 0, failed = 0;
+	int i, times = rounds(4000), status, halves = 0, failed = 0;
 	unsigned int seed = 1;
 
 	for (i = 0; i < MAKERS; i++)
 		pids[i] = start_maker(name, i);
-	for (i = 0; i < 4000; i++) {
+	for (i = 0; i < times; i++) {
 		halves += !is_whole(name);
 		if (i % 8)
 			continue;
