@@ -144,8 +144,12 @@ def disk():
 
 
 @pytest.fixture
-def camera(start, device, name):
-    """A function that starts the camera, and returns when the ring has its name."""
+def camera(device, start, name):
+    """A function that starts the camera, and returns when the ring has its name.
+
+    The program ends before device looks for what is left in the module, also where a test has
+    killed it: a process that was killed has its regions until its exit is through.
+    """
 
     def camera(*arguments):
         process = start(vivid.PRODUCER, "-d", device, "-s", "320x180", "-4", *arguments, name)
