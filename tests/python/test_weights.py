@@ -412,7 +412,6 @@ def test_region_of_another_user_is_not_taken_for_the_files(path, load, name):
     other.communicate("\n", timeout=300)
 
 
-# Prints whether it has read the file, how many bytes its read calls have brought, and a digest.
 def test_region_of_the_user_who_owns_the_files_is_as_good_as_they(path, load, name):
     need_root()
     os.chown(path, 64001, 64001)
@@ -436,6 +435,7 @@ def test_default_name_has_the_user_unless_others_may_read(path, mode):
         assert is_own == (mode == 0o600)
 
 
+# Prints whether it has read the file, how many bytes its read calls have brought, and a digest.
 WORKER = """
 import hashlib, sys
 from tshare import weights
