@@ -17,7 +17,6 @@ import contextlib
 import errno
 import hashlib
 import json
-import math
 import os
 import re
 import sys
@@ -28,6 +27,7 @@ from . import _safetensors
 from ._pickling import _bytes_of
 from ._safetensors import METADATA, File
 from ._tshare import Region, Tensor
+from ._tshare import list as list_regions
 from ._weights_layout import Layout, Segment, Source, path_arg
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ __all__ = ["Weights", "assign", "load", "load_file", "open"]
 _Path = str | os.PathLike[str]
 _Progress = Callable[[int, int], object]
 
-# While the name leads to a region that is to be replaced, nobody learns that the process which
-# was about to do so has died: seconds after which to look again.
+# Seconds after which a process that waits for another one looks again. While the name leads to a
+# region that is to be replaced, nobody learns that the process which was about to do so has died;
+# and if that dies just before the wait, it is a wait for a name that nobody gives.
 _LOOK_AGAIN = 1.0
 
 
@@ -247,19 +248,33 @@ def _fill(
     _check_digests(region, layout.places(), digests)
 
 
-def _look(name: str) -> Region | None:
+def _check_draft(name: str, owners: set[int], was_seen: bool) -> bool:
+    """Return whether the draft of this name can be seen; PermissionError if it is a stranger's.
+
+    :param was_seen: False if a draft of this name could not be seen a moment ago.
+    """
+    users = {info.uid for info in list_regions() if info.name == name and info.draft}
+    # A draft that stays and is never seen is one that this process may not read.
+    if users - owners or not (users or was_seen):
+        raise PermissionError(errno.EPERM, "the draft of this name is another user's", name)
+    return bool(users)
+
+
+def _look(name: str, owners: set[int]) -> Region | None:
     """Return the finished region that has the name, after the draft that has it; or None."""
-    try:
-        return Region.open(name, readonly=True)
-    except FileNotFoundError:
-        return None
-    except BlockingIOError:
-        pass
-    try:
-        return Region.open(name, readonly=True, wait=math.inf)
-    except FileNotFoundError:
-        # The process that was to finish it has ended.
-        return None
+    seen = True
+    while True:
+        try:
+            with contextlib.suppress(BlockingIOError):
+                return Region.open(name, readonly=True)
+            seen = _check_draft(name, owners, seen)
+            # The draft may have ended before this call, which then waits for a name that nobody
+            # is about to give.
+            with contextlib.suppress(TimeoutError):
+                return Region.open(name, readonly=True, wait=_LOOK_AGAIN)
+        except FileNotFoundError:
+            # Nobody has the name, or the process that was to finish the draft has ended.
+            return None
 
 
 def _await_successor(name: str, found: Region | None) -> None:
@@ -377,7 +392,8 @@ def load(
         to theirs.
     :raises FileNotFoundError: A file is missing.
     :raises FileExistsError: The name is that of a region which holds something else.
-    :raises PermissionError: The region of this name is another user's, or can't be opened.
+    :raises PermissionError: The region or draft of this name is another user's, or can't be
+        opened.
     :raises ValueError: A file is damaged; sha256 or only doesn't fit the files.
     :raises OSError: ESTALE: a file was changed while it was read. EIO: the disk fails. ENOMEM or
         ENOSPC: there is no room.
@@ -392,7 +408,7 @@ def load(
         name = source.name(mode)
     options = {"node": node, "mode": mode, "lifetime": lifetime, "progress": progress}
     while True:
-        found, weights = _look(name), None
+        found, weights = _look(name, source.owners()), None
         try:
             if found is not None:
                 weights = _accept(name, found, source, digests, replace)

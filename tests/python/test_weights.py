@@ -11,7 +11,9 @@ import random
 import shutil
 import signal
 import subprocess
+import tempfile
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -435,6 +437,44 @@ def test_default_name_has_the_user_unless_others_may_read(path, mode):
         assert is_own == (mode == 0o600)
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_draft_of_another_user_is_not_waited_for(load, name, mode):
+    need_root()
+    code = """
+    region = tshare.create(sys.argv[1], 3, mode=int(sys.argv[2]), draft=True)
+    print("made", flush=True)
+    sys.stdin.readline()
+    """
+    other = spawn(OTHER_USER + textwrap.dedent(code), name, mode)
+    assert other.stdout.readline() == "made\n"
+    with pytest.raises(PermissionError, match="draft of this name is another user's") as caught:
+        load()
+    assert caught.value.filename == name
+    other.communicate("\n", timeout=300)
+    assert sorted(load()) == sorted(TENSORS)
+
+
+# A user who may not see the draft of another one's.
+STRANGER = """
+try:
+    weights.load(sys.argv[1], sys.argv[2], mode=0o644)
+except PermissionError as error:
+    print(error.filename)
+"""
+
+
+def test_draft_that_can_not_be_seen_is_not_waited_for(tmp_path, name):
+    need_root()
+    with tempfile.TemporaryDirectory(prefix="weights-", dir="/var/tmp") as folder:
+        os.chmod(folder, 0o755)
+        path = save(Path(folder) / "model.safetensors", TENSORS)
+        path.chmod(0o644)
+        os.chown(path, 64001, 64001)
+        with tshare.Region.create(name, size=1, draft=True):
+            code = "from tshare import weights\n" + OTHER_USER + STRANGER
+            assert run(code, path, name) == name
+
+
 # Prints whether it has read the file, how many bytes its read calls have brought, and a digest.
 WORKER = """
 import hashlib, sys
@@ -512,6 +552,27 @@ def test_killed_loader_is_replaced_by_another(path, name):
         assert raw(weights.load(path, name)["a"]) == expected
         worker.communicate("\n", timeout=300)
         assert is_free(name)
+
+
+def test_draft_that_ends_before_load_waits_for_it_is_not_waited_for(path, name, monkeypatch):
+    draft = tshare.Region.create(name, size=1, draft=True)
+
+    class Ending:
+        """A region whose draft ends just after it was found."""
+
+        create, from_fd = tshare.Region.create, tshare.Region.from_fd
+
+        @staticmethod
+        def open(*arguments, **options):
+            try:
+                return tshare.Region.open(*arguments, **options)
+            except BlockingIOError:
+                draft.close()
+                raise
+
+    monkeypatch.setattr(weights, "Region", Ending)
+    assert raw(weights.load(path, name)["a"]) == content("F32", (3, 4))
+    assert draft.closed
 
 
 def test_loaders_killed_at_random_leave_nothing_half_read(tmp_path, name):
