@@ -78,11 +78,12 @@ def tally(tmp_path, capsys, monkeypatch):
     script = importlib.util.module_from_spec(importlib.util.spec_from_loader("tally", loader))
     loader.exec_module(script)
 
-    def tally(texts):
+    def tally(texts, *options):
         for name, text in texts.items():
             if text is not None:
                 (tmp_path / name).write_text(text)
-        status = script.main([str(tmp_path / name) for name in texts])
+        names = [str(tmp_path / name) for name in texts]
+        status = script.main([*names, *(o if o[0] == "-" else str(tmp_path / o) for o in options)])
         return status, capsys.readouterr().out.splitlines()
 
     return tally
@@ -159,6 +160,14 @@ def test_output_beside_a_failure_is_printed(tally):
     ]
 
 
+TWO_AND_THREE = [
+    "failed, 2 in all:",
+    "    unit.xml: 2 - two",
+    "    unit.xml: 3 - three",
+    "1 passed, 2 failed, 0 skipped",
+]
+
+
 def test_failure_of_a_program_with_tap_has_its_own_output(tally):
     cases = """<testcase name="1 - one" /><testcase name="2 - two"><failure /></testcase>
         <testcase name="3 - three"><failure /></testcase>"""
@@ -176,7 +185,7 @@ not ok 3 - three
         "failed: unit.xml: 2 - two",
         "    # two.c:7: 6 * 7 == 43",
         "failed: unit.xml: 3 - three",
-        "1 passed, 2 failed, 0 skipped",
+        *TWO_AND_THREE,
     ]
 
 
@@ -221,7 +230,7 @@ not ok 3 - three</system-out><system-err>{errors}</system-err>"""
         "    # two.c:7: !in_child(fn)",
         *(f"    {line}" for line in REPORT[:25]),
         "failed: unit.xml: 3 - three",
-        "1 passed, 2 failed, 0 skipped",
+        *TWO_AND_THREE,
     ]
 
 
@@ -269,6 +278,9 @@ def test_failure_in_tap_is_red_and_has_its_own_output(tally):
         "failed: module.tap: two",
         "    # two.c:7: 6 * 7 == 43",
         "failed: module.tap: four",
+        "failed, 2 in all:",
+        "    module.tap: two",
+        "    module.tap: four",
         "2 passed, 2 failed, 0 skipped",
     ]
 
@@ -384,6 +396,21 @@ def test_file_without_results_is_red(tally, name, text):
     status, lines = tally({name: text})
     assert status == 1
     assert lines == [f"failed: {name}: {name}: no results", "0 passed, 1 failed, 0 skipped"]
+
+
+def test_what_a_suite_reported_at_first_is_printed_and_does_not_count(tally, tmp_path):
+    (tmp_path / "first.tap").write_text("ok 1 - one\nsaid\nnot ok 2 - two\n")
+    status, lines = tally({"again.tap": "ok 1 - one\nok 2 - two\n"}, "--first", "first.tap", "none")
+    assert status == 0
+    assert lines == [
+        "failed at first: first.tap: two",
+        "    said",
+        "failed at first: none: none: no results",
+        "failed at first, 2 in all:",
+        "    first.tap: two",
+        "    none: none: no results",
+        "2 passed, 0 failed, 0 skipped",
+    ]
 
 
 @pytest.mark.parametrize(("result", "status"), [("ok", 0), ("not ok", 1)])

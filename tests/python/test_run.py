@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""The script that runs the suites, with suites of the test's own."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+
+# Says what is in the file of its n-th run, if there is one, else of the last; and fails if a line
+# says "not ok".
+SUITE = """#!/bin/bash
+echo {name} >> {folder}/started
+count=$(grep -cx {name} {folder}/started)
+file={folder}/{name}.$count
+[ -e "$file" ] || file={folder}/{name}
+cat "$file"
+! grep -q '^not ok' "$file"
+"""
+
+# The suites that begin with one script of their own, which needs no kernel.
+SCRIPTS = {
+    "vm": "tests/vm/selftest",
+    "demo": "examples/demo",
+    "lint": "tests/lint/run",
+    "abi": "tests/abi/run",
+    "install": "tests/install/run",
+    "checks": "tests/checks",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A function that runs suites which say these texts, each a run's or a list of several runs'.
+
+    Returns the exit status, the lines that are printed, and the suites in the order of their start.
+    """
+    said = tmp_path / "said"
+    said.mkdir()
+    (tmp_path / "Makefile").write_text("lib:\n")
+    for name, path in SCRIPTS.items():
+        script = tmp_path / path
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(SUITE.format(name=name, folder=said))
+        script.chmod(0o755)
+    for file in ("run", "tally", "skips"):
+        shutil.copy(TESTS / file, tmp_path / "tests")
+
+    def run(**suites):
+        for name, texts in suites.items():
+            first, *others = [texts] if isinstance(texts, str) else texts
+            (said / f"{name}.1").write_text(first)
+            (said / name).write_text(others[-1] if others else first)
+        done = subprocess.run(
+            [tmp_path / "tests/run", *suites],
+            # Those of a make that runs this test are not for the one that it starts.
+            env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert not done.stderr
+        lines = [line for line in done.stdout.splitlines() if not line.startswith("make")]
+        return done.returncode, lines, (said / "started").read_text().split()
+
+    return run
+
+
+GOOD, BAD = "ok 1 - it\n", "said\nnot ok 1 - it\n"
+
+
+def results(lines):
+    """The lines of suites, without their times."""
+    return [line.split(" in ")[0].split() for line in lines if " s of processors" in line]
+
+
+def test_suites_that_pass_are_green(run):
+    status, lines, started = run(vm=GOOD, lint=GOOD)
+    assert status == 0
+    assert sorted(started) == ["lint", "vm"]
+    assert sorted(results(lines)) == [["lint", "passed"], ["vm", "passed"]]
+    assert lines[-1] == "2 passed, 0 failed, 0 skipped"
+
+
+def test_suite_that_fails_runs_again_and_what_failed_at_first_is_printed(run):
+    status, lines, started = run(vm=[BAD, GOOD], lint=GOOD)
+    assert status == 0
+    assert started[2:] == ["vm"]
+    assert lines[-5] == "vm runs again, alone"
+    assert results(lines)[2:] == [["vm", "passed"]]
+    assert lines[-3:] == [
+        "failed at first: vm.tap: it",
+        "    said",
+        "2 passed, 0 failed, 0 skipped",
+    ]
+
+
+def test_suite_that_fails_again_is_red(run):
+    status, lines, started = run(vm=BAD)
+    assert status == 1
+    assert started == ["vm", "vm"]
+    assert lines[-4:] == [
+        "    said",
+        "failed: vm.tap: it",
+        "    said",
+        "0 passed, 1 failed, 0 skipped",
+    ]
+
+
+@pytest.mark.parametrize("suite", ["lint", "abi", "install", "checks"])
+def test_suite_in_which_nothing_is_chance_runs_once(run, suite):
+    status, lines, started = run(**{suite: [BAD, GOOD]})
+    assert status == 1
+    assert started == [suite]
+    assert lines[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        "run: the kernel complains, see console.log:",
+        "run: the guest crashed; end of console.log:",
+        "# run: the kernel complains, see console.log:",
+        "==7==ERROR: AddressSanitizer: heap-use-after-free",
+        "WARNING: ThreadSanitizer: data race (pid=7)",
+        "lib/desc.c:7:7: runtime error: signed integer overflow",
+    ],
+)
+def test_what_is_found_once_is_red(run, finding):
+    status, lines, started = run(vm=[f"{finding}\n{BAD}", GOOD])
+    assert status == 1
+    assert started == ["vm"]
+    assert lines[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+@pytest.mark.parametrize(
+    "finding",
+    ["run: the guest crashed", "==7==ERROR: AddressSanitizer", "a.c:7:7: runtime error: "],
+)
+def test_name_of_a_test_is_no_finding(run, finding):
+    status, _, started = run(vm=[f"test_it.py::test_it[{finding}] PASSED\n{BAD}", GOOD])
+    assert status == 0
+    assert started == ["vm", "vm"]
+
+
+def test_several_suites_that_fail_run_again_and_one_of_them_may_be_steady(run):
+    status, lines, started = run(vm=[BAD, GOOD], demo=[BAD, GOOD], lint=BAD)
+    assert status == 1
+    assert sorted(started[3:]) == ["demo", "vm"]
+    assert lines[-1] == "2 passed, 1 failed, 0 skipped"
+
+
+def test_many_suites_that_fail_do_not_run_again(run):
+    status, lines, started = run(vm=[BAD, GOOD], demo=[BAD, GOOD], lint=BAD, abi=BAD)
+    assert status == 1
+    assert len(started) == 4
+    assert lines[-1] == "0 passed, 4 failed, 0 skipped"
+
+
+def test_unknown_suite_is_an_error(run, tmp_path):
+    done = subprocess.run(
+        [tmp_path / "tests/run", "vm", "nonsense"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "unknown suite 'nonsense'" in done.stderr
