@@ -45,6 +45,16 @@ void json_close(char bracket)
 	}
 }
 
+/* Characters beyond U+FFFF are a pair of surrogates. */
+static void put_escape(uint32_t code)
+{
+	if (code > 0xffff)
+		printf("\\u%04" PRIx32 "\\u%04" PRIx32, 0xd800 + ((code - 0x10000) >> 10),
+		       0xdc00 + (code & 0x3ff));
+	else
+		printf("\\u%04" PRIx32, code);
+}
+
 static void put_string(const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -56,7 +66,9 @@ static void put_string(const char *text)
 		if (!length)
 			printf("\\udc%02x", *p);
 		else if (text_is_control(p))
-			printf("\\u%04x", length == 1 ? p[0] : p[1]);
+			put_escape(length == 1 ? p[0] : p[1]);
+		else if (text_hidden(text, p))
+			put_escape(text_hidden(text, p));
 		else if (*p == '"' || *p == '\\')
 			printf("\\%c", *p);
 		else

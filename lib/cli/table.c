@@ -8,6 +8,7 @@
 
 #include "table.h"
 #include "terminal.h"
+#include "text.h"
 
 #define BOLD "\033[1m"
 
@@ -73,11 +74,18 @@ void table_row(struct table *table)
 __attribute__((format(printf, 2, 0))) static void add_cell(struct table *table, const char *format,
 							   va_list args)
 {
-	char *text;
+	char *text, *given;
 
 	if (table->err)
 		return;
-	if (vasprintf(&text, format, args) < 0) {
+	if (vasprintf(&given, format, args) < 0) {
+		table->err = -ENOMEM;
+		return;
+	}
+	/* libsmartcols escapes what a terminal obeys, but not what reorders text or is invisible. */
+	text = text_reveal(given);
+	free(given);
+	if (!text) {
 		table->err = -ENOMEM;
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables on standard output, by libsmartcols. A column is as wide as its widest
- * cell. Control characters and bytes that aren't UTF-8 are written as \xNN.
+ * cell. Cells are escaped as by text_put().
  */
 #ifndef TSHARE_CLI_TABLE_H
 #define TSHARE_CLI_TABLE_H

@@ -3,6 +3,7 @@
 #define TSHARE_CLI_TEXT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /*
@@ -15,10 +16,20 @@ int text_sequence(const unsigned char *text);
 bool text_is_control(const unsigned char *sequence);
 
 /*
+ * The character at @at in @text, if text with it may look like other text: it reorders what is
+ * around it or isn't seen. 0 for all others, and for joiners behind a character beyond ASCII that is
+ * written as it is, as emoji and some scripts need them there.
+ */
+uint32_t text_hidden(const char *text, const unsigned char *at);
+
+/*
  * Writes text of any bytes; control characters, bytes that aren't UTF-8 and a backslash before an x
- * as \\xNN.
+ * as \\xNN, hidden characters and a backslash before a u as \\uNNNN or \\UNNNNNNNN.
  */
 void text_put(FILE *stream, const char *text);
+
+/* A copy with the escapes of the second kind alone, or NULL. */
+char *text_reveal(const char *text);
 
 /* Reads the first line of a file; false, and "", if there is none. */
 bool text_read_line(const char *path, char *text, size_t size);

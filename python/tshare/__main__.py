@@ -73,29 +73,57 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 
 
+# What reorders the text around it, ends a line, or takes no place, as in lib/cli/text.c.
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff"
+)
+# These form emoji and letters with the character before them, none of which is ASCII.
+_JOINING = "\u180b-\u180d\u180f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
+HIDDEN = re.compile(
+    # An escape is ASCII, also of what isn't UTF-8.
+    f"(?P<joined>[^\0-\x9f\ud800-\udfff{_INVISIBLE}{_JOINING}][{_JOINING}]+)"
+    f"|[{_INVISIBLE}{_JOINING}]"
+    # A backslash that would be taken for the beginning of such an escape.
+    r"|\\(?=[uU])"
+)
+
+
+def _reveal(found: re.Match[str]) -> str:
+    if found["joined"]:
+        return found[0]
+    code = ord(found[0])
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
+
+
 def _escaped(char: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogateescape"))
 
 
 def _printable(text: str) -> str:
-    """The text with control characters, which a terminal would obey, as escapes."""
+    """The text with characters that a terminal would obey, or that hide, as escapes.
+
+    A backslash that would begin an escape is escaped, too, so that escapes are unambiguous.
+    """
+    text = HIDDEN.sub(_reveal, text)
     return "".join(
         _escaped(char)
-        if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xDC80 <= ord(char) <= 0xDCFF
+        if ord(char) < 0x20
+        or 0x7F <= ord(char) < 0xA0
+        or 0xDC80 <= ord(char) <= 0xDCFF
+        or text.startswith(r"\x", place)
         else char
-        for char in text
+        for place, char in enumerate(text)
     )
 
 
 def _cell(text: str) -> str:
-    """The text with all that the C library calls unprintable as escapes.
-
-    A backslash before an x is escaped, too, so that escapes are unambiguous.
-    """
+    """The same with all that the C library calls unprintable."""
+    text = HIDDEN.sub(_reveal, text)
     return "".join(
         _escaped(char)
-        if unicodedata.category(char) in ("Cc", "Cs", "Cn", "Zl", "Zp")
-        or text.startswith(r"\x", place)
+        if unicodedata.category(char) in ("Cc", "Cs", "Cn") or text.startswith(r"\x", place)
         else char
         for place, char in enumerate(text)
     )
@@ -105,7 +133,7 @@ def _width(text: str) -> int:
     """Number of columns that the text takes on a terminal."""
     return sum(
         0
-        if unicodedata.category(char) in ("Mn", "Me", "Cf") and char != "\u00ad"
+        if unicodedata.category(char) in ("Mn", "Me", "Cf")
         else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
     )

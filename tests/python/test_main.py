@@ -84,6 +84,9 @@ def regions(new_name):
             "漢字 ü": ((1,), "int8"),
             r"\x62": ((1,), "int8"),
             "u\u0308\u00ad\u200b\u2028\ue000": ((1,), "int8"),
+            "\u202eesrever\u202c \u2764\ufe0f\u200d\U0001f525": ((1,), "int8"),
+            "e\u200d \U000e0041\ufeff\u00e9\ufe0f \\u202e": ((1,), "int8"),
+            "\u1820\u180b n\u180d \U0001bca0\U0001d17a\u200d\u180f": ((1,), "int8"),
         },
     )
     memoryview(kept["strided"])[1, 2] = float("inf")
@@ -206,7 +209,19 @@ def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
     assert not {info.name for info in tshare.list()} & set(names)
 
 
-@pytest.mark.parametrize("end", ["", "\x1b", "\x9b", "\udc9b"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        *("", "\x1b", "\x9b", "\udc9b", "\u202e", "\u200d", "\\u202e", "\\x62"),
+        *(
+            "\udc9b\u200d",
+            "\x9b\u200d",
+            "\xad\u200d\ufe0f",
+            "\udce4\udcb8\u200d",
+            "\u4e00\ufe0f\u200d",
+        ),
+    ],
+)
 def test_missing_name_is_reported_as_by_the_command(name, end):
     assert_same("show", name + end)
     assert_same("unlink", name + end)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Completions of tshare for bash. They need no other functions.
 
-# Adds names of regions; those with bytes that list writes as \xNN are left out.
+# Adds names of regions; those that list writes with escapes are left out.
 _tshare_names() {
 	local name quoted
 	while IFS= read -r name; do
