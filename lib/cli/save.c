@@ -3,9 +3,12 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,13 +140,20 @@ static mode_t mode_of(const char *path)
 	return 0666 & ~mask;
 }
 
+/* A new file beside the one that it replaces. */
+struct draft {
+	int folder;	    /* that has both */
+	const char *target; /* name of the one that is replaced */
+	char name[sizeof("tshare-save.") + 16];
+};
+
 /* What a signal that ends the command has to remove; NULL if there is nothing. */
-static char *volatile draft;
+static const struct draft *volatile pending;
 
 static void remove_draft(int number)
 {
-	if (draft)
-		unlink(draft);
+	if (pending)
+		unlinkat(pending->folder, pending->name, 0);
 	raise(number);
 }
 
@@ -162,28 +172,61 @@ static void remove_draft_at_signals(void)
 	}
 }
 
+/* By descriptor, so that no path is longer than the one that was given. */
+static int open_folder(const char *path, const char *name)
+{
+	char *parent = name == path ? strdup(".") : strndup(path, name - path);
+	int fd = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	free(parent);
+	return fd;
+}
+
+/* Its name has nothing of the target's: a name that is longer than that may be too long. */
+static int create_draft(struct draft *draft)
+{
+	uint64_t random;
+	int fd;
+
+	do {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -1;
+		snprintf(draft->name, sizeof(draft->name), "tshare-save.%016" PRIx64, random);
+		fd = openat(draft->folder, draft->name,
+			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	} while (fd < 0 && errno == EEXIST);
+	return fd;
+}
+
+static int replace(const struct draft *draft, const char *path, const struct content *content,
+		   int fd)
+{
+	int err;
+
+	pending = draft;
+	remove_draft_at_signals();
+	err = close_written(fd, write_npy(fd, content) && !fchmod(fd, mode_of(path)));
+	if (!err && renameat(draft->folder, draft->name, draft->folder, draft->target))
+		err = errno;
+	if (err)
+		unlinkat(draft->folder, draft->name, 0);
+	pending = NULL;
+	return err;
+}
+
 /* Writes beside the file, so that it is either complete or as it was before. */
 static int write_beside(const char *path, const struct content *content)
 {
-	char *beside;
+	const char *slash = strrchr(path, '/');
+	struct draft draft = { .target = slash ? slash + 1 : path };
 	int fd, err;
 
-	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
-		return ENOMEM;
-	fd = mkostemp(beside, O_CLOEXEC);
-	if (fd < 0) {
-		err = errno;
-	} else {
-		draft = beside;
-		remove_draft_at_signals();
-		err = close_written(fd, write_npy(fd, content) && !fchmod(fd, mode_of(path)));
-		if (!err && rename(beside, path))
-			err = errno;
-		if (err)
-			unlink(beside);
-		draft = NULL;
-	}
-	free(beside);
+	draft.folder = open_folder(path, draft.target);
+	if (draft.folder < 0)
+		return errno;
+	fd = create_draft(&draft);
+	err = fd < 0 ? errno : replace(&draft, path, content, fd);
+	close(draft.folder);
 	return err;
 }
 
@@ -195,7 +238,7 @@ static int replace_target(const char *path, const struct content *content)
 	struct stat st;
 
 	/* A link that leads nowhere stays, too; its target isn't this command's to make. */
-	if (target || lstat(path, &st) || !S_ISLNK(st.st_mode))
+	if (target || (lstat(path, &st) ? errno == ENOENT : !S_ISLNK(st.st_mode)))
 		err = write_beside(target ?: path, content);
 	free(target);
 	return err;
