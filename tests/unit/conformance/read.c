@@ -32,8 +32,8 @@ static atomic_int failure;
 ssize_t pread(int fd, void *buf, size_t nbytes, off_t offset)
 {
 	errno = atomic_load(&failure);
-	/* A signal interrupts one call. */
-	if (errno == EINTR)
+	/* A signal interrupts one call, and what refuses direct reads is asked once. */
+	if (errno == EINTR || errno == EINVAL)
 		atomic_store(&failure, 0);
 	return errno ? -1 : syscall(SYS_pread64, fd, buf, nbytes, offset);
 }
@@ -199,6 +199,37 @@ TEST(direct_read_leaves_in_the_page_cache_what_is_there)
 	tshare_region_unref(region);
 }
 
+/* The first page of a piece, which is there, says nothing of the others. */
+TEST(direct_read_of_a_piece_that_is_partly_cached_caches_no_more)
+{
+	struct tshare_region *region = new_memory();
+	int fd = new_file();
+	size_t cached;
+	char byte;
+
+	need_disk(fd);
+	CHECK(!posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM));
+	CHECK(pread(fd, &byte, 1, 0) == 1);
+	cached = cached_pages(fd);
+	CHECK(cached && cached < 64);
+	CHECK(!tshare_region_read(region, fd, 0, 0, FILE_SIZE, &direct));
+	CHECK(cached_pages(fd) <= cached);
+	close(fd);
+	tshare_region_unref(region);
+}
+
+TEST(direct_read_of_a_part_leaves_nothing_of_its_ends_in_the_page_cache)
+{
+	struct tshare_region *region = new_memory();
+	int fd = new_file();
+
+	need_disk(fd);
+	CHECK(!tshare_region_read(region, fd, 5 * MIB + 100, 100, 4 * MIB, &direct));
+	CHECK(!cached_pages(fd));
+	close(fd);
+	tshare_region_unref(region);
+}
+
 TEST(read_neither_uses_nor_moves_the_file_s_position)
 {
 	struct tshare_region *region = new_memory();
@@ -220,6 +251,24 @@ TEST(read_leaves_no_descriptor)
 	size_t before = open_descriptors();
 
 	CHECK(!tshare_region_read(region, fd, 0, 0, FILE_SIZE, &direct));
+	CHECK(open_descriptors() == before);
+	close(fd);
+	tshare_region_unref(region);
+}
+
+TEST(read_that_the_disk_does_not_do_directly_leaves_no_descriptor)
+{
+	struct tshare_read_options options = direct;
+	struct tshare_region *region = new_memory();
+	int fd = new_file();
+	size_t before = open_descriptors();
+
+	need_disk(fd);
+	options.threads = 1;
+	atomic_store(&failure, EINVAL);
+	CHECK(!tshare_region_read(region, fd, 0, 0, FILE_SIZE, &options));
+	CHECK(!atomic_load(&failure));
+	CHECK(!memcmp(tshare_region_get_data(region), content, FILE_SIZE));
 	CHECK(open_descriptors() == before);
 	close(fd);
 	tshare_region_unref(region);
