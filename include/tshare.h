@@ -654,6 +654,9 @@ struct tshare_read_options {
  * already is copied from there, and stays in it; only of a file that the caller owns or may write
  * can the library find that out.
  *
+ * Memory on shm that no process has touched yet is written through the region's descriptor, from a
+ * buffer that each thread has: a first touch of each page would take longer.
+ *
  * After an error any part of the place may have been written. A signal handler doesn't end the
  * call; @options->progress can look for what it has left.
  *

@@ -15,6 +15,7 @@
 #include "ctx.h"
 #include "error.h"
 #include "export.h"
+#include "fill.h"
 #include "region.h"
 #include "sized.h"
 #include "thread.h"
@@ -39,6 +40,8 @@ struct work {
 	uint64_t page_size;
 	void *pages; /* the file's pages, only to ask which are in the page cache, or NULL */
 	uint64_t file_offset;
+	struct fill fill;
+	uint64_t offset; /* of the place in the region */
 	char *start;
 	uint64_t length;
 	_Atomic(uint64_t) next; /* first byte that no thread has taken */
@@ -80,15 +83,14 @@ static bool is_cached(const struct work *work, uint64_t at, size_t length)
 }
 
 /* 0 where O_DIRECT can't read, and another way has to. */
-static ssize_t read_direct(struct work *work, uint64_t at, size_t length)
+static ssize_t read_direct(struct work *work, char *to, uint64_t at, size_t length)
 {
 	int fd = atomic_load_explicit(&work->direct, memory_order_relaxed);
 	ssize_t count;
 
-	if (fd < 0 || length < BLOCK || (work->file_offset + at) % BLOCK ||
-	    (uintptr_t)(work->start + at) % BLOCK)
+	if (fd < 0 || length < BLOCK || (work->file_offset + at) % BLOCK || (uintptr_t)to % BLOCK)
 		return 0;
-	count = pread(fd, work->start + at, length / BLOCK * BLOCK, work->file_offset + at);
+	count = pread(fd, to, length / BLOCK * BLOCK, work->file_offset + at);
 	if (count >= 0 || (errno != EINVAL && errno != EFAULT && errno != EOPNOTSUPP))
 		return count;
 	/* The disk's blocks are larger, or no device reaches this memory. */
@@ -96,12 +98,13 @@ static ssize_t read_direct(struct work *work, uint64_t at, size_t length)
 	return 0;
 }
 
-static ssize_t read_buffered(struct work *work, uint64_t at, size_t length, bool leave_cache)
+static ssize_t read_buffered(struct work *work, char *to, uint64_t at, size_t length,
+			     bool leave_cache)
 {
 	uint64_t from = work->file_offset + at, first, end;
 	ssize_t count;
 
-	count = pread(work->fd, work->start + at, length, from);
+	count = pread(work->fd, to, length, from);
 	if (count <= 0 || !leave_cache)
 		return count;
 	/* The kernel drops whole pages only. */
@@ -111,7 +114,7 @@ static ssize_t read_buffered(struct work *work, uint64_t at, size_t length, bool
 	return count;
 }
 
-static ssize_t read_some(struct work *work, uint64_t at, size_t length, bool direct)
+static ssize_t read_some(struct work *work, char *to, uint64_t at, size_t length, bool direct)
 {
 	ssize_t count;
 
@@ -119,11 +122,30 @@ static ssize_t read_some(struct work *work, uint64_t at, size_t length, bool dir
 		/* To the next block, from which on O_DIRECT can read. */
 		if (length > BLOCK && (work->file_offset + at) % BLOCK)
 			length = BLOCK - (work->file_offset + at) % BLOCK;
-		count = read_direct(work, at, length);
+		count = read_direct(work, to, at, length);
 		if (count)
 			return count;
 	}
-	return read_buffered(work, at, length, direct);
+	return read_buffered(work, to, at, length, direct);
+}
+
+/* Reads into the mapping, or into the buffer if that isn't NULL, from which it fills the memory. */
+static ssize_t read_to_place(struct work *work, const struct fill_buffer *buffer, uint64_t at,
+			     size_t length, bool direct)
+{
+	size_t written;
+	ssize_t count;
+
+	if (buffer) {
+		count = read_some(work, buffer->data, at, length < FILL_SIZE ? length : FILL_SIZE,
+				  direct);
+		if (count <= 0)
+			return count;
+		written = fill_write(&work->fill, buffer, count, work->offset + at);
+		if (written)
+			return written;
+	}
+	return read_some(work, work->start + at, at, length, direct);
 }
 
 /*
@@ -136,13 +158,15 @@ static int failed_read(int err)
 }
 
 /* Whether the chunk was read, in as many steps as it takes. */
-static bool read_chunk(struct work *work, uint64_t at, uint64_t end)
+static bool read_chunk(struct work *work, struct fill_buffer *buffer, uint64_t at, uint64_t end)
 {
 	const bool direct = work->leave_cache && !is_cached(work, at, end - at);
 	ssize_t count;
 
+	if (!fill_prepare(&work->fill, work->offset + at, end - at, buffer))
+		buffer = NULL;
 	while (at < end && !atomic_load(&work->stopped)) {
-		count = read_some(work, at, end - at, direct);
+		count = read_to_place(work, buffer, at, end - at, direct);
 		if (count > 0) {
 			at += count;
 			atomic_fetch_add(&work->done, count);
@@ -155,20 +179,23 @@ static bool read_chunk(struct work *work, uint64_t at, uint64_t end)
 	return at >= end;
 }
 
-static bool read_next(struct work *work)
+static bool read_next(struct work *work, struct fill_buffer *buffer)
 {
 	uint64_t at = atomic_fetch_add(&work->next, CHUNK), left;
 
 	if (at >= work->length || atomic_load(&work->stopped))
 		return false;
 	left = work->length - at;
-	return read_chunk(work, at, at + (left < CHUNK ? left : CHUNK));
+	return read_chunk(work, buffer, at, at + (left < CHUNK ? left : CHUNK));
 }
 
 static void *read_all(void *data)
 {
-	while (read_next(data))
+	struct fill_buffer buffer = { 0 };
+
+	while (read_next(data, &buffer))
 		;
+	fill_buffer_free(&buffer);
 	return NULL;
 }
 
@@ -285,10 +312,12 @@ int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offse
 	struct work work = {
 		.fd = fd,
 		.file_offset = file_offset,
+		.offset = offset,
 		.length = length,
 		.page_size = region->ctx->page_size,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
+	struct fill_buffer buffer = { 0 };
 	unsigned int started = 0;
 	int err, direct;
 
@@ -301,13 +330,15 @@ int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offse
 	if (known.flags & TSHARE_DIRECT && length)
 		prepare_direct(&work);
 	direct = atomic_load_explicit(&work.direct, memory_order_relaxed);
+	fill_init(&work.fill, region);
 	work.start = (char *)region->data + offset;
 	if (known.threads > chunks)
 		known.threads = chunks;
 	if (known.threads > 1)
 		started = threads_start(threads, known.threads - 1, read_all, &work);
-	while (read_next(&work))
+	while (read_next(&work, &buffer))
 		report(&work, &known);
+	fill_buffer_free(&buffer);
 	while (started)
 		pthread_join(threads[--started], NULL);
 	report(&work, &known);

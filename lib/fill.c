@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include "fill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctx.h"
+#include "region.h"
+
+/* A buffer lies in one huge page where there are some: a disk reads into that in fewer pieces. */
+#define BUFFER_ALIGNMENT (2ULL << 20)
+#define MAPPING_SIZE	 (2 * BUFFER_ALIGNMENT)
+
+/* A write beyond the limit would end the process with SIGXFSZ. */
+static bool is_within_limit(const struct backend_region *handle)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) &&
+	       (limit.rlim_cur == RLIM_INFINITY ||
+		(handle->map_offset <= limit.rlim_cur &&
+		 handle->size <= limit.rlim_cur - handle->map_offset));
+}
+
+/*
+ * Huge pages, which the file then reports as its blocks, are better touched by a device: a touch
+ * takes as long as those of a few small ones.
+ */
+static bool has_small_pages(const struct tshare_region *region)
+{
+	struct stat file;
+
+	return !fstat(region->handle.fd, &file) && S_ISREG(file.st_mode) &&
+	       (uint64_t)file.st_blksize <= region->ctx->page_size;
+}
+
+/* Of a file that was opened for appending, pwrite() appends, and ignores the offset. */
+static bool writes_in_place(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_APPEND);
+}
+
+void fill_init(struct fill *fill, const struct tshare_region *region)
+{
+	const struct backend_region *handle = &region->handle;
+	bool usable = !region->backend->has_dmabufs && has_small_pages(region) &&
+		      writes_in_place(handle->fd) && is_within_limit(handle);
+
+	fill->region = region;
+	atomic_init(&fill->fd, usable ? handle->fd : -1);
+}
+
+/*
+ * Asks for one page, which stands for all. A process that may not write the file is told that the
+ * page has been touched.
+ */
+static bool is_untouched(const struct tshare_region *region, uint64_t offset)
+{
+	char *page = (char *)region->data + (offset & ~(uint64_t)(region->ctx->page_size - 1));
+	unsigned char resident;
+
+	return !mincore(page, 1, &resident) && !(resident & 1);
+}
+
+static bool allocate(struct fill_buffer *buffer)
+{
+	char *start;
+
+	if (buffer->data)
+		return true;
+	start = mmap(NULL, MAPPING_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (start == MAP_FAILED)
+		return false;
+	buffer->mapping = start;
+	buffer->data = start + (-(uintptr_t)start & (BUFFER_ALIGNMENT - 1));
+	madvise(buffer->data, BUFFER_ALIGNMENT, MADV_HUGEPAGE);
+	return true;
+}
+
+bool fill_prepare(const struct fill *fill, uint64_t offset, uint64_t length,
+		  struct fill_buffer *buffer)
+{
+	return atomic_load_explicit(&fill->fd, memory_order_relaxed) >= 0 && length >= FILL_SIZE &&
+	       is_untouched(fill->region, offset + length / 2) && allocate(buffer);
+}
+
+size_t fill_write(struct fill *fill, const struct fill_buffer *buffer, size_t length,
+		  uint64_t offset)
+{
+	const int fd = atomic_load_explicit(&fill->fd, memory_order_relaxed);
+	const off_t start = fill->region->handle.map_offset + offset;
+	size_t done = 0;
+	ssize_t count;
+
+	while (fd >= 0 && done < length) {
+		count = pwrite(fd, (char *)buffer->data + done, length - done, start + done);
+		if (count > 0) {
+			done += count;
+		} else if (!count || errno != EINTR) {
+			atomic_store_explicit(&fill->fd, -1, memory_order_relaxed);
+			break;
+		}
+	}
+	return done;
+}
+
+void fill_buffer_free(struct fill_buffer *buffer)
+{
+	if (buffer->mapping)
+		munmap(buffer->mapping, MAPPING_SIZE);
+}
