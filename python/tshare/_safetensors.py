@@ -156,13 +156,21 @@ def find(given: Path) -> tuple[list[File], File | None]:
     return [find_file(given)], None
 
 
+def _in_folder(folder: Path, suffix: str) -> list[Path]:
+    """Return what is called so, but for "._NAME", in which macOS keeps a file's attributes."""
+    return sorted(
+        entry
+        for entry in folder.iterdir()
+        if entry.name.endswith(suffix) and not entry.name.startswith("._")
+    )
+
+
 def _files_in(folder: Path) -> list[File]:
-    paths = sorted(entry for entry in folder.iterdir() if entry.name.endswith(SUFFIX))
-    return [find_file(path) for path in paths]
+    return [find_file(path) for path in _in_folder(folder, SUFFIX)]
 
 
 def _find_in_folder(folder: Path) -> tuple[list[File], File | None]:
-    indexes = sorted(folder.glob(f"*{SUFFIX}{INDEX_SUFFIX}"))
+    indexes = _in_folder(folder, f"{SUFFIX}{INDEX_SUFFIX}")
     if len(indexes) > 1:
         names = ", ".join(index.name for index in indexes)
         raise ValueError(f"{folder}: has several indexes: {names} (pass the path of one)")

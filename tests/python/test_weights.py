@@ -176,6 +176,24 @@ def test_folder_with_several_indexes_is_refused(tmp_path, name):
     assert sorted(weights.load(index, name)) == ["a"]
 
 
+@pytest.mark.parametrize("with_index", [False, True])
+def test_attributes_that_macos_keeps_of_files_are_no_files(tmp_path, name, with_index):
+    if with_index:
+        index = save_shards(tmp_path, {"model.safetensors": {"a": ("F32", (3,))}})
+        (tmp_path / f"._{index.name}").write_bytes(b"\0\5\x16\7")
+    else:
+        save(tmp_path / "model.safetensors", {"a": ("F32", (3,))})
+    with weights.load(tmp_path, name) as loaded:
+        (tmp_path / "._model.safetensors").write_bytes(b"\0\5\x16\7")
+        # The same files: that one is none of them.
+        assert weights.load(tmp_path, name).region.id == loaded.region.id
+
+
+def test_hidden_file_is_one_of_the_folder_s(tmp_path, name):
+    save(tmp_path / ".model.safetensors", {"a": ("F32", (3,))})
+    assert sorted(weights.load(tmp_path, name)) == ["a"]
+
+
 def test_tensor_without_elements_is_never_copied(tmp_path, name):
     tensors = {"odd": ("U8", (3,)), "none": ("F64", (0,))}
     loaded = weights.load(save(tmp_path / "model.safetensors", tensors), name)
