@@ -493,6 +493,11 @@ def _tied(module: torch.nn.Module) -> Iterator[list[str]]:
     return (group for group in names.values() if len(group) > 1)
 
 
+def _is_extra(name: str) -> bool:
+    """Whether that is what get_extra_state() returned, whose shape nobody but the module knows."""
+    return name.rpartition(".")[2] == "_extra_state"
+
+
 def _check_types(module: object, weights: object) -> None:
     import torch
 
@@ -515,11 +520,17 @@ def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
     stay tied, and one of their names in weights is enough. No parameter requires a gradient
     afterwards, since the memory can't be written.
 
+    Extra state that is a tensor is passed to the module's set_extra_state(), as a copy, since the
+    module may write to it. Of another kind it can't be in a file, and what the module has is left
+    alone.
+
     :param module: The module.
     :param weights: What load() returned, or another mapping of tensors.
     :raises ValueError: A tensor of the module is not in weights, or the other way round, or has
         another shape. The module is unchanged then.
     """
+    import torch
+
     _check_types(module, weights)
     own = module.state_dict()
     groups = [[name for name in group if name in own] for group in _tied(module)]
@@ -528,13 +539,24 @@ def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
         given = next((name for name in group if name in weights), None)
         if given is not None:
             first.update(dict.fromkeys(group, given))
-    if missing := [name for name in own if first.get(name, name) not in weights]:
+    missing = [
+        name
+        for name, value in own.items()
+        if first.get(name, name) not in weights and isinstance(value, torch.Tensor)
+    ]
+    if missing:
         raise ValueError(f"weights: {missing[0]!r} of the module is missing")
     if unknown := [name for name in weights if name not in own]:
         raise ValueError(f"weights: {unknown[0]!r} is no parameter or buffer of the module")
     found = {name: _as_torch(name, weights[name]) for name in weights}
-    state = {name: found[name] for name in own if first.get(name, name) == name}
+    state = {
+        name: tensor.clone() if _is_extra(name) else tensor
+        for name, tensor in found.items()
+        if first.get(name, name) == name
+    }
     for name, tensor in own.items():
+        if _is_extra(name) or not isinstance(tensor, torch.Tensor):
+            continue
         # The second name of a tied one counts, too, if weights has it.
         shape = tuple(found[name if name in found else first[name]].shape)
         if shape != tuple(tensor.shape):

@@ -187,6 +187,68 @@ def test_tied_buffer_stays_tied(tmp_path, name):
     assert as_bytes(module.first) == bytes(range(12))
 
 
+class Extra(torch.nn.Module):
+    """Has state besides its parameters, which may be anything."""
+
+    def __init__(self, extra):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(4)
+        self.extra = extra
+
+    def get_extra_state(self):
+        return self.extra
+
+    def set_extra_state(self, state):
+        self.extra = state
+
+
+@pytest.mark.parametrize("extra", [None, {"version": 2}, b"bytes"])
+def test_extra_state_that_no_file_can_hold_is_left_alone(tmp_path, name, extra):
+    path = tmp_path / "model.safetensors"
+    state = torch.nn.LayerNorm(4).state_dict()
+    safetensors_torch.save_file({f"0.norm.{key}": value for key, value in state.items()}, path)
+    module = torch.nn.Sequential(Extra(extra))
+    with weights.load(path, name) as loaded:
+        weights.assign(module, loaded)
+        assert module[0].norm.weight.data_ptr() == loaded["0.norm.weight"].torch().data_ptr()
+    assert module[0].extra is extra
+
+
+@pytest.mark.parametrize("extra", [None, torch.zeros(0), torch.zeros(2)])
+def test_extra_state_of_the_file_is_set_whatever_its_shape(tmp_path, name, extra):
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_file(Extra(torch.arange(5)).state_dict(), path)
+    module = Extra(extra)
+    with weights.load(path, name) as loaded:
+        weights.assign(module, loaded)
+    assert module.extra.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_extra_state_can_be_written(tmp_path, name):
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_file({"0._extra_state": torch.arange(5)}, path)
+    module = torch.nn.Sequential(Extra(torch.zeros(1)))
+    module[0].norm = None
+    with weights.load(path, name) as loaded:
+        weights.assign(module, loaded)
+        # On the memory of the region this would end the process.
+        assert module[0].extra.data_ptr() != loaded["0._extra_state"].torch().data_ptr()
+        module[0].extra += 1
+        assert bytes(loaded["0._extra_state"]) == bytes(torch.arange(5).numpy())
+
+
+def test_extra_state_that_is_a_tensor_and_missing_is_named(tmp_path, name):
+    path = tmp_path / "model.safetensors"
+    state = torch.nn.LayerNorm(4).state_dict()
+    safetensors_torch.save_file({f"norm.{key}": value for key, value in state.items()}, path)
+    module = Extra(torch.zeros(2))
+    before = module.norm.weight
+    with weights.load(path, name) as loaded:
+        with pytest.raises(ValueError, match="'_extra_state' of the module is missing"):
+            weights.assign(module, loaded)
+    assert module.norm.weight is before
+
+
 class Quantised(torch.nn.Module):
     def __init__(self):
         super().__init__()
