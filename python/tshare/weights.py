@@ -7,8 +7,8 @@
     tshare.weights.assign(model, weights)                    # PyTorch, no copy
 
 The first process reads the files into a region. The others sleep until it is complete, and map
-the same memory read-only. If the first one is killed, another reads in its place. The region
-goes with the last process that uses it.
+the same memory read-only. If the first one is killed, another of its user's reads in its place.
+The region goes with the last process that uses it.
 """
 
 from __future__ import annotations
@@ -277,11 +277,32 @@ def _look(name: str, owners: set[int]) -> Region | None:
             return None
 
 
-def _await_successor(name: str, found: Region | None) -> None:
-    """Wait while another process makes the region that is to replace this one."""
+def _has_maker(name: str, found: Region | None) -> bool:
+    """Whether a process makes the region of this name, or the one that is to replace this one."""
     if found is not None:
-        with contextlib.suppress(TimeoutError, FileNotFoundError):
-            Region.open(name, readonly=True, wait=_LOOK_AGAIN, other_than=found).close()
+        return any(info.draft and info.name == name for info in list_regions())
+    try:
+        Region.open(name, readonly=True).close()
+    except BlockingIOError:
+        pass
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _await_other(name: str, found: Region | None) -> bool:
+    """Wait while another process makes the region of this name, or the one to replace this one.
+
+    :return: False if none does: this process can't remove what has the claim to the name.
+    """
+    try:
+        Region.open(name, readonly=True, wait=_LOOK_AGAIN, other_than=found).close()
+    except TimeoutError:
+        return _has_maker(name, found)
+    except FileNotFoundError:
+        # The process that was to finish a draft has ended.
+        pass
+    return True
 
 
 def _was_replaced(name: str, found: Region | None) -> bool:
@@ -318,9 +339,17 @@ def _accept(
 
 
 def _load(
-    name: str, source: Source, digests: dict[str, str], found: Region | None, **options: Any
+    name: str,
+    source: Source,
+    digests: dict[str, str],
+    found: Region | None,
+    is_taken: bool,
+    **options: Any,
 ) -> Weights | None:
-    """Read the files into a draft and finish it; None if another process is doing that."""
+    """Read the files into a draft and finish it; None if another process is doing that.
+
+    :param is_taken: That a draft can't be made is an error: no process was seen that makes one.
+    """
     progress = options.pop("progress")
     layout = source.layout()
     manifest = json.dumps(
@@ -338,6 +367,8 @@ def _load(
             name, layout.specs, draft=True, exist_ok=found is not None, **options
         )
     except FileExistsError:
+        if is_taken:
+            raise
         return None
     try:
         # While there is this draft nobody else can replace what has the name; before it was
@@ -391,7 +422,8 @@ def load(
     :param sha256: SHA-256 of the file in hexadecimal digits, or a mapping from the files' names
         to theirs.
     :raises FileNotFoundError: A file is missing.
-    :raises FileExistsError: The name is that of a region which holds something else.
+    :raises FileExistsError: The name is that of a region which holds something else, or is taken
+        by what only another user can remove, as what a process of theirs left that was killed.
     :raises PermissionError: The region or draft of this name is another user's, or can't be
         opened.
     :raises ValueError: A file is damaged; sha256 or only doesn't fit the files.
@@ -407,16 +439,17 @@ def load(
     if name is None:
         name = source.name(mode)
     options = {"node": node, "mode": mode, "lifetime": lifetime, "progress": progress}
+    is_taken = False
     while True:
         found, weights = _look(name, source.owners()), None
         try:
             if found is not None:
                 weights = _accept(name, found, source, digests, replace)
             if weights is None:
-                weights = _load(name, source, digests, found, **options)
+                weights = _load(name, source, digests, found, is_taken, **options)
             if weights is not None:
                 return weights
-            _await_successor(name, found)
+            is_taken = not _await_other(name, found)
         finally:
             if found is not None and (weights is None or weights.region is not found):
                 found.close()

@@ -593,6 +593,124 @@ def test_draft_that_ends_before_load_waits_for_it_is_not_waited_for(path, name, 
     assert draft.closed
 
 
+@pytest.fixture
+def shared():
+    """The folder of the names on shared memory; None on the module, which frees them itself."""
+    folder = os.environ.get("TSHARE_SHM_DIR", "/dev/shm")
+    return folder if tshare.backend() == "shm" else None
+
+
+# Says why it can't load.
+REFUSED = """
+try:
+    weights.load(sys.argv[1], sys.argv[2], mode=0o644)
+except FileExistsError as error:
+    print(error.filename, error.strerror)
+"""
+
+
+def test_what_a_killed_loader_of_another_user_leaves_is_an_error(name, shared):
+    need_root()
+    if shared is None:
+        pytest.skip("the module removes what a killed process leaves")
+    with (
+        tempfile.TemporaryDirectory(prefix="weights-", dir="/var/tmp") as folder,
+        tempfile.TemporaryDirectory(dir=shared) as sticky,
+    ):
+        os.chmod(folder, 0o755)
+        os.chmod(sticky, 0o1777)
+        path = save(Path(folder) / "model.safetensors", TENSORS)
+        path.chmod(0o644)
+        environment = {**os.environ, "TSHARE_SHM_DIR": sticky}
+        # What is imported on the way may be out of the other user's reach.
+        load = "import sys\nfrom tshare import weights\nweights.load(sys.argv[1]).close()\n"
+        slow = SLOW.replace("progress=", "mode=0o644, progress=")
+        loader = spawn(slow, path, name, env=environment)
+        assert loader.stdout.readline() == "reading\n"
+        # Before the loader's end: as root it would still remove what that leaves.
+        ready = 'print("ready", flush=True)\nsys.stdin.readline()\n'
+        other = spawn(load + OTHER_USER + ready + REFUSED, path, name, env=environment)
+        assert other.stdout.readline() == "ready\n"
+        loader.kill()
+        loader.communicate(timeout=300)
+        said = other.communicate("\n", timeout=60)[0].strip()
+        assert said.startswith(f"{name} ")
+        assert said.endswith("only its user can remove it")
+        # A user who may remove it loads in its place.
+        assert run(load + REFUSED, path, name, env=environment) == ""
+        assert not os.listdir(sticky)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_place_of_a_draft_that_something_else_has_is_an_error(
+    load, name, shared, tmp_path, replace
+):
+    if shared is None:
+        pytest.skip("the module's names are not in a folder")
+    other = load(save(tmp_path / "other.safetensors", TENSORS)) if replace else None
+    place = Path(shared) / f".tshare.{name}.next"
+    place.touch()
+    try:
+        with pytest.raises(FileExistsError, match="which is no region's; remove that") as caught:
+            load(replace=replace)
+        assert caught.value.filename == name
+    finally:
+        place.unlink()
+    assert sorted(load(replace=replace)) == sorted(TENSORS)
+    if other:
+        other.close()
+
+
+def test_draft_that_is_made_just_before_load_makes_one_is_waited_for(path, name, monkeypatch):
+    draft = tshare.Region.create(name, size=1, draft=True)
+    looks = []
+
+    class Late:
+        """A region of which load() looks just before its draft is made, two times."""
+
+        create, from_fd = tshare.Region.create, tshare.Region.from_fd
+
+        @staticmethod
+        def open(*arguments, **options):
+            if "wait" not in options:
+                looks.append(options)
+                if len(looks) in (1, 3):
+                    raise FileNotFoundError
+                if len(looks) == 5:
+                    draft.close()
+            return tshare.Region.open(*arguments, **options)
+
+    monkeypatch.setattr(weights, "Region", Late)
+    monkeypatch.setattr(weights, "_LOOK_AGAIN", 0.05)
+    assert raw(weights.load(path, name)["a"]) == content("F32", (3, 4))
+    assert draft.closed
+
+
+def test_draft_that_is_to_replace_a_region_is_waited_for(tmp_path, path, name, monkeypatch):
+    other = weights.load(save(tmp_path / "other.safetensors", TENSORS), name)
+    draft = tshare.Region.create(name, size=1, draft=True, exist_ok=True)
+    tries = []
+
+    class Late:
+        """A region whose draft ends when load() has waited for it twice."""
+
+        open, from_fd = tshare.Region.open, tshare.Region.from_fd
+
+        @staticmethod
+        def create(*arguments, **options):
+            tries.append(options)
+            if len(tries) == 3:
+                draft.close()
+            return tshare.Region.create(*arguments, **options)
+
+    monkeypatch.setattr(weights, "Region", Late)
+    monkeypatch.setattr(weights, "_LOOK_AGAIN", 0.05)
+    with weights.load(path, name, replace=True) as loaded:
+        assert loaded.region.id != other.region.id
+    assert draft.closed
+    other.close()
+
+
 def test_loaders_killed_at_random_leave_nothing_half_read(tmp_path, name):
     data = os.urandom(6 << 20)
     path = save(tmp_path / "model.safetensors", {"x": ("U8", (6 << 20,), data)})
