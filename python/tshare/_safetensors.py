@@ -183,6 +183,11 @@ def _find_in_folder(folder: Path) -> tuple[list[File], File | None]:
 # JSON
 
 
+def _integer(text: str) -> int | float:
+    """Return a number without a fraction. -0 is none of the integers, as for safetensors."""
+    return -0.0 if text == "-0" else int(text)
+
+
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
@@ -205,7 +210,10 @@ def _parse(path: Path, what: str, content: bytes) -> dict[str, Any]:
         raise ValueError(f"{path}: {what}: is not UTF-8 ({error})") from None
     try:
         parsed = json.loads(
-            text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
+            text,
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
+            parse_int=_integer,
         )
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {what}: is no JSON to read: {error}") from None

@@ -834,6 +834,10 @@ BAD = {
     "no JSON": (join(b"{", b""), "no JSON"),
     "NaN": (join(b'{"x": NaN}', b""), "NaN is not JSON"),
     "nested": (join(b"[" * 100_000, b""), "no JSON"),
+    "minus zero": (
+        join(b'{"x": {"dtype": "U8", "shape": [-0], "data_offsets": [0, 0]}}', b""),
+        "tensor 'x': shape: must be",
+    ),
     "no object": (join(b"[]", b""), "must be a JSON object"),
     "duplicate": (join(b'{"x": 1, "x": 1}', b""), "'x' stands there twice"),
     "metadata": (join({"__metadata__": {"x": 1}}, b""), "__metadata__: must be"),
