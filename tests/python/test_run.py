@@ -127,6 +127,7 @@ def test_suite_in_which_nothing_is_chance_runs_once(run, suite):
         "# run: the kernel complains, see console.log:",
         "==7==ERROR: AddressSanitizer: heap-use-after-free",
         "WARNING: ThreadSanitizer: data race (pid=7)",
+        "SUMMARY: AddressSanitizer: heap-use-after-free lib/desc.c:7 in it",
         "lib/desc.c:7:7: runtime error: signed integer overflow",
     ],
 )
