@@ -33,6 +33,8 @@ usage() {
 APT_STATE=$TSHARE_CACHE/apt
 # Where a package's name has no architecture.
 APT_ARCHITECTURE=amd64
+# Whose signatures are trusted.
+APT_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 private_apt() {
 	local tool=$1
@@ -73,8 +75,10 @@ mirror() {
 # private_apt_read LINE...: the lists of those sources, in APT_STATE.
 private_apt_read() {
 	mkdir -p "$APT_STATE"/{lists,cache/archives}/partial
-	printf "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s main\n" "$@" \
-		> "$APT_STATE/sources.list"
+	local line
+	for line; do
+		echo "deb [signed-by=$APT_KEYRING] $line main"
+	done > "$APT_STATE/sources.list"
 	private_apt apt-get update >&2
 }
 
