@@ -24,10 +24,10 @@
  *
  * A maker fills a home under a name that no other process opens, and renames it twice:
  *
- *	.tshare.<number>    the home is made, and a file that is complete and locked is
- *	                    linked into it
- *	.tshare.NAME.next   the maker has the claim to the name; a draft stays here until it
- *	                    is finished
+ *	.tshare.<number>    the home is made, and a file that is locked, and complete but for
+ *	                    the memory of a draft, is linked into it
+ *	.tshare.NAME.next   the maker has the claim to the name; a draft gets its memory here,
+ *	                    and stays until it is finished
  *	tshare.NAME         the name leads to the region
  *
  * rename() takes a name which is free, or that of an empty home, and no other: so one
@@ -53,6 +53,10 @@
  *   nothing but its maker's lock, whatever the lifetime in its header; where it leads,
  *   that lifetime holds at once. So a region that is to persist does so from the step in
  *   which it takes its name, and the one that it has replaced is never lost in vain.
+ *
+ * A session notes what it is making from the start, and takes each lock, the pipe and the memory
+ * under the process's lock. So a child of a fork() at any moment, which doesn't have the thread
+ * that makes it, finds all that it would keep, and closes it.
  *
  * A draft that no object has open can't be finished any more, and is removed: see users.c.
  *
@@ -170,13 +174,13 @@ __attribute__((destructor)) static void end_all_names(void)
 	tshare_unlock();
 }
 
-/* The threads that were making regions aren't the child's, and so it doesn't hold their names. */
+/* The threads that were making regions aren't the child's, and so it holds nothing of theirs. */
 static void after_fork_in_child(void)
 {
 	struct shm_session *session;
 
 	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
-		shm_names_drop_unnamed(session);
+		shm_names_drop_unmade(session);
 }
 
 __attribute__((constructor)) static void watch_forks(void)

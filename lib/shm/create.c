@@ -78,20 +78,11 @@ static int allocate(const struct shm_session *session, int fd, uint64_t offset, 
 	return 0;
 }
 
-static int fill_file(const struct shm_session *session, int fd, const struct shm_header *header,
-		     const struct backend_request *request)
+static int fail_file(int err, const struct backend_request *request)
 {
-	int err;
-
-	err = allocate(session, fd, header->data_offset, header->size);
-	if (!err)
-		err = shm_file_write(fd, header, request->descs);
 	if (err == -ENOSPC || err == -EFBIG || err == -ENOMEM)
 		return shm_fail_no_room(request);
-	if (err)
-		return tshare_fail(err, "size: %" PRIu64 " bytes: %s", request->size,
-				   strerror(-err));
-	return 0;
+	return tshare_fail(err, "size: %" PRIu64 " bytes: %s", request->size, strerror(-err));
 }
 
 /* The umask is ignored. Execute bits mean nothing, and a memfd refuses them. */
@@ -100,6 +91,65 @@ static int set_mode(int fd, uint32_t mode)
 	if (fchmod(fd, (mode & 0666) | SHM_OWNER_ACCESS))
 		return tshare_fail(-errno, "options.mode: %s", strerror(errno));
 	return 0;
+}
+
+static bool is_draft(const struct backend_request *request)
+{
+	return request->flags & TSHARE_DRAFT;
+}
+
+/* Whether a step that found no room may find some now, which the dead had. */
+static bool has_made_room(const struct shm_session *session, int err)
+{
+	return err == -ENOMEM && shm_names_sweep(session->dir);
+}
+
+static int try_to_write_file(int fd, const struct shm_header *header,
+			     const struct backend_request *request)
+{
+	int err;
+
+	/* Whether there is room for a draft's memory is seen with the claim. */
+	err = shm_check_room(request, is_draft(request) ? 0 : request->size, request->descs_size);
+	if (err)
+		return err;
+	err = ftruncate(fd, header->data_offset + header->size) ? -errno : 0;
+	/* Of a size beyond all files. */
+	if (err == -EINVAL)
+		err = -EFBIG;
+	if (!err)
+		err = shm_file_write(fd, header, request->descs);
+	return err ? fail_file(err, request) : set_mode(fd, request->mode);
+}
+
+/* All of a region but its memory: other processes may look at that of a draft from now on. */
+static int write_file(const struct shm_session *session, int fd, const struct shm_header *header,
+		      const struct backend_request *request)
+{
+	int err = try_to_write_file(fd, header, request);
+
+	return has_made_room(session, err) ? try_to_write_file(fd, header, request) : err;
+}
+
+static int try_to_add_memory(const struct shm_session *session, int fd,
+			     const struct shm_header *header, const struct backend_request *request)
+{
+	int err;
+
+	err = is_draft(request) ? shm_check_room(request, request->size, 0) : 0;
+	if (err)
+		return err;
+	err = allocate(session, fd, header->data_offset, header->size);
+	return err ? fail_file(err, request) : 0;
+}
+
+/* A draft keeps its claim meanwhile: to those that wait for it, it would have ended otherwise. */
+static int add_memory(const struct shm_session *session, int fd, const struct shm_header *header,
+		      const struct backend_request *request)
+{
+	int err = try_to_add_memory(session, fd, header, request);
+
+	return has_made_room(session, err) ? try_to_add_memory(session, fd, header, request) : err;
 }
 
 /* Unnamed regions */
@@ -122,9 +172,9 @@ static int create_unnamed(const struct shm_session *session, const struct backen
 
 	if (fd < 0)
 		return fd;
-	err = fill_file(session, fd, header, request);
+	err = write_file(session, fd, header, request);
 	if (!err)
-		err = set_mode(fd, request->mode);
+		err = add_memory(session, fd, header, request);
 	if (!err && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		err = tshare_fail(-errno, "region: sealing: %s", strerror(errno));
 	return err ? err : no_cleanup(fd);
@@ -149,34 +199,47 @@ static int check_free(int dir, const char *name)
 	return 0;
 }
 
+/*
+ * A draft has its claim before its memory. Of makers that begin at the same time, one allocates
+ * then, and the others find the name taken, whatever room is left.
+ */
+static int make_named(const struct shm_session *session, struct shm_name *name,
+		      const struct backend_request *request, const struct shm_header *header)
+{
+	int err;
+
+	err = write_file(session, name->file, header, request);
+	if (!err && header->flags & (SHM_USERS | SHM_DRAFT))
+		err = shm_user_new(name->file, header, &name->user);
+	if (!err && is_draft(request))
+		err = shm_claim(session, name, request);
+	if (!err)
+		err = add_memory(session, name->file, header, request);
+	if (!err && !is_draft(request))
+		err = shm_link(session, name, request);
+	return err;
+}
+
 static int create_named(struct shm_session *session, const struct backend_request *request,
 			const struct shm_header *header, void **user)
 {
-	_cleanup_close_ int fd = -1;
-	int ret;
+	struct shm_name *name;
+	int err;
 
 	shm_names_drop_some_unlinked(session);
 	if (!(request->flags & TSHARE_REPLACE)) {
-		ret = check_free(session->dir, request->name);
-		if (ret)
-			return ret;
+		err = check_free(session->dir, request->name);
+		if (err)
+			return err;
 	}
-
-	fd = openat(session->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, SHM_OWNER_ACCESS);
-	if (fd < 0)
-		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
-	ret = fill_file(session, fd, header, request);
-	if (!ret)
-		ret = set_mode(fd, request->mode);
-	if (!ret && header->flags & (SHM_USERS | SHM_DRAFT))
-		ret = shm_user_new(fd, header, user);
-	if (!ret)
-		ret = shm_link(session, fd, request);
-	if (!ret)
-		return no_cleanup(fd);
-	shm_user_free(*user, -1);
-	*user = NULL;
-	return ret;
+	err = shm_name_begin(session, request, &name);
+	if (err)
+		return err;
+	err = make_named(session, name, request, header);
+	if (!err)
+		return shm_name_complete(session, name, user);
+	shm_name_abandon(session, name);
+	return err;
 }
 
 /* Either */
@@ -186,7 +249,7 @@ static int create_file(struct shm_session *session, const struct backend_request
 {
 	int err;
 
-	err = shm_check_room(request, header);
+	err = shm_check_limit(header);
 	if (err)
 		return err;
 	return *request->name ? create_named(session, request, header, user) :
@@ -224,8 +287,6 @@ int shm_create(void *opened, const struct backend_request *request, struct backe
 	if (err)
 		return err;
 	fd = create_file(session, request, &header, &user);
-	if (fd == -ENOMEM && shm_names_sweep(session->dir))
-		fd = create_file(session, request, &header, &user);
 	if (fd < 0)
 		return fd;
 	region->fd = fd;

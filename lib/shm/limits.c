@@ -100,17 +100,17 @@ static bool directory_room(uint64_t *unused, uint64_t *total)
 	return true;
 }
 
-/* Bytes that the region takes, but for a page or two. */
-static uint64_t needed_bytes(const struct backend_request *request)
+/* Bytes that these take, but for a page or two. */
+static uint64_t needed_bytes(uint64_t size, uint64_t descs_size)
 {
 	uint64_t sum;
 
-	return __builtin_add_overflow(request->size, request->descs_size, &sum) ? UINT64_MAX : sum;
+	return __builtin_add_overflow(size, descs_size, &sum) ? UINT64_MAX : sum;
 }
 
 int shm_fail_no_room(const struct backend_request *request)
 {
-	uint64_t needed = needed_bytes(request);
+	uint64_t needed = needed_bytes(request->size, request->descs_size);
 	const char *whose;
 	uint64_t available = tshare_memory_available(&whose), unused, total;
 
@@ -127,18 +127,24 @@ int shm_fail_no_room(const struct backend_request *request)
 	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", needed);
 }
 
-int shm_check_room(const struct backend_request *request, const struct shm_header *header)
+int shm_check_limit(const struct shm_header *header)
 {
-	uint64_t needed = needed_bytes(request), unused, total;
 	struct rlimit limit;
-	const char *whose;
 
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
 	    (header->data_offset > limit.rlim_cur ||
 	     header->size > limit.rlim_cur - header->data_offset))
 		return tshare_fail(-EFBIG,
 				   "size: %" PRIu64 " bytes exceed RLIMIT_FSIZE (ulimit -f)",
-				   request->size);
+				   header->size);
+	return 0;
+}
+
+int shm_check_room(const struct backend_request *request, uint64_t size, uint64_t descs_size)
+{
+	uint64_t needed = needed_bytes(size, descs_size), unused, total;
+	const char *whose;
+
 	if (needed > tshare_memory_available(&whose) ||
 	    (*request->name && directory_room(&unused, &total) && needed > unused))
 		return shm_fail_no_room(request);

@@ -3,17 +3,22 @@
 #ifndef TSHARE_SHM_LIMITS_H
 #define TSHARE_SHM_LIMITS_H
 
+#include <stdint.h>
+
 struct backend_request;
 struct shm_header;
 struct tshare_limits;
 
 int shm_limits(void *opened, struct tshare_limits *limits);
 
+/* Refuses a file that would end the process with a signal instead of an error. */
+int shm_check_limit(const struct shm_header *header);
+
 /*
- * Refuses a file that would end the process with a signal instead of an error, and
- * one whose allocation would fail only after it had taken all room from others.
+ * Refuses one of whose memory or descriptors the next step takes what is not there. To try would
+ * take all room from others first, and in a memory cgroup end the process with a signal.
  */
-int shm_check_room(const struct backend_request *request, const struct shm_header *header);
+int shm_check_room(const struct backend_request *request, uint64_t size, uint64_t descs_size);
 
 /* Fails with -ENOMEM and what is short. */
 int shm_fail_no_room(const struct backend_request *request);

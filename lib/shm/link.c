@@ -223,21 +223,17 @@ static int check_place(int dir, const char *name, bool replace)
 	return err == -EPERM ? tshare_fail_name(err, name) : 0;
 }
 
-/* Links the file behind @fd, which has the lock SHM_LIFE. */
-static int link_file(const struct shm_session *session, int fd,
-		     const struct backend_request *request, int *maker)
+int shm_link(const struct shm_session *session, struct shm_name *name,
+	     const struct backend_request *request)
 {
-	_cleanup_close_ int home = make_home(session->dir, fd, request, maker);
+	_cleanup_close_ int home = make_home(session->dir, name->fd, request, &name->maker);
 	char next[SHM_HOME_NAME_LEN];
 	int err;
 
 	if (home < 0)
 		return home;
-	if (request->flags & TSHARE_DRAFT)
-		err = check_place(session->dir, request->name, request->flags & TSHARE_REPLACE);
-	else
-		err = give_name(session->dir, home, fd, request->name, request->lifetime,
-				request->flags & TSHARE_REPLACE);
+	err = give_name(session->dir, home, name->fd, request->name, request->lifetime,
+			request->flags & TSHARE_REPLACE);
 	if (err) {
 		shm_next_name(next, request->name);
 		shm_home_clear(session->dir, next, home);
@@ -245,66 +241,17 @@ static int link_file(const struct shm_session *session, int fd,
 	return err;
 }
 
-static int lock_life(int fd)
+int shm_claim(const struct shm_session *session, struct shm_name *name,
+	      const struct backend_request *request)
 {
-	int err = ofd_lock_set(fd, F_WRLCK, SHM_LIFE);
+	int home = make_home(session->dir, name->fd, request, &name->maker);
 
-	return err ? tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err)) : 0;
-}
-
-static int add_name(struct shm_session *session, int fd, struct shm_name *name)
-{
-	_cleanup_close_ int life = shm_file_reopen(fd, O_RDWR);
-	int err = life < 0 ? life : lock_life(life);
-
-	if (err)
-		return err;
-	*name = (struct shm_name){ .fd = no_cleanup(life), .maker = -1 };
-	TAILQ_INSERT_TAIL(&session->names, name, entry);
-	return 0;
-}
-
-/*
- * Makes the session hold the file behind @fd, still without a name. fork() takes the
- * process's lock, so that a child has the description with the lock SHM_LIFE in its
- * session, or not at all; @fd itself it may have without knowing.
- */
-static int hold_file(struct shm_session *session, int fd, struct shm_name **held)
-{
-	_cleanup_free_ struct shm_name *name = malloc(sizeof(*name));
-	int err;
-
-	if (!name)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+	if (home < 0)
+		return home;
 	tshare_lock();
-	err = add_name(session, fd, name);
+	name->home = home;
 	tshare_unlock();
-	if (!err)
-		*held = no_cleanup(name); /* now the session's */
-	return err;
-}
-
-/* The session holds the name for as long as it goes with its maker: see hold_file(). */
-int shm_link(struct shm_session *session, int fd, const struct backend_request *request)
-{
-	bool draft = request->flags & TSHARE_DRAFT;
-	struct shm_name *name;
-	int err;
-
-	err = hold_file(session, fd, &name);
-	if (err)
-		return err;
-	err = link_file(session, name->fd, request, &name->maker);
-	tshare_lock();
-	if (err || (request->lifetime != TSHARE_LIFETIME_MAKER && !draft)) {
-		shm_name_drop(session, name);
-	} else {
-		name->draft = draft;
-		name->lifetime = request->lifetime;
-		stpcpy(name->name, request->name);
-	}
-	tshare_unlock();
-	return err;
+	return check_place(session->dir, request->name, request->flags & TSHARE_REPLACE);
 }
 
 /* Drafts */

@@ -11,8 +11,13 @@ struct backend_region;
 struct backend_request;
 struct shm_session;
 
-/* Gives the complete file behind @fd its name, or keeps that for a draft. */
-int shm_link(struct shm_session *session, int fd, const struct backend_request *request);
+/* Gives a region that is complete its name. */
+int shm_link(const struct shm_session *session, struct shm_name *name,
+	     const struct backend_request *request);
+
+/* Takes the claim to its name for a draft, which is complete but for its memory. */
+int shm_claim(const struct shm_session *session, struct shm_name *name,
+	      const struct backend_request *request);
 
 int shm_finish(void *opened, struct backend_region *region, bool replace);
 

@@ -14,12 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend.h"
 #include "cleanup.h"
 #include "error.h"
 #include "lock.h"
 #include "ofd-lock.h"
 #include "shm/file.h"
 #include "shm/session.h"
+#include "shm/users.h"
 
 /* Names that are looked at when one more is made. */
 #define SWEEP_BATCH 8
@@ -178,12 +180,95 @@ void shm_name_close_maker(struct shm_name *name)
 	name->maker = -1;
 }
 
+static bool is_being_made(const struct shm_name *name)
+{
+	return name->file >= 0;
+}
+
 void shm_name_drop(struct shm_session *session, struct shm_name *name)
 {
 	TAILQ_REMOVE(&session->names, name, entry);
 	close(name->fd);
+	if (is_being_made(name))
+		close(name->file);
+	if (name->home >= 0)
+		close(name->home);
+	shm_user_drop(name->user);
 	shm_name_close_maker(name);
 	free(name);
+}
+
+static int lock_life(int fd)
+{
+	int err = ofd_lock_set(fd, F_WRLCK, SHM_LIFE);
+
+	return err ? tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err)) : 0;
+}
+
+/* A file without a name in the directory, and another description of it with the lock SHM_LIFE. */
+static int open_new(const struct shm_session *session, struct shm_name *name)
+{
+	_cleanup_close_ int file = -1, life = -1;
+	int err;
+
+	file = openat(session->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, SHM_OWNER_ACCESS);
+	if (file < 0)
+		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+	life = shm_file_reopen(file, O_RDWR);
+	err = life < 0 ? life : lock_life(life);
+	if (err)
+		return err;
+	name->file = no_cleanup(file);
+	name->fd = no_cleanup(life);
+	return 0;
+}
+
+/*
+ * fork() takes the process's lock, so that a child has both descriptions in its session,
+ * and drops them, or has neither.
+ */
+int shm_name_begin(struct shm_session *session, const struct backend_request *request,
+		   struct shm_name **begun)
+{
+	_cleanup_free_ struct shm_name *name = malloc(sizeof(*name));
+	int err;
+
+	if (!name)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	*name = (struct shm_name){
+		.home = -1,
+		.maker = -1,
+		.draft = request->flags & TSHARE_DRAFT,
+		.lifetime = request->lifetime,
+	};
+	stpcpy(name->name, request->name);
+	tshare_lock();
+	err = open_new(session, name);
+	if (!err)
+		TAILQ_INSERT_TAIL(&session->names, name, entry);
+	tshare_unlock();
+	if (!err)
+		*begun = no_cleanup(name); /* now the session's */
+	return err;
+}
+
+int shm_name_complete(struct shm_session *session, struct shm_name *name, void **user)
+{
+	int file;
+
+	tshare_lock();
+	file = name->file;
+	*user = name->user;
+	name->file = -1;
+	name->user = NULL;
+	if (name->home >= 0)
+		close(name->home);
+	name->home = -1;
+	/* The header or the users keep the name. */
+	if (name->lifetime != TSHARE_LIFETIME_MAKER && !name->draft)
+		shm_name_drop(session, name);
+	tshare_unlock();
+	return file;
 }
 
 /* Opens the home called @file if the file behind @fd is in it; else -ENOENT. */
@@ -232,12 +317,28 @@ static void end_name(struct shm_session *session, struct shm_name *name)
 		shm_home_clear(session->dir, file, home);
 }
 
+void shm_name_abandon(struct shm_session *session, struct shm_name *name)
+{
+	char next[SHM_HOME_NAME_LEN];
+
+	shm_next_name(next, name->name);
+	if (name->home >= 0)
+		shm_home_clear(session->dir, next, name->home);
+	tshare_lock();
+	shm_name_drop(session, name);
+	tshare_unlock();
+}
+
 void shm_names_end(struct shm_session *session)
 {
-	struct shm_name *name;
+	struct shm_name *name, *next;
 
-	while ((name = TAILQ_FIRST(&session->names)))
-		end_name(session, name);
+	for (name = TAILQ_FIRST(&session->names); name; name = next) {
+		next = TAILQ_NEXT(name, entry);
+		/* At exit() the thread that makes it goes on to use it. A draft goes with its user. */
+		if (!is_being_made(name))
+			end_name(session, name);
+	}
 }
 
 /*
@@ -259,7 +360,7 @@ void shm_name_drop_if_unlinked(struct shm_session *session, const char *name)
 	tshare_lock();
 	for (held = TAILQ_FIRST(&session->names); held; held = next) {
 		next = TAILQ_NEXT(held, entry);
-		if (!strcmp(held->name, name) && is_unlinked(session, held))
+		if (!is_being_made(held) && !strcmp(held->name, name) && is_unlinked(session, held))
 			shm_name_drop(session, held);
 	}
 	tshare_unlock();
@@ -270,17 +371,17 @@ void shm_name_leave_draft(struct shm_session *session, const char *name)
 	struct shm_name *held;
 
 	TAILQ_FOREACH(held, &session->names, entry)
-	if (!strcmp(held->name, name))
+	if (!is_being_made(held) && !strcmp(held->name, name))
 		shm_name_close_maker(held);
 }
 
-void shm_names_drop_unnamed(struct shm_session *session)
+void shm_names_drop_unmade(struct shm_session *session)
 {
 	struct shm_name *held, *next;
 
 	for (held = TAILQ_FIRST(&session->names); held; held = next) {
 		next = TAILQ_NEXT(held, entry);
-		if (!*held->name)
+		if (is_being_made(held))
 			shm_name_drop(session, held);
 	}
 }
@@ -298,7 +399,7 @@ void shm_names_drop_some_unlinked(struct shm_session *session)
 			i = SWEEP_BATCH;
 		TAILQ_REMOVE(&session->names, name, entry);
 		TAILQ_INSERT_TAIL(&session->names, name, entry);
-		if (*name->name && is_unlinked(session, name))
+		if (!is_being_made(name) && is_unlinked(session, name))
 			shm_name_drop(session, name);
 	}
 	tshare_unlock();

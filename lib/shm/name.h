@@ -13,16 +13,23 @@
 
 #include "shm/home.h"
 
+struct backend_request;
 struct shm_session;
 
-/* A name that a session holds. */
+/*
+ * A name that a session holds. While a thread makes the region, nobody else drops the name, but
+ * a child of fork(), which doesn't have that thread.
+ */
 struct shm_name {
 	TAILQ_ENTRY(shm_name) entry;
-	int fd; /* has the SHM_LIFE lock */
+	int fd;	    /* has the SHM_LIFE lock */
+	int file;   /* the region's own description while it is being made, or -1 */
+	int home;   /* that of a draft which is being made, once it has the claim, or -1 */
+	void *user; /* of a region that is being made, or NULL */
 	bool draft;
 	int maker; /* the read end of a draft's pipe, or -1 */
 	uint32_t lifetime;
-	char name[TSHARE_NAME_LEN]; /* "" until it has it */
+	char name[TSHARE_NAME_LEN];
 };
 
 /* Removes a home whose region has neither maker nor users and doesn't persist. */
@@ -43,6 +50,19 @@ int shm_check_owner(int dir, const char *entry);
 /* Opens the home that has the name's file, called @file then; -ENOENT if there is none. */
 int shm_name_open_home(const struct shm_session *session, const struct shm_name *name,
 		       char file[SHM_HOME_NAME_LEN]);
+
+/*
+ * Makes an empty file for a new region, which the session holds, without a name in the
+ * directory. No child of a fork() has any of it.
+ */
+int shm_name_begin(struct shm_session *session, const struct backend_request *request,
+		   struct shm_name **begun);
+
+/* Drops a region whose making has failed, with the claim to its name. */
+void shm_name_abandon(struct shm_session *session, struct shm_name *name);
+
+/* Ends the making: returns the region's file and user, which then are the caller's. */
+int shm_name_complete(struct shm_session *session, struct shm_name *name, void **user);
 
 /* Closes the files of a name that the session holds, which releases the lock. */
 void shm_name_drop(struct shm_session *session, struct shm_name *name);
@@ -65,8 +85,8 @@ void shm_name_close_maker(struct shm_name *name);
  */
 void shm_names_drop_some_unlinked(struct shm_session *session);
 
-/* Drops those that don't have their names yet. */
-void shm_names_drop_unnamed(struct shm_session *session);
+/* Drops those that are being made, in a child of fork(). */
+void shm_names_drop_unmade(struct shm_session *session);
 
 /* Removes the session's names, but for those that another process holds since a fork(). */
 void shm_names_end(struct shm_session *session);

@@ -64,9 +64,9 @@ int shm_user_new(int fd, const struct shm_header *header, void **user)
 		return tshare_fail(-ENOMEM, "region: out of memory");
 	tshare_lock();
 	err = add_user(fd, header, new);
-	tshare_unlock();
 	if (!err)
 		*user = no_cleanup(new);
+	tshare_unlock();
 	return err;
 }
 
@@ -75,6 +75,13 @@ static void end_user(struct shm_user *user)
 {
 	LIST_REMOVE(user, entry);
 	close(user->fd);
+}
+
+void shm_user_drop(void *ending)
+{
+	if (ending)
+		end_user(ending);
+	free(ending);
 }
 
 static void unlink_if_unused(int dir, const struct shm_user *user)

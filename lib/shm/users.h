@@ -17,6 +17,9 @@ int shm_user_new(int fd, const struct shm_header *header, void **user);
 /* Ends the user of a draft that is finished now, unless the name lives as long as its users. */
 void shm_user_finish(struct backend_region *region, uint32_t lifetime);
 
+/* Ends that of a region that is being made; may be NULL. With the process's lock held. */
+void shm_user_drop(void *ending);
+
 /* Ends that of @ending, which may be NULL, and removes the name in @dir if no user is left. */
 void shm_user_free(void *ending, int dir);
 

@@ -111,6 +111,10 @@ static struct tshare_spec specs[MANY];
 /* The library's own copy of the descriptors has room, the file's has none. */
 static int create_described(void *unused)
 {
+	const struct tshare_options draft = {
+		.size = sizeof(draft),
+		.flags = TSHARE_DRAFT,
+	};
 	struct tshare_region *region;
 
 	(void)unused;
@@ -119,7 +123,9 @@ static int create_described(void *unused)
 		return 1;
 	if (tshare_region_create(ctx, NULL, 0, specs, MANY, NULL, &region) != -ENOMEM)
 		return 2;
-	return error_says("cgroup") ? 0 : 3;
+	if (tshare_region_create(ctx, "within", 0, specs, MANY, &draft, &region) != -ENOMEM)
+		return 3;
+	return error_says("cgroup") ? 0 : 4;
 }
 
 TEST(descriptors_beyond_the_cgroup_are_an_error_and_no_signal)

@@ -30,18 +30,29 @@ const char *path_of(const char *name)
 	return path;
 }
 
-bool has_home(const char *name)
+const char *next_of(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/.tshare.%s.next", directory, name);
+	return path;
+}
+
+bool exists_at(const char *path)
 {
 	struct stat st;
 
-	return !lstat(home_of(name), &st);
+	return !lstat(path, &st);
+}
+
+bool has_home(const char *name)
+{
+	return exists_at(home_of(name));
 }
 
 bool has_file(const char *name)
 {
-	struct stat st;
-
-	return !lstat(path_of(name), &st);
+	return exists_at(path_of(name));
 }
 
 struct tshare_region *new_victim(const char *name)

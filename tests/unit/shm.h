@@ -58,6 +58,10 @@ const char *home_of(const char *name);
 /* The file of a region; valid until the next call. */
 const char *path_of(const char *name);
 
+/* The directory of a draft; valid until the next call. */
+const char *next_of(const char *name);
+
+bool exists_at(const char *path);
 bool has_home(const char *name);
 bool has_file(const char *name);
 

@@ -23,21 +23,6 @@ static const struct tshare_options draft_options = {
 	.mode = 0666,
 };
 
-static const char *next_of(const char *name)
-{
-	static char path[256];
-
-	snprintf(path, sizeof(path), "%s/.tshare.%s.next", directory, name);
-	return path;
-}
-
-static bool exists_at(const char *path)
-{
-	struct stat st;
-
-	return !lstat(path, &st);
-}
-
 /* Makers that are killed */
 
 #define MAKERS 8

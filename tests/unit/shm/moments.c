@@ -10,8 +10,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -124,9 +126,14 @@ static void die_at_the_next_renaming(void)
 	before_renaming = fork_and_die;
 }
 
-static void check_the_name_is_free_after_its_makers_death(uint32_t lifetime)
+static void die_at_the_second_renaming(void)
 {
-	const struct tshare_options options = { .size = sizeof(options), .lifetime = lifetime };
+	before_renaming = die_at_the_next_renaming;
+}
+
+static void check_the_name_is_free_after_its_makers_death(const struct tshare_options *options,
+							  void (*prepare)(void))
+{
 	struct tshare_region *region;
 	int status;
 	pid_t pid;
@@ -135,13 +142,12 @@ static void check_the_name_is_free_after_its_makers_death(uint32_t lifetime)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid) {
-		before_renaming = die_at_the_next_renaming;
-		_exit(tshare_region_create(ctx, "killed", 1, NULL, 0, &options, &region));
+		prepare();
+		_exit(tshare_region_create(ctx, "killed", 1, NULL, 0, options, &region));
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFSIGNALED(status));
 	CHECK(await_byte(steps.ends[1]));
-	before_renaming = NULL;
 	region = new_region("killed");
 	CHECK(!tshare_region_unlink(region));
 	tshare_region_unref(region);
@@ -151,12 +157,207 @@ static void check_the_name_is_free_after_its_makers_death(uint32_t lifetime)
 
 TEST(a_child_that_was_forked_while_a_region_was_named_does_not_block_its_name)
 {
-	check_the_name_is_free_after_its_makers_death(TSHARE_LIFETIME_MAKER);
+	check_the_name_is_free_after_its_makers_death(NULL, die_at_the_second_renaming);
 }
 
 TEST(a_child_that_was_forked_while_a_region_that_persists_was_named_does_not_block_its_name)
 {
-	check_the_name_is_free_after_its_makers_death(TSHARE_LIFETIME_PERSIST);
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_PERSIST,
+	};
+
+	check_the_name_is_free_after_its_makers_death(&options, die_at_the_second_renaming);
+}
+
+/* Drafts, which have the claim to their names before their memory */
+
+static const struct tshare_options draft_options = {
+	.size = sizeof(draft_options),
+	.flags = TSHARE_DRAFT,
+};
+
+static int create_draft(const char *name, uint64_t size, struct tshare_region **region)
+{
+	return tshare_region_create(ctx, name, size, NULL, 0, &draft_options, region);
+}
+
+static int drafts;
+
+static int count_drafts(const struct tshare_region_info *info, void *name)
+{
+	drafts += !strcmp(info->name, name) && info->flags & TSHARE_DRAFT;
+	return 0;
+}
+
+static void look_for_the_draft(void)
+{
+	struct tshare_region *region;
+	char name[] = "claimed";
+
+	drafts = 0;
+	CHECK(open_error(name) == -EINPROGRESS);
+	CHECK(create_draft(name, 1, &region) == -EEXIST);
+	CHECK(error_says("draft"));
+	CHECK(!tshare_ctx_list(ctx, count_drafts, name) && drafts == 1);
+}
+
+TEST(a_draft_has_the_claim_to_its_name_before_its_memory)
+{
+	struct tshare_region *region;
+
+	before_allocation = look_for_the_draft;
+	CHECK(!create_draft("claimed", 1, &region));
+	CHECK(!before_allocation);
+	CHECK(!tshare_region_finish(region, 0));
+	tshare_region_unref(region);
+	CHECK(!tshare_ctx_unlink(ctx, "claimed"));
+}
+
+static int draft_more_than_there_is(void)
+{
+	struct tshare_region *region;
+
+	return create_draft("room", 4 * limits_of(ctx).region_bytes_max + (4 << 20), &region);
+}
+
+static void draft_more_of_that_name(void)
+{
+	CHECK(draft_more_than_there_is() == -EEXIST);
+}
+
+TEST(only_a_maker_with_the_claim_to_its_name_needs_room)
+{
+	struct tshare_region *region;
+
+	before_allocation = draft_more_of_that_name;
+	CHECK(!create_draft("room", 1, &region));
+	CHECK(!before_allocation);
+	tshare_region_unref(region);
+	CHECK(draft_more_than_there_is() == -ENOMEM);
+	CHECK(!exists_at(next_of("room")));
+}
+
+static void fork_and_wait(void)
+{
+	child = fork();
+	if (child)
+		return;
+	send_byte(steps.ends[0]);
+	await_byte(steps.ends[0]);
+	_exit(0);
+}
+
+TEST(a_draft_without_room_leaves_nothing_whatever_child_was_forked)
+{
+	struct tshare_region *region;
+	int status;
+
+	CHECK(steps_open(&steps));
+	before_allocation = fork_and_wait;
+	allocation_error = ENOSPC;
+	CHECK(create_draft("roomless", 1, &region) == -ENOMEM);
+	CHECK(await_byte(steps.ends[1]));
+	CHECK(!exists_at(next_of("roomless")));
+	CHECK(open_error("roomless") == -ENOENT);
+	CHECK(!create_draft("roomless", 1, &region));
+	tshare_region_unref(region);
+	CHECK(send_byte(steps.ends[1]));
+	CHECK(waitpid(child, &status, 0) == child);
+	steps_close(&steps);
+}
+
+static void die_in_the_next_allocation(void)
+{
+	before_allocation = fork_and_die;
+}
+
+TEST(a_child_that_was_forked_while_a_draft_was_allocated_does_not_block_its_name)
+{
+	check_the_name_is_free_after_its_makers_death(&draft_options, die_in_the_next_allocation);
+}
+
+static size_t descriptors;
+
+static void fork_and_count_descriptors(void)
+{
+	child = fork();
+	if (!child)
+		_exit(open_descriptors() != descriptors);
+}
+
+static void check_that_a_child_has_nothing(uint32_t flags, uint32_t lifetime)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.flags = flags,
+		.lifetime = lifetime,
+	};
+	struct tshare_region *region;
+	int status;
+
+	/* A context that has no names which it could drop. */
+	CHECK(!tshare_ctx_new(NULL, &maker));
+	descriptors = open_descriptors();
+	before_allocation = fork_and_count_descriptors;
+	CHECK(!tshare_region_create(maker, "counted", 1, NULL, 0, &options, &region));
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
+	tshare_ctx_unref(maker);
+}
+
+TEST(a_child_has_no_descriptor_of_what_was_being_made)
+{
+	check_that_a_child_has_nothing(TSHARE_DRAFT, TSHARE_LIFETIME_MAKER);
+	check_that_a_child_has_nothing(TSHARE_DRAFT, TSHARE_LIFETIME_USERS);
+	check_that_a_child_has_nothing(0, TSHARE_LIFETIME_MAKER);
+	check_that_a_child_has_nothing(0, TSHARE_LIFETIME_USERS);
+}
+
+static void exit_at_once(void)
+{
+	exit(0);
+}
+
+static int exit_while_a_draft_is_made(void *name)
+{
+	struct tshare_region *region;
+
+	before_allocation = exit_at_once;
+	return create_draft(name, 1, &region) || true;
+}
+
+TEST(a_draft_that_is_being_made_when_its_process_exits_leaves_nothing)
+{
+	char name[] = "exited";
+
+	CHECK(!in_child(exit_while_a_draft_is_made, name));
+	CHECK(!exists_at(next_of(name)));
+}
+
+/* The first region of the session that has lost its name is dropped when the next is made. */
+static void unlink_the_draft(void)
+{
+	struct tshare_region *other;
+
+	CHECK(!tshare_ctx_unlink(ctx, "lost"));
+	other = new_region("other");
+	CHECK(!tshare_region_unlink(other));
+	tshare_region_unref(other);
+}
+
+TEST(a_draft_can_lose_its_name_while_it_is_being_made)
+{
+	struct tshare_region *region;
+
+	before_allocation = unlink_the_draft;
+	CHECK(!create_draft("lost", 1, &region));
+	CHECK(!before_allocation);
+	CHECK(tshare_region_finish(region, 0) == -ENOENT);
+	tshare_region_unref(region);
+	CHECK(!exists_at(next_of("lost")));
 }
 
 /* The address space, which other threads use up */
@@ -229,6 +430,32 @@ TEST(a_create_without_room_removes_the_dead_and_tries_again)
 	CHECK(!has_home("swept"));
 	tshare_region_unref(region);
 	CHECK(!tshare_ctx_unlink(ctx, "tried"));
+}
+
+static struct stat claims[2];
+
+static void look_at_the_second_claim(void)
+{
+	CHECK(!stat(next_of("keeping"), &claims[1]));
+}
+
+static void look_at_the_claim_and_leave_a_dead_region(void)
+{
+	CHECK(!stat(next_of("keeping"), &claims[0]));
+	leave_a_dead_region();
+	before_allocation = look_at_the_second_claim;
+}
+
+TEST(a_draft_without_room_keeps_its_claim_while_it_removes_the_dead)
+{
+	struct tshare_region *region;
+
+	before_allocation = look_at_the_claim_and_leave_a_dead_region;
+	allocation_error = ENOSPC;
+	CHECK(!create_draft("keeping", 1, &region));
+	CHECK(!before_allocation);
+	CHECK(claims[0].st_ino == claims[1].st_ino);
+	tshare_region_unref(region);
 }
 
 TEST(a_create_without_room_fails_where_nobody_is_dead)
