@@ -8,6 +8,7 @@
 #include <linux/sync_file.h>
 
 #include "fence.h"
+#include "proc.h"
 
 #define SIZE (2 * MIB)
 
@@ -105,19 +106,12 @@ TEST_F(fences, of_one_device_are_seen_by_another)
 /* Waits until the process sleeps in a system call, or has ended. */
 static void wait_for_sleep(pid_t pid)
 {
-	char path[64], line[512], state;
 	int tries, asleep = 0;
 
-	sprintf(path, "/proc/%d/stat", pid);
 	for (tries = 0; tries < 1000 && asleep < 10; tries++) {
-		FILE *file = fopen(path, "re");
+		char state = state_of(pid);
 
-		if (!file || !fgets(line, sizeof(line), file) ||
-		    sscanf(strrchr(line, ')') + 1, " %c", &state) != 1)
-			state = 'Z';
-		if (file)
-			fclose(file);
-		if (state == 'Z')
+		if (!state || state == 'Z')
 			return;
 		asleep = state == 'S' || state == 'D' ? asleep + 1 : 0;
 		usleep(5000);

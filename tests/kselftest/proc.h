@@ -27,6 +27,22 @@ static inline long smaps(const void *mem, const char *field)
 	return kib < 0 ? -1 : kib * 1024;
 }
 
+/* What a process does, as a letter: R it runs, S it sleeps until it is woken; 0 if it is gone. */
+static inline char state_of(pid_t pid)
+{
+	char path[64], line[512] = "", state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	/* Behind the name, which may have any character. */
+	if (file && fgets(line, sizeof(line), file) && strrchr(line, ')'))
+		sscanf(strrchr(line, ')') + 1, " %c", &state);
+	if (file)
+		fclose(file);
+	return state;
+}
+
 static inline bool booted_with(const char *option)
 {
 	char line[4096] = "";

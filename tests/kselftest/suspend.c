@@ -9,6 +9,7 @@
 
 #include "held.h"
 #include "pool.h"
+#include "proc.h"
 #include "spliced.h"
 
 #undef TEST_TIMEOUT_DEFAULT
@@ -82,19 +83,11 @@ static int wait_for_name(void)
 /* Until the process sleeps in the kernel. */
 static bool sleeps(pid_t pid)
 {
-	char path[64], state = 0;
 	int tries;
-	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	for (tries = 0; tries < 1000 && state != 'S'; tries++) {
+	for (tries = 0; tries < 1000 && state_of(pid) != 'S'; tries++)
 		usleep(10000);
-		file = fopen(path, "re");
-		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-			return false;
-		fclose(file);
-	}
-	return state == 'S';
+	return state_of(pid) == 'S';
 }
 
 TEST_F(suspend, process_that_waits_for_a_name_goes_on_waiting)

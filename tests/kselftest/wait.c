@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "util.h"
+#include "proc.h"
 
 #define SECOND 1000000000LL
 #define FOR_EVER (-1LL)
@@ -51,11 +51,13 @@ static struct waiter *new_waiter(int dev, const char *name, __s64 timeout_ns, __
 	return waiter;
 }
 
+/* A test that fails ends its waiters, which would go on for ever. */
 static void start(struct waiter *waiter)
 {
 	pid_t pid = fork();
 
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		waiter->result = do_open(waiter->dev, &waiter->args);
 		waiter->id = waiter->args.id;
 		_exit(0);
@@ -101,14 +103,21 @@ static struct waiter *start_waiter(int dev, const char *name, __s64 timeout_ns, 
 	return wait_until_asleep(waiter->pid) ? waiter : NULL;
 }
 
-/* What the waiter's call returned, once it has. */
+/*
+ * What the waiter's call returned. Whatever ends the call has woken the waiter before it returned
+ * to the test, so a waiter that sleeps then sleeps for ever, which is -EDEADLK.
+ */
 static int result_of(struct waiter *waiter)
 {
 	int status;
+	pid_t pid;
 
-	if (waitpid(waiter->pid, &status, 0) != waiter->pid || status)
-		return -ECHILD;
-	return waiter->result;
+	while (!(pid = waitpid(waiter->pid, &status, WNOHANG))) {
+		if (state_of(waiter->pid) == 'S' && asleep(waiter->pid))
+			return -EDEADLK;
+		usleep(1000);
+	}
+	return pid == waiter->pid && !status ? waiter->result : -ECHILD;
 }
 
 /* Whether it still waits a while later. */
@@ -714,6 +723,7 @@ TEST_F(wait, misses_nothing_when_makers_are_killed)
 	for (i = 0; i < WAITERS; i++) {
 		pids[i] = fork();
 		if (!pids[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			close(go[1]);
 			_exit(wait_on_and_on(go[0], results[1]));
 		}
