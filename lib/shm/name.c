@@ -102,6 +102,14 @@ static enum shm_name_state unlink_unfinished_if_dead(int dir, const char *file, 
 		       SHM_NAME_TAKEN;
 }
 
+/* Whether the maker of a draft has ended, which shows also where the draft can't be read. */
+static bool maker_has_ended(int home)
+{
+	_cleanup_close_ int maker = shm_home_open_maker(home);
+
+	return maker == -ENXIO;
+}
+
 /*
  * A finished region in a hidden home has lost its name to another one. Its maker may
  * have finished it, elsewhere, only after the home was opened here: so the home is
@@ -118,6 +126,8 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 		return remove_without_file(dir, file, home);
 	if (fd == -ENOENT)
 		return clear_if_there(dir, file, home);
+	if (fd == -EACCES && maker_has_ended(home))
+		return SHM_NAME_STUCK;
 	return fd < 0 ? state_unread(fd) : unlink_unfinished_if_dead(dir, file, home, fd);
 }
 

@@ -609,7 +609,8 @@ except FileExistsError as error:
 """
 
 
-def test_what_a_killed_loader_of_another_user_leaves_is_an_error(name, shared):
+@pytest.mark.parametrize("mode", ["0o600", "0o644"])
+def test_what_a_killed_loader_of_another_user_leaves_is_an_error(name, shared, mode):
     need_root()
     if shared is None:
         pytest.skip("the module removes what a killed process leaves")
@@ -624,7 +625,7 @@ def test_what_a_killed_loader_of_another_user_leaves_is_an_error(name, shared):
         environment = {**os.environ, "TSHARE_SHM_DIR": sticky}
         # What is imported on the way may be out of the other user's reach.
         load = "import sys\nfrom tshare import weights\nweights.load(sys.argv[1]).close()\n"
-        slow = SLOW.replace("progress=", "mode=0o644, progress=")
+        slow = SLOW.replace("progress=", f"mode={mode}, progress=")
         loader = spawn(slow, path, name, env=environment)
         assert loader.stdout.readline() == "reading\n"
         # Before the loader's end: as root it would still remove what that leaves.

@@ -721,6 +721,55 @@ TEST(another_user_learns_of_a_draft_and_can_not_pose_as_its_maker)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
+static int create_in_place_of_a_draft(const char *name, const char *expected)
+{
+	static const uint32_t flags[] = { 0, TSHARE_DRAFT, TSHARE_DRAFT | TSHARE_REPLACE };
+	struct tshare_options options = { .size = sizeof(options) };
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	size_t i;
+
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
+		return 1;
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		options.flags = flags[i];
+		if (tshare_region_create(own, name, 1, NULL, 0, &options, &region) != -EEXIST ||
+		    !error_says(expected))
+			return 2;
+	}
+	return 0;
+}
+
+static int find_a_draft(void *name)
+{
+	return create_in_place_of_a_draft(name, "draft");
+}
+
+static int find_what_is_stuck(void *name)
+{
+	return create_in_place_of_a_draft(name, "only its user can remove it");
+}
+
+TEST(another_user_learns_that_a_draft_it_may_not_read_is_a_dead_makers)
+{
+	struct tshare_options options = draft_options;
+	struct tshare_region *region;
+	char name[] = "secret";
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	options.mode = 0600;
+	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &options, &region));
+	CHECK(!in_child(find_a_draft, name));
+	tshare_region_unref(region);
+	leave_made(name, TSHARE_DRAFT, TSHARE_LIFETIME_MAKER);
+	CHECK(!in_child(find_what_is_stuck, name));
+	CHECK(!chmod(directory, 0700));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!exists_at(next_of(name)));
+}
+
 static int try_to_replace(void *data)
 {
 	const char *name = data;
