@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,17 +17,6 @@
 /* A buffer lies in one huge page where there are some: a disk reads into that in fewer pieces. */
 #define BUFFER_ALIGNMENT (2ULL << 20)
 #define MAPPING_SIZE	 (2 * BUFFER_ALIGNMENT)
-
-/* A write beyond the limit would end the process with SIGXFSZ. */
-static bool is_within_limit(const struct backend_region *handle)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_FSIZE, &limit) &&
-	       (limit.rlim_cur == RLIM_INFINITY ||
-		(handle->map_offset <= limit.rlim_cur &&
-		 handle->size <= limit.rlim_cur - handle->map_offset));
-}
 
 /*
  * Huge pages, which the file then reports as its blocks, are better touched by a device: a touch
@@ -39,22 +30,32 @@ static bool has_small_pages(const struct tshare_region *region)
 	       (uint64_t)file.st_blksize <= region->ctx->page_size;
 }
 
-/* Of a file that was opened for appending, pwrite() appends, and ignores the offset. */
-static bool writes_in_place(int fd)
+/*
+ * Another description of the region's file. Others may share the region's own, and set O_APPEND
+ * at any time: then pwrite() would append, and ignore the offset.
+ */
+static int open_own(const struct tshare_region *region)
 {
-	int flags = fcntl(fd, F_GETFL);
+	char path[32];
 
-	return flags >= 0 && !(flags & O_APPEND);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", region->handle.fd);
+	return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 }
 
-void fill_init(struct fill *fill, const struct tshare_region *region)
+void fill_init(struct fill *fill, const struct tshare_region *region, uint64_t length)
 {
-	const struct backend_region *handle = &region->handle;
-	bool usable = !region->backend->has_dmabufs && has_small_pages(region) &&
-		      writes_in_place(handle->fd) && is_within_limit(handle);
+	bool usable = length >= FILL_SIZE && !region->backend->has_dmabufs &&
+		      has_small_pages(region);
 
 	fill->region = region;
-	atomic_init(&fill->fd, usable ? handle->fd : -1);
+	fill->own = usable ? open_own(region) : -1;
+	atomic_init(&fill->fd, fill->own);
+}
+
+void fill_end(struct fill *fill)
+{
+	if (fill->own >= 0)
+		close(fill->own);
 }
 
 /*
@@ -92,6 +93,27 @@ bool fill_prepare(const struct fill *fill, uint64_t offset, uint64_t length,
 	       is_untouched(fill->region, offset + length / 2) && allocate(buffer);
 }
 
+/*
+ * A write beyond RLIMIT_FSIZE, which others may lower at any time, fails with EFBIG, and would
+ * end the process by a signal to the thread. One that waits already is the caller's.
+ */
+static ssize_t write_unsignalled(int fd, const void *from, size_t length, off_t offset)
+{
+	static const struct timespec no_time;
+	sigset_t raised, before, pending;
+	ssize_t count;
+
+	sigemptyset(&raised);
+	sigaddset(&raised, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &raised, &before);
+	sigpending(&pending);
+	count = pwrite(fd, from, length, offset);
+	if (count < 0 && errno == EFBIG && !sigismember(&pending, SIGXFSZ))
+		sigtimedwait(&raised, NULL, &no_time);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return count;
+}
+
 size_t fill_write(struct fill *fill, const struct fill_buffer *buffer, size_t length,
 		  uint64_t offset)
 {
@@ -101,7 +123,8 @@ size_t fill_write(struct fill *fill, const struct fill_buffer *buffer, size_t le
 	ssize_t count;
 
 	while (fd >= 0 && done < length) {
-		count = pwrite(fd, (char *)buffer->data + done, length - done, start + done);
+		count = write_unsignalled(fd, (char *)buffer->data + done, length - done,
+					  start + done);
 		if (count > 0) {
 			done += count;
 		} else if (!count || errno != EINTR) {

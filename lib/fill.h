@@ -18,7 +18,8 @@ struct tshare_region;
 
 struct fill {
 	const struct tshare_region *region;
-	atomic_int fd; /* its file, or -1 where the mapping has to be written */
+	int own;       /* a description of its file that nobody shares, or -1 */
+	atomic_int fd; /* the same, or -1 where the mapping has to be written */
 };
 
 /* What a thread writes from. */
@@ -27,7 +28,9 @@ struct fill_buffer {
 	void *mapping;
 };
 
-void fill_init(struct fill *fill, const struct tshare_region *region);
+/* For @length bytes of the region. */
+void fill_init(struct fill *fill, const struct tshare_region *region, uint64_t length);
+void fill_end(struct fill *fill);
 
 /* Whether this part of the region is to be filled from the buffer, which then has its data. */
 bool fill_prepare(const struct fill *fill, uint64_t offset, uint64_t length,

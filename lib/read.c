@@ -330,7 +330,7 @@ int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offse
 	if (known.flags & TSHARE_DIRECT && length)
 		prepare_direct(&work);
 	direct = atomic_load_explicit(&work.direct, memory_order_relaxed);
-	fill_init(&work.fill, region);
+	fill_init(&work.fill, region, length);
 	work.start = (char *)region->data + offset;
 	if (known.threads > chunks)
 		known.threads = chunks;
@@ -342,6 +342,7 @@ int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offse
 	while (started)
 		pthread_join(threads[--started], NULL);
 	report(&work, &known);
+	fill_end(&work.fill);
 	if (direct >= 0)
 		close(direct);
 	if (work.pages)

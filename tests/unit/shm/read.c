@@ -29,12 +29,18 @@ static atomic_int failure;
 static atomic_size_t most;
 static atomic_int writes;
 
+/* What happens before the second one, or NULL; in whatever thread that is. */
+static void (*_Atomic before_second_write)(void);
+
 /* Stands for the C library's, in the library under test as well. */
 ssize_t pwrite(int fd, const void *buf, size_t nbytes, off_t offset)
 {
 	size_t limit = atomic_load(&most);
 
-	atomic_fetch_add(&writes, 1);
+	void (*now)(void) = atomic_load(&before_second_write);
+
+	if (atomic_fetch_add(&writes, 1) && now)
+		now();
 	errno = atomic_load(&failure);
 	/* A signal interrupts one call. */
 	if (errno == EINTR)
@@ -178,17 +184,25 @@ TEST(read_goes_on_after_a_short_or_interrupted_write)
 	tshare_region_unref(region);
 }
 
+static void lower_the_limit(void)
+{
+	/* Inside of what is written at a time. */
+	const struct rlimit limit = { (5 << 20) + 1000, (5 << 20) + 1000 };
+
+	setrlimit(RLIMIT_FSIZE, &limit);
+}
+
 static int read_with_a_limit(void *region)
 {
 	/* The library's own threads would block the signal. */
 	const struct tshare_read_options alone = { .size = sizeof(alone), .threads = 1 };
-	const struct rlimit limit = { 1 << 20, 1 << 20 };
 	int fd = new_file();
 
 	/* A parent in Python may have ignored it. */
 	signal(SIGXFSZ, SIG_DFL);
-	return setrlimit(RLIMIT_FSIZE, &limit) ||
-	       tshare_region_read(region, fd, 0, 0, FILE_SIZE, &alone) || !has_content(region, 0);
+	if (!atomic_load(&before_second_write))
+		lower_the_limit();
+	return tshare_region_read(region, fd, 0, 0, FILE_SIZE, &alone) || !has_content(region, 0);
 }
 
 TEST(read_beyond_the_limit_of_files_is_no_signal)
@@ -196,6 +210,36 @@ TEST(read_beyond_the_limit_of_files_is_no_signal)
 	struct tshare_region *region = new_memory(NULL);
 
 	CHECK(!in_child(read_with_a_limit, region));
+	tshare_region_unref(region);
+}
+
+TEST(read_beyond_a_limit_of_files_that_is_lowered_is_no_signal)
+{
+	struct tshare_region *region = new_memory(NULL);
+
+	atomic_store(&writes, 0);
+	atomic_store(&before_second_write, lower_the_limit);
+	CHECK(!in_child(read_with_a_limit, region));
+	atomic_store(&before_second_write, NULL);
+	tshare_region_unref(region);
+}
+
+static int read_with_the_signal_pending(void *region)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGXFSZ);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) || raise(SIGXFSZ) || read_with_a_limit(region))
+		return 1;
+	return sigpending(&signals) || !sigismember(&signals, SIGXFSZ);
+}
+
+TEST(read_beyond_the_limit_of_files_leaves_a_signal_that_was_pending)
+{
+	struct tshare_region *region = new_memory(NULL);
+
+	CHECK(!in_child(read_with_the_signal_pending, region));
 	tshare_region_unref(region);
 }
 
@@ -214,6 +258,34 @@ TEST(read_by_a_descriptor_that_appends_is_in_its_place)
 	close(appending);
 	close(fd);
 	tshare_region_unref(imported);
+	tshare_region_unref(region);
+}
+
+static struct tshare_region *target;
+
+static void append_from_now_on(void)
+{
+	int fd = tshare_region_get_fd(target);
+
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_APPEND);
+}
+
+TEST(read_by_a_descriptor_that_begins_to_append_is_in_its_place)
+{
+	struct tshare_region *region = new_memory("appending");
+	struct stat before, after;
+	int fd = new_file();
+
+	target = region;
+	atomic_store(&writes, 0);
+	atomic_store(&before_second_write, append_from_now_on);
+	CHECK(!fstat(tshare_region_get_fd(region), &before));
+	CHECK(!tshare_region_read(region, fd, 0, 0, FILE_SIZE, NULL));
+	atomic_store(&before_second_write, NULL);
+	CHECK(!fstat(tshare_region_get_fd(region), &after));
+	CHECK(after.st_size == before.st_size);
+	CHECK(has_content(region, 0));
+	close(fd);
 	tshare_region_unref(region);
 }
 
