@@ -5,7 +5,8 @@ the Python package.
     python -m tshare list --json
 
 Output and exit statuses are those of the command when its output is not a terminal, with --bytes:
-see tshare(1). What it lacks are the columns, facts and members that are from /proc and debugfs.
+see tshare(1). What it lacks are the columns, facts and members that are from /proc and debugfs, and
+those of the module that is installed.
 """
 
 from __future__ import annotations
@@ -221,19 +222,29 @@ def _flags(info: RegionInfo) -> str:
 # info
 
 
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().rstrip("\n")
+    except OSError:
+        return None
+
+
 def _module_state() -> str:
-    module = Path("/sys/module/tshare")
-    if module.is_dir():
-        try:
-            state = (module / "initstate").read_text().strip()
-        except OSError:
+    if Path("/sys/module/tshare").is_dir():
+        state = _read("/sys/module/tshare/initstate")
+        if state is None:
             return "built in"
         return {"coming": "being loaded", "going": "being unloaded"}.get(state, "loaded")
-    try:
-        known = Path("/lib/modules", os.uname().release, "modules.dep").read_text()
-    except OSError:
-        known = ""
+    known = _read(f"/lib/modules/{os.uname().release}/modules.dep") or ""
     return "not loaded" if re.search(r"(^|/)tshare\.ko[^/:]*:", known, re.M) else "not installed"
+
+
+def _signature_required() -> bool:
+    """Whether the kernel takes signed modules alone; one that is locked down does so, too."""
+    if (_read("/sys/module/module/parameters/sig_enforce") or "").startswith("Y"):
+        return True
+    lockdown = _read("/sys/kernel/security/lockdown")
+    return lockdown is not None and "[none]" not in lockdown
 
 
 def _device() -> dict[str, Any] | None:
@@ -294,6 +305,7 @@ def _info(as_json: bool) -> int:
     except (OSError, ValueError) as problem:
         error = _reason(problem)
     kernel, module, device = os.uname().release, _module_state(), _device()
+    module_version = _read("/sys/module/tshare/version")
     if as_json:
         found = {name: _backend_json(limits, name == used) for name, limits in backends()}
         _print_json(
@@ -301,6 +313,8 @@ def _info(as_json: bool) -> int:
                 "version": tshare.__version__,
                 "kernel": kernel,
                 "module": module,
+                "module_version": module_version,
+                "module_signature_required": _signature_required(),
                 "device": device,
                 "backends": found,
                 "cuda": _cuda_json(cuda_driver()),
@@ -315,6 +329,7 @@ def _info(as_json: bool) -> int:
             ("tshare", tshare.__version__),
             ("kernel", kernel),
             ("module", module),
+            *([("  version", module_version)] if module_version is not None else []),
             ("device", place),
         ]
         for name, limits in backends():
