@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Processes are frozen while they use the module, as for suspend. The kernel's test mode
- * stops there: the files of the virtual machine come through a device that doesn't survive
- * more.
+ * stops there; asleep.c goes on.
  */
 #include <signal.h>
 #include <time.h>
 
+#include "frozen.h"
 #include "held.h"
 #include "pool.h"
-#include "proc.h"
 #include "spliced.h"
 
 #undef TEST_TIMEOUT_DEFAULT
@@ -70,24 +69,6 @@ TEST_F(suspend, region_is_as_it_was)
 	EXPECT_TRUE(filled(page, PAGE, 1));
 	EXPECT_TRUE(filled(pages, 8 * MIB, 2));
 	EXPECT_LE(0, open_name(self->dev, "large", TSHARE_OPEN_WRITE));
-}
-
-/* Opens the name as soon as it is there. */
-static int wait_for_name(void)
-{
-	struct tshare_open args = { .timeout_ns = 120 * 1000000000LL, .name = "awaited" };
-
-	return xioctl(open_device(), TSHARE_IOCTL_OPEN, &args) ? 1 : 0;
-}
-
-/* Until the process sleeps in the kernel. */
-static bool sleeps(pid_t pid)
-{
-	int tries;
-
-	for (tries = 0; tries < 1000 && state_of(pid) != 'S'; tries++)
-		usleep(10000);
-	return state_of(pid) == 'S';
 }
 
 TEST_F(suspend, process_that_waits_for_a_name_goes_on_waiting)
