@@ -54,7 +54,7 @@ def test_module_that_is_not_loaded_is_not_waited_for(run):
 
 # fuzz is run by tests/fuzz/kmod, shred is a command for other tests, and the rest need machines
 # that only tests/run knows.
-ELSEWHERE = {"fuzz", "offline", "shred", "shredded"}
+ELSEWHERE = {"asleep", "fuzz", "kexec", "offline", "shred", "shredded"}
 
 
 def test_each_program_is_run():
