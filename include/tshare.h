@@ -64,8 +64,8 @@
  * -EBUSY         the dma-buf has a name already; or another user of CUDA has registered
  *                some of the region's memory
  * -ECANCELED     waiting was cancelled, or a program's own function has ended the call
- * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or, for a region of up to 2 MiB, the
- *                memory cgroup's is reached
+ * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or one of the cgroup's is reached:
+ *                dmem.max or, for a region of up to 2 MiB, memory.max
  * -EEXIST        the name is taken, by a draft or, without TSHARE_REPLACE, by
  *                another region
  * -EFBIG         RLIMIT_FSIZE is reached (shm)
@@ -313,7 +313,8 @@ const char *tshare_ctx_get_backend(const struct tshare_ctx *ctx);
  * @bytes_limit: bytes that all regions together may have
  * @bytes_used: bytes that all regions together have, with descriptors that take more
  *              than a page; on shm all named ones, with their headers
- * @region_bytes_max: bytes that one region of this caller may have now
+ * @region_bytes_max: bytes that one region of this caller may have now; on kmod the
+ *                    caller's cgroup may allow less
  * @contiguous: regions are physically contiguous
  * @dmabuf: a region's descriptor is a dma-buf
  */

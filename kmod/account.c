@@ -142,6 +142,8 @@ static void charge_set_pages(struct tshare_charge *charge, unsigned long nr_page
 		rb_erase(&account->node, &accounts);
 	mutex_unlock(&tshare_lock);
 	kfree(account);
+	if (!nr_pages)
+		tshare_cgroup_uncharge(&charge->cgroup);
 }
 
 /*
@@ -248,7 +250,8 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
  * @nr_pages: what it counts for, from 1
  *
  * As for mlock(), everything counts as its creator's locked memory, and the
- * capability is checked only where the limit would be exceeded.
+ * capability is checked only where the limit would be exceeded: after all limits that
+ * it doesn't lift.
  *
  * Return: the charge, or an ERR_PTR: -EDQUOT if a limit would be passed, -ENOMEM.
  */
@@ -267,9 +270,16 @@ struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long n
 	charge->ns = ns;
 	INIT_LIST_HEAD(&charge->pinned);
 
+	/* Memory that is no longer pinned may still be charged. */
+	err = tshare_cgroup_charge(&charge->cgroup, nr_pages);
+	if (err == -EDQUOT) {
+		pinned_release();
+		err = tshare_cgroup_charge(&charge->cgroup, nr_pages);
+	}
+	if (err)
+		goto err_free;
 	err = charge_add_pages(charge, nr_pages, &fresh, false);
 	if (err) {
-		/* Memory that is no longer pinned may still be charged. */
 		pinned_release();
 		err = charge_add_pages(charge, nr_pages, &fresh, false);
 	}
@@ -277,12 +287,14 @@ struct tshare_charge *tshare_charge_create(struct tshare_ns *ns, unsigned long n
 		err = charge_add_pages(charge, nr_pages, &fresh, true);
 	if (err) {
 		err = -EDQUOT;
-		goto err_free;
+		goto err_uncharge;
 	}
 	tshare_ns_get(ns);
 	kfree(fresh);
 	return charge;
 
+err_uncharge:
+	tshare_cgroup_uncharge(&charge->cgroup);
 err_free:
 	kfree(fresh);
 	kfree(charge);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits on pages: RLIMIT_MEMLOCK, and the module's own for the module, each
- * namespace and each user. A charge ends when its memory is free, which may be
+ * Limits on pages: RLIMIT_MEMLOCK, the module's own for the module, each namespace and
+ * each user, and those of cgroups. A charge ends when its memory is free, which may be
  * long after its region: see tshare_charge_release().
  */
 #ifndef TSHARE_ACCOUNT_H
@@ -9,6 +9,8 @@
 
 #include <linux/list.h>
 #include <linux/types.h>
+
+#include "cgroup.h"
 
 struct tshare_ns;
 struct tshare_account;
@@ -18,6 +20,8 @@ struct tshare_account;
  * @nr_pages: pages that still count; under tshare_lock
  * @ns: its namespace, a reference
  * @account: its creator's account
+ * @cgroup: what its creator's cgroup is charged; whole until @nr_pages is zero, since the
+ *          kernel takes no part of a charge back
  * @pinned: the folios that outlive the region, by their lru
  * @node: among the charges that outlive their regions
  */
@@ -25,6 +29,7 @@ struct tshare_charge {
 	unsigned long nr_pages;
 	struct tshare_ns *ns;
 	struct tshare_account *account;
+	struct tshare_cgroup_charge cgroup;
 	struct list_head pinned;
 	struct list_head node;
 };

@@ -8,6 +8,9 @@
 #ifndef TSHARE_COMPAT_H
 #define TSHARE_COMPAT_H
 
+#ifdef CONFIG_CGROUP_DMEM
+#include <linux/cgroup_dmem.h>
+#endif
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -70,6 +73,18 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
 	return shmem_file_setup(name, size, 0);
 #endif
 }
+
+#ifdef CONFIG_CGROUP_DMEM
+/* Lets cgroups have limits under that name, for @size bytes; or an ERR_PTR. */
+static inline struct dmem_cgroup_region *tshare_dmem_register(const char *name, u64 size)
+{
+#ifdef TSHARE_HAVE_DMEM_INIT
+	return dmem_cgroup_register_region(&(struct dmem_cgroup_init){ .size = size }, "%s", name);
+#else
+	return dmem_cgroup_register_region(size, "%s", name);
+#endif
+}
+#endif
 
 /*
  * Chunks: the core maps 2 MiB at a time only what is a folio of exactly that

@@ -9,6 +9,7 @@
 
 #include "account.h"
 #include "alloc.h"
+#include "cgroup.h"
 #include "compat.h"
 #include "device.h"
 #include "names.h"
@@ -72,12 +73,17 @@ static int __init tshare_init(void)
 	err = tshare_pool_sysfs_init(tshare_sysfs_groups + TSHARE_SYSFS_POOLS);
 	if (err)
 		goto err_pool;
-	err = misc_register(&tshare_device);
+	err = tshare_cgroup_init();
 	if (err)
 		goto err_pool_sysfs;
+	err = misc_register(&tshare_device);
+	if (err)
+		goto err_cgroup;
 	tshare_debugfs_init();
 	return 0;
 
+err_cgroup:
+	tshare_cgroup_exit();
 err_pool_sysfs:
 	tshare_pool_sysfs_exit();
 err_pool:
@@ -94,6 +100,7 @@ static void __exit tshare_exit(void)
 	misc_deregister(&tshare_device);
 	tshare_pool_sysfs_exit();
 	tshare_account_exit();
+	tshare_cgroup_exit();
 	tshare_pool_exit();
 	tshare_contig_exit();
 }

@@ -175,7 +175,7 @@ static int fail_create(int err, const struct backend_request *request)
 	case -EDQUOT:
 		return tshare_fail(err,
 				   "size: %" PRIu64 " bytes exceed RLIMIT_MEMLOCK, a limit of "
-				   "the module, or the memory cgroup",
+				   "the module, or one of the cgroup",
 				   request->size);
 	case -ENOMEM:
 		if (request->descs_size > FIRST_DESCS_SIZE)

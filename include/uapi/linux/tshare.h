@@ -118,8 +118,10 @@
  * EDQUOT
  *    RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's limits for the
  *    module, the namespace or the user is reached; a page that is still pinned
- *    keeps its folio counted, also when its region is gone. Or the limit of the
- *    memory cgroup is reached, to which regions of up to 2 MiB are charged
+ *    keeps its folio counted, also when its region is gone. Or a limit of the
+ *    caller's cgroup, or of one above it, is reached: memory.max, against which
+ *    regions of up to 2 MiB count, or dmem.max, against which all count on kernels
+ *    with the dmem controller, and whole as long as a page is still pinned
  * EEXIST
  *    the name is taken: by a draft, or by another region that the caller did not
  *    ask to replace
@@ -260,9 +262,10 @@ struct tshare_desc {
  *              and bytes still pinned of regions that are gone; all count against
  *              every limit
  * @region_bytes_max: out: bytes that one region of this caller may have now,
- *                    by all limits that apply to it, its descriptors included as in
- *                    @bytes_used; whether there is a contiguous run of that size,
- *                    CREATE alone finds out
+ *                    by all limits that apply to it but those of cgroups, its
+ *                    descriptors included as in @bytes_used; what its cgroup has left,
+ *                    and whether there is a contiguous run of that size, CREATE alone
+ *                    finds out
  *
  * Report the version, features and limits of the module. Needs no permission
  * beyond that to open the device.
