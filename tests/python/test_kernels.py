@@ -103,3 +103,16 @@ def test_use_of_a_debug_kernel_is_noted(get):
     os.utime(mark, (0, 0))
     get()
     assert mark.stat().st_mtime > time.time() - DAY
+
+
+def test_archive_out_of_reach_has_a_status_of_its_own(tmp_path):
+    done = subprocess.run(
+        [KERNEL, "6.8"],
+        # Nothing listens there.
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9"},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 75
+    assert done.stderr.splitlines()[-1] == "kernel: can't reach http://archive.ubuntu.com/ubuntu"
