@@ -396,6 +396,20 @@ def need_root():
         pytest.skip("needs root, to be two users")
 
 
+@contextlib.contextmanager
+def made_by_another_user(name, mode, draft=False):
+    """While another user has a region of that name, which is none of weights."""
+    code = """
+    region = tshare.create(sys.argv[1], 3, mode=int(sys.argv[2]), draft=sys.argv[3] == "True")
+    print("made", flush=True)
+    sys.stdin.readline()
+    """
+    other = spawn(OTHER_USER + textwrap.dedent(code), name, mode, draft)
+    assert other.stdout.readline() == "made\n"
+    yield
+    other.communicate("\n", timeout=300)
+
+
 @pytest.mark.parametrize(("mode", "expected"), [(0o600, "none"), (0o644, "read")])
 def test_mode_decides_whether_others_read(load, name, mode, expected):
     need_root()
@@ -418,34 +432,19 @@ def test_mode_decides_whether_others_read(load, name, mode, expected):
 
 def test_region_of_another_user_is_not_taken_for_the_files(path, load, name):
     need_root()
-    code = """
-    region = tshare.create(sys.argv[1], 3, mode=0o666)
-    print("made", flush=True)
-    sys.stdin.readline()
-    """
-    other = spawn(OTHER_USER + textwrap.dedent(code), name)
-    assert other.stdout.readline() == "made\n"
-    for replace in (False, True):
-        with pytest.raises(PermissionError, match="another user's") as caught:
-            load(replace=replace)
-        assert caught.value.filename == name
-    other.communicate("\n", timeout=300)
+    with made_by_another_user(name, 0o666):
+        for replace in (False, True):
+            with pytest.raises(PermissionError, match="another user's") as caught:
+                load(replace=replace)
+            assert caught.value.filename == name
 
 
 def test_region_of_the_user_who_owns_the_files_is_as_good_as_they(path, load, name):
     need_root()
     os.chown(path, 64001, 64001)
-    code = """
-    region = tshare.create(sys.argv[1], 3, mode=0o644)
-    print("made", flush=True)
-    sys.stdin.readline()
-    """
-    other = spawn(OTHER_USER + textwrap.dedent(code), name)
-    assert other.stdout.readline() == "made\n"
     # It is looked at, and found to hold something else.
-    with pytest.raises(FileExistsError):
+    with made_by_another_user(name, 0o644), pytest.raises(FileExistsError):
         load()
-    other.communicate("\n", timeout=300)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
@@ -458,17 +457,10 @@ def test_default_name_has_the_user_unless_others_may_read(path, mode):
 @pytest.mark.parametrize("mode", [0o600, 0o644])
 def test_draft_of_another_user_is_not_waited_for(load, name, mode):
     need_root()
-    code = """
-    region = tshare.create(sys.argv[1], 3, mode=int(sys.argv[2]), draft=True)
-    print("made", flush=True)
-    sys.stdin.readline()
-    """
-    other = spawn(OTHER_USER + textwrap.dedent(code), name, mode)
-    assert other.stdout.readline() == "made\n"
-    with pytest.raises(PermissionError, match="draft of this name is another user's") as caught:
-        load()
-    assert caught.value.filename == name
-    other.communicate("\n", timeout=300)
+    with made_by_another_user(name, mode, draft=True):
+        with pytest.raises(PermissionError, match="draft of this name is another user's") as caught:
+            load()
+        assert caught.value.filename == name
     assert sorted(load()) == sorted(TENSORS)
 
 
