@@ -98,6 +98,31 @@ bool all_zero(const void *data, size_t size)
 	return true;
 }
 
+unsigned char *new_content(size_t size)
+{
+	unsigned char *content = malloc(size);
+	uint32_t random = 1;
+	size_t i;
+
+	CHECK(content);
+	for (i = 0; i < size; i++) {
+		random = random * 1103515245 + 12345;
+		content[i] = random >> 16;
+	}
+	return content;
+}
+
+void write_all(int fd, const void *data, size_t size)
+{
+	size_t written;
+	ssize_t count;
+
+	for (written = 0; written < size; written += count) {
+		count = write(fd, (const char *)data + written, size - written);
+		CHECK(count > 0);
+	}
+}
+
 size_t open_descriptors(void)
 {
 	size_t count = 0;

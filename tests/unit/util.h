@@ -61,6 +61,11 @@ int find_listed(const struct tshare_region_info *info, void *data);
 
 bool all_zero(const void *data, size_t size);
 
+/* Bytes that look random and are the same each time; never freed. */
+unsigned char *new_content(size_t size);
+
+void write_all(int fd, const void *data, size_t size);
+
 /* Number of file descriptors of this process. */
 size_t open_descriptors(void);
 

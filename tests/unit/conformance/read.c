@@ -42,25 +42,13 @@ ssize_t pread(int fd, void *buf, size_t nbytes, off_t offset)
 static int new_file(void)
 {
 	char path[] = "read-XXXXXX";
-	uint32_t random = 1;
-	size_t i, written = 0;
-	ssize_t count;
 	int fd = mkstemp(path);
 
 	CHECK(fd >= 0);
 	CHECK(!unlink(path));
-	if (!content) {
-		content = malloc(FILE_SIZE);
-		CHECK(content);
-		for (i = 0; i < FILE_SIZE; i++) {
-			random = random * 1103515245 + 12345;
-			content[i] = random >> 16;
-		}
-	}
-	for (; written < FILE_SIZE; written += count) {
-		count = write(fd, content + written, FILE_SIZE - written);
-		CHECK(count > 0);
-	}
+	if (!content)
+		content = new_content(FILE_SIZE);
+	write_all(fd, content, FILE_SIZE);
 	return fd;
 }
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -52,19 +51,12 @@ ssize_t pwrite(int fd, const void *buf, size_t nbytes, off_t offset)
 
 static int new_file(void)
 {
-	uint32_t random = 1;
-	size_t i;
 	int fd = memfd_create("content", MFD_CLOEXEC);
 
-	if (!content) {
-		content = malloc(FILE_SIZE);
-		CHECK(content);
-		for (i = 0; i < FILE_SIZE; i++) {
-			random = random * 1103515245 + 12345;
-			content[i] = random >> 16;
-		}
-	}
-	CHECK(fd >= 0 && write(fd, content, FILE_SIZE) == FILE_SIZE);
+	CHECK(fd >= 0);
+	if (!content)
+		content = new_content(FILE_SIZE);
+	write_all(fd, content, FILE_SIZE);
 	return fd;
 }
 
