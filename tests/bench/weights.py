@@ -7,7 +7,6 @@ FILE, on a disk, is made with that size, and removed. Prints one row each, in th
 pair.h; memory is given in sizes of the file.
 """
 
-import ctypes
 import json
 import mmap
 import multiprocessing
@@ -24,6 +23,9 @@ import torch
 
 import tshare
 from tshare import weights
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
+from support import cached_pages, empty_cache
 
 MIB = 1 << 20
 WORKERS = 4
@@ -65,23 +67,6 @@ def write(path, count, size):
         os.fsync(file.fileno())
 
 
-def drop(path):
-    """Have the page cache drop the file."""
-    with open(path, "rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def cached(path):
-    """Return how many bytes of the file the page cache holds."""
-    with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
-        resident = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
-        first = ctypes.c_char.from_buffer(mapped)
-        start, size = ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(len(mapped))
-        assert ctypes.CDLL(None).mincore(start, size, resident) == 0
-        del first
-    return sum(page & 1 for page in resident) * mmap.PAGESIZE
-
-
 def timed(call):
     start = time.perf_counter()
     got = call()
@@ -112,11 +97,11 @@ def read_to_nowhere(path, size):
 def from_disk(path, size):
     ours, theirs = [], []
     for _ in range(ROUNDS):
-        drop(path)
+        empty_cache(path)
         taken, loaded = timed(lambda: weights.load(path))
         ours.append(taken)
         loaded.close()
-        drop(path)
+        empty_cache(path)
         theirs.append(timed(lambda: read_to_nowhere(path, size))[0])
     row("Python: weights, from the disk", "O_DIRECT, kept nowhere", ours, theirs, 1.05)
 
@@ -175,7 +160,7 @@ def run_workers(load, path):
     start = time.perf_counter()
     barrier.wait()
     found = [results.get() for _ in workers]
-    held = sum(memory for _, memory in found) + cached(path)
+    held = sum(memory for _, memory in found) + len(cached_pages(path)) * mmap.PAGESIZE
     barrier.wait()
     for worker in workers:
         worker.join()
@@ -188,7 +173,7 @@ def workers(path, size):
     cold, warm, held, memory = ({way: [] for way in ways} for _ in range(4))
     for _ in range(ROUNDS):
         for way, load in ways.items():
-            drop(path)
+            empty_cache(path)
             taken, used = run_workers(load, path)
             cold[way].append(taken)
             memory[way].append(used / size)
