@@ -13,7 +13,7 @@
 
 #define MAX_NDIM 5
 #define MEMORY	 4096
-#define MAX_COPY 65536
+#define MAX_COPY 8192
 
 /* Each byte tells where it is, as far as a byte can. */
 static uint8_t memory[MEMORY];
