@@ -5,7 +5,8 @@
  *
  * Free blocks that lie side by side, and are all zeroed or all not, are one extent. An
  * extent is known by its first block and, so that a block which comes back finds it, by
- * its last. So nothing here needs memory, and no region's release can fail.
+ * its last. Extents side by side are one stretch, which is known by its first block. So
+ * nothing here needs memory, and no region's release can fail.
  */
 #include <linux/gfp.h>
 #include <linux/highmem.h>
@@ -35,14 +36,14 @@ static bool block_is_zeroed(const struct tshare_block *block)
 	return block->zeroed == TSHARE_BLOCK_PAGES;
 }
 
-static unsigned long extent_end(const struct tshare_block *extent)
+static unsigned long span_end(const struct tshare_span *span)
 {
-	return extent->pfn + extent->nr_blocks * TSHARE_BLOCK_PAGES;
+	return span->pfn + span->nr_blocks * TSHARE_BLOCK_PAGES;
 }
 
 /*
  * The block of @pfn, if it is free and a run may go across @border to or from it. No run
- * leaves its zone, as none of the search does. An extent ends at 4 GiB, so that it is
+ * leaves its zone, as none of the search does. A span ends at 4 GiB, so that it is
  * either all within the reach of a device with 32 bits of address or not.
  */
 static struct tshare_block *pool_load_beside(struct tshare_pool *pool, unsigned long pfn,
@@ -50,54 +51,71 @@ static struct tshare_block *pool_load_beside(struct tshare_pool *pool, unsigned 
 {
 	struct tshare_block *block = pool_load(pool, pfn);
 
-	if (!block || !block->nr_blocks || border == PHYS_PFN(SZ_4G))
+	if (!block || !block->extent.nr_blocks || border == PHYS_PFN(SZ_4G))
 		return NULL;
 	if (page_zone(pfn_to_page(border - 1)) != page_zone(pfn_to_page(border)))
 		return NULL;
 	return block;
 }
 
-static struct tshare_block *extent_or_null(struct rb_node *node)
+static bool span_smaller(struct rb_node *a, const struct rb_node *b)
 {
-	return rb_entry_safe(node, struct tshare_block, extent_node);
-}
-
-static bool extent_less(struct rb_node *a, const struct rb_node *b)
-{
-	return rb_entry(a, struct tshare_block, extent_node)->pfn <
-	       rb_entry(b, struct tshare_block, extent_node)->pfn;
-}
-
-static bool extent_smaller(struct rb_node *a, const struct rb_node *b)
-{
-	const struct tshare_block *one = rb_entry(a, struct tshare_block, size_node);
-	const struct tshare_block *other = rb_entry(b, struct tshare_block, size_node);
+	const struct tshare_span *one = rb_entry(a, struct tshare_span, size_node);
+	const struct tshare_span *other = rb_entry(b, struct tshare_span, size_node);
 
 	if (one->nr_blocks != other->nr_blocks)
 		return one->nr_blocks < other->nr_blocks;
 	return one->pfn > other->pfn;
 }
 
-/* The tree of those like @extent. */
-static struct rb_root *pool_sizes(struct tshare_pool *pool, const struct tshare_block *extent)
-{
-	return &pool->sizes[block_is_zeroed(extent)][extent->pfn < PHYS_PFN(SZ_4G)];
-}
-
-/* Of two extents, either of which may be NULL. */
-static struct tshare_block *smaller_of(struct tshare_block *one, struct tshare_block *other)
+/* Of two spans, either of which may be NULL. */
+static struct tshare_span *smaller_of(struct tshare_span *one, struct tshare_span *other)
 {
 	if (!one || !other)
 		return one ?: other;
-	return extent_smaller(&one->size_node, &other->size_node) ? one : other;
+	return span_smaller(&one->size_node, &other->size_node) ? one : other;
+}
+
+/* The smallest span of a tree that has @nr blocks; or NULL. */
+static struct tshare_span *tree_find(const struct rb_root *tree, unsigned long nr)
+{
+	struct rb_node *node = tree->rb_node;
+	struct tshare_span *span, *found = NULL;
+
+	while (node) {
+		span = rb_entry(node, struct tshare_span, size_node);
+		if (span->nr_blocks >= nr) {
+			found = span;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/* The same of the trees of those below 4 GiB or not. */
+static struct tshare_span *trees_find(const struct rb_root trees[2], unsigned long nr, bool dma32)
+{
+	return smaller_of(tree_find(&trees[true], nr), dma32 ? NULL : tree_find(&trees[false], nr));
+}
+
+static bool span_is_low(const struct tshare_span *span)
+{
+	return span->pfn < PHYS_PFN(SZ_4G);
+}
+
+static struct rb_root *extent_tree(struct tshare_pool *pool, const struct tshare_block *first)
+{
+	return &pool->extents[block_is_zeroed(first)][span_is_low(&first->extent)];
 }
 
 static void extent_insert(struct tshare_pool *pool, struct tshare_block *first, unsigned long nr)
 {
-	first->nr_blocks = nr;
-	pool_load(pool, extent_end(first) - 1)->nr_blocks = nr;
-	rb_add(&first->extent_node, &pool->extents, extent_less);
-	rb_add(&first->size_node, pool_sizes(pool, first), extent_smaller);
+	first->extent.pfn = first->pfn;
+	first->extent.nr_blocks = nr;
+	pool_load(pool, span_end(&first->extent) - 1)->extent.nr_blocks = nr;
+	rb_add(&first->extent.size_node, extent_tree(pool, first), span_smaller);
 	if (!block_is_zeroed(first))
 		list_add_tail(&first->dirty_node, &pool->dirty);
 }
@@ -106,13 +124,92 @@ static void extent_remove(struct tshare_pool *pool, struct tshare_block *first)
 {
 	if (!block_is_zeroed(first))
 		list_del(&first->dirty_node);
-	rb_erase(&first->size_node, pool_sizes(pool, first));
-	rb_erase(&first->extent_node, &pool->extents);
-	pool_load(pool, extent_end(first) - 1)->nr_blocks = 0;
-	first->nr_blocks = 0;
+	rb_erase(&first->extent.size_node, extent_tree(pool, first));
+	pool_load(pool, span_end(&first->extent) - 1)->extent.nr_blocks = 0;
+	first->extent.nr_blocks = 0;
 }
 
-/* Makes a block free, and one extent with those beside it. */
+/* The first block of the extent that ends at @end. */
+static struct tshare_block *extent_below(struct tshare_pool *pool, unsigned long end)
+{
+	unsigned long nr = pool_load(pool, end - 1)->extent.nr_blocks;
+
+	return pool_load(pool, end - nr * TSHARE_BLOCK_PAGES);
+}
+
+static bool stretch_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct tshare_block, stretch_node)->pfn <
+	       rb_entry(b, struct tshare_block, stretch_node)->pfn;
+}
+
+static void stretch_insert(struct tshare_pool *pool, struct tshare_block *first, unsigned long nr)
+{
+	first->stretch.pfn = first->pfn;
+	first->stretch.nr_blocks = nr;
+	rb_add(&first->stretch_node, &pool->stretches, stretch_is_before);
+	rb_add(&first->stretch.size_node, &pool->stretch_sizes[span_is_low(&first->stretch)],
+	       span_smaller);
+}
+
+static void stretch_remove(struct tshare_pool *pool, struct tshare_block *first)
+{
+	rb_erase(&first->stretch.size_node, &pool->stretch_sizes[span_is_low(&first->stretch)]);
+	rb_erase(&first->stretch_node, &pool->stretches);
+}
+
+/* The first block of the stretch that a free page is in. */
+static struct tshare_block *stretch_of(struct tshare_pool *pool, unsigned long pfn)
+{
+	struct rb_node *node = pool->stretches.rb_node;
+	struct tshare_block *first, *found = NULL;
+
+	while (node) {
+		first = rb_entry(node, struct tshare_block, stretch_node);
+		if (first->pfn <= pfn) {
+			found = first;
+			node = node->rb_right;
+		} else {
+			node = node->rb_left;
+		}
+	}
+	return found;
+}
+
+/* Makes a block one stretch with those beside it, which are NULL if a run ends there. */
+static void stretch_add(struct tshare_pool *pool, struct tshare_block *block,
+			struct tshare_block *below, struct tshare_block *above)
+{
+	struct tshare_block *first = block;
+	unsigned long nr = 1;
+
+	if (below) {
+		first = stretch_of(pool, below->pfn);
+		nr += first->stretch.nr_blocks;
+		stretch_remove(pool, first);
+	}
+	if (above) {
+		nr += above->stretch.nr_blocks;
+		stretch_remove(pool, above);
+	}
+	stretch_insert(pool, first, nr);
+}
+
+/* Takes @nr blocks from @pfn on out of their stretch, of which both ends stay. */
+static void stretch_cut(struct tshare_pool *pool, unsigned long pfn, unsigned long nr)
+{
+	struct tshare_block *first = stretch_of(pool, pfn);
+	unsigned long below = (pfn - first->pfn) / TSHARE_BLOCK_PAGES;
+	unsigned long above = first->stretch.nr_blocks - below - nr;
+
+	stretch_remove(pool, first);
+	if (below)
+		stretch_insert(pool, first, below);
+	if (above)
+		stretch_insert(pool, pool_load(pool, pfn + nr * TSHARE_BLOCK_PAGES), above);
+}
+
+/* Makes a block free, and one extent and one stretch with those beside it. */
 static void pool_insert(struct tshare_pool *pool, struct tshare_block *block)
 {
 	unsigned long end = block->pfn + TSHARE_BLOCK_PAGES, nr = 1;
@@ -122,13 +219,14 @@ static void pool_insert(struct tshare_pool *pool, struct tshare_block *block)
 
 	pool->free++;
 	pool->zeroed += block_is_zeroed(block);
+	stretch_add(pool, block, below, above);
 	if (below && block_is_zeroed(below) == block_is_zeroed(block)) {
-		nr += below->nr_blocks;
-		first = pool_load(pool, block->pfn - below->nr_blocks * TSHARE_BLOCK_PAGES);
+		nr += below->extent.nr_blocks;
+		first = extent_below(pool, block->pfn);
 		extent_remove(pool, first);
 	}
 	if (above && block_is_zeroed(above) == block_is_zeroed(block)) {
-		nr += above->nr_blocks;
+		nr += above->extent.nr_blocks;
 		extent_remove(pool, above);
 	}
 	extent_insert(pool, first, nr);
@@ -138,7 +236,8 @@ static void pool_insert(struct tshare_pool *pool, struct tshare_block *block)
 static unsigned long extent_cut(struct tshare_pool *pool, struct tshare_block *extent,
 				unsigned long nr)
 {
-	unsigned long left = extent->nr_blocks - nr;
+	unsigned long left = extent->extent.nr_blocks - nr;
+	unsigned long pfn = extent->pfn + left * TSHARE_BLOCK_PAGES;
 
 	pool->free -= nr;
 	if (block_is_zeroed(extent))
@@ -146,83 +245,37 @@ static unsigned long extent_cut(struct tshare_pool *pool, struct tshare_block *e
 	extent_remove(pool, extent);
 	if (left)
 		extent_insert(pool, extent, left);
-	return extent->pfn + left * TSHARE_BLOCK_PAGES;
-}
-
-/* The smallest extent of a tree that has @nr blocks; or NULL. */
-static struct tshare_block *sizes_find(const struct rb_root *sizes, unsigned long nr)
-{
-	struct rb_node *node = sizes->rb_node;
-	struct tshare_block *extent, *found = NULL;
-
-	while (node) {
-		extent = rb_entry(node, struct tshare_block, size_node);
-		if (extent->nr_blocks >= nr) {
-			found = extent;
-			node = node->rb_left;
-		} else {
-			node = node->rb_right;
-		}
-	}
-	return found;
-}
-
-/* The last extent of the smallest stretch of extents side by side that suffices; or NULL. */
-static struct tshare_block *pool_find_stretch(struct tshare_pool *pool, unsigned long nr,
-					      bool dma32)
-{
-	struct tshare_block *extent, *top = NULL, *stretch = NULL;
-	unsigned long has = 0, end, stretch_has = ULONG_MAX;
-
-	for (extent = extent_or_null(rb_last(&pool->extents)); extent;
-	     extent = extent_or_null(rb_prev(&extent->extent_node))) {
-		end = extent_end(extent);
-		if (dma32 && end > PHYS_PFN(SZ_4G))
-			continue;
-		/* What lies above, without a gap, has been added up. */
-		if (!has || !pool_load_beside(pool, end, end)) {
-			if (has >= nr && has < stretch_has) {
-				stretch = top;
-				stretch_has = has;
-			}
-			top = extent;
-			has = 0;
-		}
-		has += extent->nr_blocks;
-	}
-	if (has >= nr && has < stretch_has)
-		stretch = top;
-	return stretch;
+	stretch_cut(pool, pfn, nr);
+	return pfn;
 }
 
 /*
- * The extent at whose end a run of @nr blocks ends; or NULL. The smallest extent that is
- * zeroed and suffices; else the smallest stretch of extents that lie side by side, for
- * which all of them are looked at: to zero memory, or to search for it, takes longer.
+ * Where a run of @nr blocks ends; or 0. That is the end of the smallest extent that is zeroed
+ * and suffices; else of the smallest stretch, part of which is then to be zeroed: to search for
+ * memory takes longer.
  *
  * Among equal ones the highest, of which the end is taken, because devices with few
  * bits of address need what lies low.
  */
-static struct tshare_block *pool_find(struct tshare_pool *pool, unsigned long nr, bool dma32)
+static unsigned long pool_find(struct tshare_pool *pool, unsigned long nr, bool dma32)
 {
-	struct tshare_block *low = sizes_find(&pool->sizes[true][true], nr);
-	struct tshare_block *high = dma32 ? NULL : sizes_find(&pool->sizes[true][false], nr);
+	struct tshare_span *span = trees_find(pool->extents[true], nr, dma32) ?:
+					   trees_find(pool->stretch_sizes, nr, dma32);
 
-	return smaller_of(low, high) ?: pool_find_stretch(pool, nr, dma32);
+	return span ? span_end(span) : 0;
 }
 
 /* Takes a run of @nr blocks out of the free ones; returns its first page, or 0. */
 static unsigned long pool_cut(struct tshare_pool *pool, unsigned long nr, bool dma32)
 {
-	struct tshare_block *extent, *below;
-	unsigned long pfn = 0, part;
+	unsigned long pfn, part;
 
 	spin_lock(&pool->lock);
-	for (extent = pool_find(pool, nr, dma32); extent && nr; extent = below) {
-		below = extent_or_null(rb_prev(&extent->extent_node));
-		part = min(nr, extent->nr_blocks);
+	for (pfn = pool_find(pool, nr, dma32); pfn && nr; nr -= part) {
+		struct tshare_block *extent = extent_below(pool, pfn);
+
+		part = min(nr, extent->extent.nr_blocks);
 		pfn = extent_cut(pool, extent, part);
-		nr -= part;
 	}
 	spin_unlock(&pool->lock);
 	return pfn;
@@ -341,7 +394,7 @@ void tshare_pool_setup(struct tshare_pool *pool, int node)
 	pool->node = node;
 	spin_lock_init(&pool->lock);
 	xa_init(&pool->blocks);
-	pool->extents = RB_ROOT;
+	pool->stretches = RB_ROOT;
 	INIT_LIST_HEAD(&pool->dirty);
 	init_waitqueue_head(&pool->wait);
 }
@@ -438,17 +491,6 @@ int tshare_pool_add_block(struct tshare_pool *pool, unsigned long pfn)
 	return 0;
 }
 
-/* The smallest extent, so that the large ones stay. */
-static struct tshare_block *pool_find_smallest(struct tshare_pool *pool)
-{
-	struct tshare_block *smallest = NULL;
-	int i;
-
-	for (i = 0; i < 4; i++)
-		smallest = smaller_of(smallest, sizes_find(&pool->sizes[i / 2][i % 2], 1));
-	return smallest;
-}
-
 /**
  * tshare_pool_drop_block() - free a block of a pool that is larger than its target
  * @pool: the pool
@@ -458,11 +500,15 @@ static struct tshare_block *pool_find_smallest(struct tshare_pool *pool)
 bool tshare_pool_drop_block(struct tshare_pool *pool)
 {
 	struct tshare_block *block = NULL;
+	struct tshare_span *smallest = NULL;
 
 	spin_lock(&pool->lock);
+	/* The smallest extent, so that the large ones stay. */
 	if (pool->size > pool->target)
-		block = pool_find_smallest(pool);
-	if (block) {
+		smallest = smaller_of(trees_find(pool->extents[true], 1, false),
+				      trees_find(pool->extents[false], 1, false));
+	if (smallest) {
+		block = extent_below(pool, span_end(smallest));
 		block = pool_load(pool, extent_cut(pool, block, 1));
 		pool_erase(pool, block);
 	}
@@ -489,7 +535,7 @@ bool tshare_pool_zero_page(struct tshare_pool *pool)
 	spin_lock(&pool->lock);
 	extent = list_first_entry_or_null(&pool->dirty, struct tshare_block, dirty_node);
 	if (extent) {
-		block = pool_load(pool, extent_end(extent) - 1);
+		block = pool_load(pool, span_end(&extent->extent) - 1);
 		clear_highpage(pfn_to_page(block->pfn + block->zeroed));
 		if (block->zeroed + 1 < TSHARE_BLOCK_PAGES) {
 			block->zeroed++;

@@ -29,28 +29,41 @@ struct task_struct;
 static_assert(!TSHARE_CHUNK_ORDER || TSHARE_CHUNK_PAGES == TSHARE_BLOCK_PAGES);
 
 /**
+ * struct tshare_span - free blocks of a pool that lie side by side
+ * @pfn: the first page frame number
+ * @nr_blocks: how many they are
+ * @size_node: among the spans of a kind, by size
+ */
+struct tshare_span {
+	unsigned long pfn;
+	unsigned long nr_blocks;
+	struct rb_node size_node;
+};
+
+/**
  * struct tshare_block - a block of a pool, free or lent
  * @pfn: its first page frame number
  * @lent: its folios that belong to a region, or did and are pinned; those that are not
  *        lent have one reference, the pool's
  * @zeroed: while it is free, how many of its pages are zero, from the first on
  * @broken: while it is lent, whether memory of it is known to be broken
- * @nr_blocks: in the first and the last block of a free extent, how many that has; else 0
- * @extent_node: of a free extent's first block, in the pool's extents
- * @size_node: likewise, in one of the pool's sizes
- * @dirty_node: likewise, in the pool's dirty extents, if it is one
+ * @extent: of an extent's first block, the extent. Its @nr_blocks stands in the last block, too,
+ *          and is 0 in all others
+ * @dirty_node: of an extent's first block, in the pool's dirty extents, if it is one
+ * @stretch: of a stretch's first block, the stretch
+ * @stretch_node: likewise, in the pool's stretches
  *
- * Each block of an extent is zero, or none is wholly.
+ * Each block of an extent is zero, or none is wholly. A stretch is all free blocks side by side.
  */
 struct tshare_block {
 	unsigned long pfn;
 	DECLARE_BITMAP(lent, TSHARE_BLOCK_FOLIOS);
 	unsigned long zeroed;
 	bool broken;
-	unsigned long nr_blocks;
-	struct rb_node extent_node;
-	struct rb_node size_node;
+	struct tshare_span extent;
 	struct list_head dirty_node;
+	struct tshare_span stretch;
+	struct rb_node stretch_node;
 };
 
 /**
@@ -59,10 +72,11 @@ struct tshare_block {
  * @lock: protects all below, and the blocks; held only for as long as it takes to find a
  *        run or to zero a page, and never by what sleeps
  * @blocks: all blocks, by their place in memory
- * @extents: the free extents, by their place
- * @sizes: the same, the smallest first, and of equal ones the highest; those that are
- *         zeroed or not, and those below 4 GiB or not, have a tree each
+ * @extents: the extents, the smallest first, and of equal ones the highest; those that are
+ *           zeroed or not, and those below 4 GiB or not, have a tree each
  * @dirty: those of them that are to be zeroed
+ * @stretches: the stretches, by their place
+ * @stretch_sizes: the same, as the extents are; those below 4 GiB or not have a tree each
  * @size: blocks
  * @free: blocks that are free
  * @zeroed: blocks that are free and zeroed
@@ -75,9 +89,10 @@ struct tshare_pool {
 	int node;
 	spinlock_t lock; /* see above */
 	struct xarray blocks;
-	struct rb_root extents;
-	struct rb_root sizes[2][2]; /* [zeroed][below 4 GiB] */
+	struct rb_root extents[2][2]; /* [zeroed][below 4 GiB] */
 	struct list_head dirty;
+	struct rb_root stretches;
+	struct rb_root stretch_sizes[2]; /* [below 4 GiB] */
 	unsigned long size;
 	unsigned long free;
 	unsigned long zeroed;

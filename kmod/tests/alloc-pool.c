@@ -69,12 +69,23 @@ static void add_all(struct kunit *test, const char *letters)
 			add(test, nth(i), letters[i] == 'z');
 }
 
+/* The extent behind another one, or the first one; NULL if there is none. */
+static struct tshare_block *next_extent(struct tshare_pool *pool, struct tshare_block *extent)
+{
+	unsigned long index = extent ? block_index(span_end(&extent->extent)) : 0;
+	struct tshare_block *block = xa_find(&pool->blocks, &index, ULONG_MAX, XA_PRESENT);
+
+	while (block && !block->extent.nr_blocks)
+		block = xa_find_after(&pool->blocks, &index, ULONG_MAX, XA_PRESENT);
+	return block;
+}
+
 static unsigned long nr_extents(struct tshare_pool *pool)
 {
-	struct rb_node *node;
+	struct tshare_block *extent = NULL;
 	unsigned long nr = 0;
 
-	for (node = rb_first(&pool->extents); node; node = rb_next(node))
+	while ((extent = next_extent(pool, extent)))
 		nr++;
 	return nr;
 }
@@ -82,58 +93,86 @@ static unsigned long nr_extents(struct tshare_pool *pool)
 static void expect_extent(struct kunit *test, struct tshare_block *extent)
 {
 	struct tshare_pool *pool = test->priv;
-	unsigned long i, nr = extent->nr_blocks;
+	unsigned long i, nr = extent->extent.nr_blocks;
 
-	KUNIT_ASSERT_GE(test, nr, 1UL);
+	KUNIT_EXPECT_EQ(test, extent->pfn, extent->extent.pfn);
 	for (i = 0; i < nr; i++) {
 		struct tshare_block *block = pool_load(pool, extent->pfn + i * TSHARE_BLOCK_PAGES);
 
 		KUNIT_ASSERT_NOT_NULL(test, block);
 		KUNIT_EXPECT_EQ(test, block_is_zeroed(extent), block_is_zeroed(block));
-		KUNIT_EXPECT_EQ(test, i && i < nr - 1 ? 0 : nr, block->nr_blocks);
+		KUNIT_EXPECT_EQ(test, i && i < nr - 1 ? 0 : nr, block->extent.nr_blocks);
 	}
 }
 
-static bool may_be_one(struct tshare_pool *pool, struct tshare_block *low,
-		       struct tshare_block *high)
+static bool are_side_by_side(struct tshare_pool *pool, struct tshare_block *low,
+			     struct tshare_block *high)
 {
-	return extent_end(low) == high->pfn && pool_load_beside(pool, high->pfn, high->pfn) &&
-	       block_is_zeroed(low) == block_is_zeroed(high);
+	return span_end(&low->extent) == high->pfn && pool_load_beside(pool, high->pfn, high->pfn);
+}
+
+/* Returns how many spans there are, which lie in the right order. */
+static unsigned long expect_sorted(struct kunit *test, const struct rb_root *tree, bool low)
+{
+	struct rb_node *node, *last = NULL;
+	unsigned long nr = 0;
+
+	for (node = rb_first(tree); node; node = rb_next(node)) {
+		KUNIT_EXPECT_EQ(test, low,
+				span_is_low(rb_entry(node, struct tshare_span, size_node)));
+		if (last)
+			KUNIT_EXPECT_TRUE(test, span_smaller(last, node));
+		last = node;
+		nr++;
+	}
+	return nr;
+}
+
+/* The stretch from @first to the end of @last is there, behind @before; returns its node. */
+static struct rb_node *expect_stretch(struct kunit *test, struct rb_node *before,
+				      struct tshare_block *first, struct tshare_block *last)
+{
+	struct tshare_pool *pool = test->priv;
+	struct rb_node *node = before ? rb_next(before) : rb_first(&pool->stretches);
+
+	KUNIT_ASSERT_PTR_EQ(test, &first->stretch_node, node);
+	KUNIT_EXPECT_EQ(test, first->pfn, first->stretch.pfn);
+	KUNIT_EXPECT_EQ(test, span_end(&last->extent), span_end(&first->stretch));
+	return node;
 }
 
 /* What the trees, the list and the numbers say of the free blocks is the same. */
 static void expect_consistent(struct kunit *test)
 {
 	struct tshare_pool *pool = test->priv;
-	unsigned long free = 0, zeroed = 0, nr = 0, nr_sized = 0, nr_dirty = 0, nr_listed = 0;
-	struct tshare_block *extent, *last = NULL;
-	struct rb_node *node;
+	unsigned long free = 0, zeroed = 0, nr = 0, nr_dirty = 0, nr_listed = 0, nr_stretches = 0;
+	struct tshare_block *extent = NULL, *last = NULL, *first = NULL;
+	struct rb_node *stretch = NULL;
 	int i;
 
-	for (node = rb_first(&pool->extents); node; node = rb_next(node)) {
-		extent = rb_entry(node, struct tshare_block, extent_node);
+	while ((extent = next_extent(pool, extent))) {
 		expect_extent(test, extent);
-		if (last) {
-			KUNIT_EXPECT_LE(test, extent_end(last), extent->pfn);
-			KUNIT_EXPECT_FALSE(test, may_be_one(pool, last, extent));
+		if (!last || !are_side_by_side(pool, last, extent)) {
+			if (last)
+				stretch = expect_stretch(test, stretch, first, last);
+			first = extent;
+			nr_stretches++;
+		} else {
+			KUNIT_EXPECT_NE(test, block_is_zeroed(last), block_is_zeroed(extent));
 		}
 		nr++;
-		free += extent->nr_blocks;
-		zeroed += block_is_zeroed(extent) ? extent->nr_blocks : 0;
+		free += extent->extent.nr_blocks;
+		zeroed += block_is_zeroed(extent) ? extent->extent.nr_blocks : 0;
 		nr_dirty += !block_is_zeroed(extent);
 		last = extent;
 	}
-	for (i = 0; i < 4; i++) {
-		last = NULL;
-		for (node = rb_first(&pool->sizes[i / 2][i % 2]); node; node = rb_next(node)) {
-			extent = rb_entry(node, struct tshare_block, size_node);
-			KUNIT_EXPECT_PTR_EQ(test, &pool->sizes[i / 2][i % 2],
-					    pool_sizes(pool, extent));
-			if (last)
-				KUNIT_EXPECT_TRUE(test, extent_smaller(&last->size_node, node));
-			nr_sized++;
-			last = extent;
-		}
+	if (last)
+		stretch = expect_stretch(test, stretch, first, last);
+	KUNIT_EXPECT_PTR_EQ(test, stretch, rb_last(&pool->stretches));
+	for (i = 0; i < 2; i++) {
+		nr_dirty -= expect_sorted(test, &pool->extents[false][i], i);
+		nr -= expect_sorted(test, &pool->extents[true][i], i);
+		nr_stretches -= expect_sorted(test, &pool->stretch_sizes[i], i);
 	}
 	list_for_each_entry(extent, &pool->dirty, dirty_node) {
 		KUNIT_EXPECT_FALSE(test, block_is_zeroed(extent));
@@ -141,8 +180,9 @@ static void expect_consistent(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, free, pool->free);
 	KUNIT_EXPECT_EQ(test, zeroed, pool->zeroed);
-	KUNIT_EXPECT_EQ(test, nr, nr_sized);
-	KUNIT_EXPECT_EQ(test, nr_dirty, nr_listed);
+	KUNIT_EXPECT_EQ(test, nr_listed, nr);
+	KUNIT_EXPECT_EQ(test, 0UL, nr_dirty);
+	KUNIT_EXPECT_EQ(test, 0UL, nr_stretches);
 }
 
 static void blocks_side_by_side_are_one_extent(struct kunit *test)
@@ -232,6 +272,22 @@ static void dirty_memory_is_taken_where_zeroed_does_not_suffice(struct kunit *te
 	expect_consistent(test);
 }
 
+static void smallest_stretch_that_suffices_is_cut_at_its_end(struct kunit *test)
+{
+	struct tshare_pool *pool = test->priv;
+
+	add_all(test, "zdzdzd-dzdz-zdzd-dzd");
+	KUNIT_EXPECT_EQ(test, nth(12), pool_cut(pool, 4, false));
+	KUNIT_EXPECT_EQ(test, nth(17), pool_cut(pool, 3, false));
+	KUNIT_EXPECT_EQ(test, nth(8), pool_cut(pool, 3, false));
+	expect_consistent(test);
+	KUNIT_EXPECT_EQ(test, nth(1), pool_cut(pool, 5, false));
+	KUNIT_EXPECT_EQ(test, nth(0), pool_cut(pool, 1, false));
+	KUNIT_EXPECT_EQ(test, nth(7), pool_cut(pool, 1, false));
+	KUNIT_EXPECT_EQ(test, 0UL, pool->free);
+	expect_consistent(test);
+}
+
 /* How many blocks from @at on are free, or zeroed. */
 static unsigned long stretch(const char *state, unsigned long at, bool zeroed)
 {
@@ -295,6 +351,7 @@ static struct kunit_case pool_cases[] = {
 	KUNIT_CASE(no_run_crosses_a_zones_border),
 	KUNIT_CASE(smallest_zeroed_extent_that_suffices_is_cut_at_its_end),
 	KUNIT_CASE(dirty_memory_is_taken_where_zeroed_does_not_suffice),
+	KUNIT_CASE(smallest_stretch_that_suffices_is_cut_at_its_end),
 	KUNIT_CASE(every_run_that_exists_is_found),
 	{}
 };
