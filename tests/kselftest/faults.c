@@ -4,6 +4,8 @@
 #include <sched.h>
 
 #include "drm.h"
+#include "module.h"
+#include "pool.h"
 #include "record.h"
 
 #define DEBUGFS "/sys/kernel/debug/"
@@ -45,21 +47,14 @@ static bool add_task(struct tasks *tasks, const char *pid)
 	return true;
 }
 
-/* Binds the test to the first processor, and finds the kernel's workers there. */
-static bool add_workers(struct tasks *tasks)
+/* The next task of @proc whose name begins so, as /proc names it; NULL if there is none. */
+static const char *next_task(DIR *proc, const char *begin)
 {
-	char path[300], name[32];
+	char path[300], name[32] = "";
 	struct dirent *entry;
-	cpu_set_t cpus;
-	DIR *proc;
 	FILE *comm;
 
-	CPU_ZERO(&cpus);
-	CPU_SET(0, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		return false;
-	proc = opendir("/proc");
-	while (proc && (entry = readdir(proc))) {
+	while ((entry = readdir(proc))) {
 		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
 		comm = fopen(path, "re");
 		if (!comm)
@@ -67,12 +62,31 @@ static bool add_workers(struct tasks *tasks)
 		if (!fgets(name, sizeof(name), comm))
 			name[0] = '\0';
 		fclose(comm);
-		if (!strncmp(name, "kworker/0:", 10) && !add_task(tasks, entry->d_name))
-			return false;
+		if (!strncmp(name, begin, strlen(begin)))
+			return entry->d_name;
 	}
-	if (proc)
-		closedir(proc);
-	return tasks->count > 0;
+	return NULL;
+}
+
+/* Binds the test to the first processor, and finds the kernel's workers there. */
+static bool add_workers(struct tasks *tasks)
+{
+	const char *pid;
+	bool ok = true;
+	cpu_set_t cpus;
+	DIR *proc;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		return false;
+	proc = opendir("/proc");
+	if (!proc)
+		return false;
+	while (ok && (pid = next_task(proc, "kworker/0:")))
+		ok = add_task(tasks, pid);
+	closedir(proc);
+	return ok && tasks->count > 0;
 }
 
 static bool set_fail_nth(const struct tasks *tasks, int nth)
@@ -110,6 +124,34 @@ static int end_fail_nth(const struct tasks *tasks)
 	return failed;
 }
 
+/* Lets allocations fail that may wait for memory, and those of pages from that order on. */
+static bool begin_injection(int min_order)
+{
+	char path[64];
+	bool ok = true;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(injectors); i++) {
+		snprintf(path, sizeof(path), "%signore-gfp-wait", injectors[i]);
+		ok &= write_file(path, "N");
+		snprintf(path, sizeof(path), "%sverbose", injectors[i]);
+		ok &= write_file(path, "0");
+	}
+	return ok && write_file(DEBUGFS "fail_page_alloc/min-order", "%d", min_order) &&
+	       write_file(DEBUGFS "fail_page_alloc/ignore-gfp-highmem", "N");
+}
+
+static void end_injection(void)
+{
+	char path[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(injectors); i++) {
+		snprintf(path, sizeof(path), "%signore-gfp-wait", injectors[i]);
+		write_file(path, "Y");
+	}
+}
+
 FIXTURE(faults)
 {
 	struct tasks self;
@@ -122,17 +164,8 @@ FIXTURE(faults)
 FIXTURE_SETUP(faults)
 {
 	struct tshare_create args = create_args(PAGE, "described");
-	char path[64];
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(injectors); i++) {
-		snprintf(path, sizeof(path), "%signore-gfp-wait", injectors[i]);
-		ASSERT_TRUE(write_file(path, "N"));
-		snprintf(path, sizeof(path), "%sverbose", injectors[i]);
-		ASSERT_TRUE(write_file(path, "0"));
-	}
-	ASSERT_TRUE(write_file(DEBUGFS "fail_page_alloc/min-order", "0"));
-	ASSERT_TRUE(write_file(DEBUGFS "fail_page_alloc/ignore-gfp-highmem", "N"));
+	ASSERT_TRUE(begin_injection(0));
 	self->self.count = 0;
 	ASSERT_TRUE(add_task(&self->self, "self"));
 	self->dev = open_device();
@@ -146,13 +179,7 @@ FIXTURE_SETUP(faults)
 
 FIXTURE_TEARDOWN(faults)
 {
-	char path[64];
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(injectors); i++) {
-		snprintf(path, sizeof(path), "%signore-gfp-wait", injectors[i]);
-		write_file(path, "Y");
-	}
+	end_injection();
 	free(self->few.data);
 	free(self->many.data);
 	close(self->described);
@@ -499,6 +526,157 @@ TEST_F(faults, mmap_copes)
 	struct call call = { .fn = call_map, .dev = self->described };
 
 	EXPECT_LT(0, fail_each(&self->self, &call));
+}
+
+/* Above all that the kernel has: no allocation of pages fails. */
+#define NO_ORDER 64
+
+/* Loading the module. */
+FIXTURE(loading)
+{
+	struct tasks self;
+	struct stat device;
+	int file;
+};
+
+FIXTURE_VARIANT(loading)
+{
+	const char *parameters;
+	long pool;
+};
+
+FIXTURE_VARIANT_ADD(loading, alone)
+{
+	.parameters = "",
+};
+
+FIXTURE_VARIANT_ADD(loading, with_a_pool)
+{
+	.parameters = "pool_mib=4",
+	.pool = 4 * MIB,
+};
+
+static int open_module_file(void)
+{
+	FILE *found = popen("modinfo -n tshare", "re");
+	char path[512] = "";
+
+	if (!found)
+		return -1;
+	if (fgets(path, sizeof(path), found))
+		path[strcspn(path, "\n")] = '\0';
+	pclose(found);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+FIXTURE_SETUP(loading)
+{
+	if (!module_is_found())
+		SKIP(return, "modprobe doesn't find the module");
+	self->file = open_module_file();
+	ASSERT_LE(0, self->file);
+	ASSERT_EQ(0, stat(DEVICE, &self->device));
+	ASSERT_TRUE(begin_injection(NO_ORDER));
+	self->self.count = 0;
+	ASSERT_TRUE(add_task(&self->self, "self"));
+	ASSERT_EQ(0, remove_module());
+}
+
+FIXTURE_TEARDOWN(loading)
+{
+	end_injection();
+	remove_module();
+	EXPECT_TRUE(restore_module(&self->device));
+	close(self->file);
+}
+
+/* By this process itself, of which alone allocations fail. */
+static int load(int file, const char *parameters)
+{
+	return syscall(SYS_finit_module, file, parameters, 0) ? -errno : 0;
+}
+
+/*
+ * Allocations before the module's own ones, but for some. They are the kernel's, which reads and
+ * links the module by them, and warns of each that fails; there are hundreds. The module refuses
+ * a pool on a node without memory after the first of its own, and few are made when it goes then.
+ * -1 if they can't be counted.
+ */
+static int allocations_before_init(const struct tasks *tasks, int file)
+{
+	const int many = 1000000, few = 16;
+	char left[16] = "";
+	int err;
+
+	if (!set_fail_nth(tasks, many))
+		return -1;
+	err = load(file, "pool_mib=0,0,0,8");
+	if (pread(tasks->fail_nth[0], left, sizeof(left) - 1, 0) < 0)
+		return -1;
+	return end_fail_nth(tasks) || err != -EINVAL ? -1 : many - atoi(left) - few;
+}
+
+static bool has_worker(void)
+{
+	DIR *proc = opendir("/proc");
+	bool found = proc && next_task(proc, "tshare_pool/");
+
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+/* Whether nothing is left of the module that is to be seen. */
+static bool is_gone(void)
+{
+	static const char *const made[] = { DEVICE, SYSFS, "/sys/module/tshare", DEBUGFS "tshare" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(made); i++) {
+		if (!access(made[i], F_OK)) {
+			ksft_print_msg("%s is left\n", made[i]);
+			return false;
+		}
+	}
+	return !has_worker();
+}
+
+/* Whether the module that is loaded works, with what it got of the pool. It is removed. */
+static bool works_and_goes(long pool)
+{
+	int dev = open_device(), fd = create(dev, PAGE, "name");
+	bool ok = fd >= 0 && pool_size() <= pool && pool_free() == pool_size() &&
+		  read_number(POOL(0, "target")) == pool_size();
+
+	close(fd);
+	close(dev);
+	return !remove_module() && ok;
+}
+
+TEST_F_TIMEOUT(loading, copes, 900)
+{
+	int before = allocations_before_init(&self->self, self->file);
+	int nth = before, ret, injected, failures = 0;
+
+	ASSERT_LE(0, before);
+	do {
+		ASSERT_TRUE(set_fail_nth(&self->self, ++nth));
+		ret = load(self->file, variant->parameters);
+		injected = end_fail_nth(&self->self);
+		ASSERT_LE(0, injected);
+		if (ret) {
+			ASSERT_EQ(-ENOMEM, ret);
+			failures++;
+		} else {
+			ASSERT_TRUE(works_and_goes(variant->pool));
+		}
+		ASSERT_TRUE(is_gone()) {
+			TH_LOG("allocation %d", nth - before);
+		}
+	} while (injected);
+	EXPECT_EQ(0, ret);
+	EXPECT_LT(10, failures);
+	TH_LOG("%d of %d failures were ENOMEM", failures, nth - before - 1);
 }
 
 TEST_HARNESS_MAIN

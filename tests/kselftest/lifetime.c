@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/uio.h>
 
-#include "util.h"
+#include "module.h"
 
 FIXTURE(lifetime)
 {
@@ -354,12 +354,6 @@ TEST_F(pinned, af_xdp_memory_outlives_the_region)
 	EXPECT_EQ(self->before.regions, read_number(SYSFS "regions"));
 	ASSERT_TRUE(churn(self->dev));
 	close(sock);
-}
-
-/* Tries to remove the module, which fails while it is in use. */
-static int remove_module(void)
-{
-	return syscall(SYS_delete_module, "tshare", O_NONBLOCK) ? -errno : 0;
 }
 
 TEST_F(lifetime, module_stays_while_the_device_is_open)

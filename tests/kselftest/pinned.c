@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "module.h"
 #include "pin.h"
 #include "record.h"
 #include "tracing.h"
@@ -301,32 +302,27 @@ TEST(queries_that_wait_share_a_look)
 	close(dev);
 }
 
-/*
- * The module goes while pages of its regions are in a pipe; they stay. Loading
- * it again makes a new device, which gets the old one's owner and mode.
- */
+/* The module goes while pages of its regions are in a pipe; they stay. */
 TEST(module_can_be_removed_while_pages_are_pinned)
 {
 	int dev = open_device(), pipes[2][2];
 	__u64 seen[PAGE / 8];
 	struct stat node;
 
-	if (system("modinfo tshare > /dev/null 2>&1"))
+	if (!module_is_found())
 		SKIP(return, "modprobe doesn't find the module");
 	ASSERT_EQ(0, stat(DEVICE, &node));
 	ASSERT_EQ(0, pin(dev, 2 * MIB, 0, pipes[0]));
 	ASSERT_EQ(0, pin(dev, 3 * PAGE, PAGE, pipes[1]));
 	close(dev);
-	EXPECT_EQ(0, syscall(SYS_delete_module, "tshare", O_NONBLOCK));
+	EXPECT_EQ(0, remove_module());
 	EXPECT_EQ((ssize_t)PAGE, read(pipes[0][0], seen, PAGE));
 	EXPECT_TRUE(zeroed(seen, PAGE));
 	EXPECT_EQ((ssize_t)PAGE, read(pipes[1][0], seen, PAGE));
 	EXPECT_TRUE(zeroed(seen, PAGE));
 	unpin(pipes[0]);
 	unpin(pipes[1]);
-	ASSERT_EQ(0, system("modprobe tshare"));
-	ASSERT_EQ(0, chown(DEVICE, node.st_uid, node.st_gid));
-	ASSERT_EQ(0, chmod(DEVICE, node.st_mode & 0777));
+	ASSERT_TRUE(restore_module(&node));
 	EXPECT_EQ(0, read_number(SYSFS "bytes"));
 }
 

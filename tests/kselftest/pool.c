@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/time.h>
 
+#include "module.h"
 #include "pin.h"
 #include "pool.h"
 #include "proc.h"
@@ -488,15 +489,6 @@ TEST_F(pool, of_a_node_serves_that_node)
 	EXPECT_EQ(0, write_number(POOL(1, "size"), 0));
 }
 
-/* Loads the module again, as the guest has it: tests that run later need the same device. */
-static int load(const char *parameters)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "modprobe -q tshare %s", parameters);
-	return system(command);
-}
-
 FIXTURE(module)
 {
 	struct stat node;
@@ -504,18 +496,16 @@ FIXTURE(module)
 
 FIXTURE_SETUP(module)
 {
-	if (system("modinfo tshare > /dev/null 2>&1"))
+	if (!module_is_found())
 		SKIP(return, "modprobe doesn't find the module");
 	ASSERT_EQ(0, stat(DEVICE, &self->node));
-	ASSERT_EQ(0, syscall(SYS_delete_module, "tshare", O_NONBLOCK));
+	ASSERT_EQ(0, remove_module());
 }
 
 FIXTURE_TEARDOWN(module)
 {
-	syscall(SYS_delete_module, "tshare", O_NONBLOCK);
-	EXPECT_EQ(0, load(""));
-	EXPECT_EQ(0, chown(DEVICE, self->node.st_uid, self->node.st_gid));
-	EXPECT_EQ(0, chmod(DEVICE, self->node.st_mode & 0777));
+	remove_module();
+	EXPECT_TRUE(restore_module(&self->node));
 }
 
 TEST_F(module, reserves_memory_when_loaded_and_frees_it_when_removed)
@@ -523,23 +513,23 @@ TEST_F(module, reserves_memory_when_loaded_and_frees_it_when_removed)
 	long size = 256 * MIB, before, during;
 
 	before = free_memory();
-	ASSERT_EQ(0, load("pool_mib=256"));
+	ASSERT_EQ(0, load_module("pool_mib=256"));
 	EXPECT_EQ(size, pool_size());
 	during = free_memory();
-	EXPECT_EQ(0, syscall(SYS_delete_module, "tshare", O_NONBLOCK));
+	EXPECT_EQ(0, remove_module());
 	EXPECT_LT(size / 2, before - during);
 	EXPECT_LT(size / 2, (long)free_memory() - during);
 }
 
 TEST_F(module, refuses_more_than_regions_may_have)
 {
-	EXPECT_NE(0, load("pool_mib=64 max_mib=32"));
+	EXPECT_NE(0, load_module("pool_mib=64 max_mib=32"));
 	EXPECT_NE(0, access(DEVICE, F_OK));
 }
 
 TEST_F(module, refuses_a_pool_on_a_node_without_memory)
 {
-	EXPECT_NE(0, load("pool_mib=8,8,8,8"));
+	EXPECT_NE(0, load_module("pool_mib=8,8,8,8"));
 	EXPECT_NE(0, access(DEVICE, F_OK));
 }
 
@@ -548,11 +538,11 @@ TEST_F(module, can_be_removed_while_memory_of_the_pool_is_pinned)
 	char seen[PAGE];
 	int dev, pipes[2];
 
-	ASSERT_EQ(0, load("pool_mib=16"));
+	ASSERT_EQ(0, load_module("pool_mib=16"));
 	dev = open_device();
 	ASSERT_EQ(0, pin(dev, 4 * MIB + PAGE, 4 * MIB, pipes));
 	close(dev);
-	EXPECT_EQ(0, syscall(SYS_delete_module, "tshare", O_NONBLOCK));
+	EXPECT_EQ(0, remove_module());
 	EXPECT_EQ((ssize_t)PAGE, read(pipes[0], seen, PAGE));
 	EXPECT_TRUE(zeroed(seen, PAGE));
 	unpin(pipes);
