@@ -72,6 +72,7 @@ static void fork_and_close(void)
 	child = fork();
 	if (child)
 		return;
+	close(steps.ends[1]);
 	tshare_ctx_unref(maker);
 	send_byte(steps.ends[0]);
 	await_byte(steps.ends[0]);
@@ -243,6 +244,7 @@ static void fork_and_wait(void)
 	child = fork();
 	if (child)
 		return;
+	close(steps.ends[1]);
 	send_byte(steps.ends[0]);
 	await_byte(steps.ends[0]);
 	_exit(0);
