@@ -5,12 +5,17 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +26,7 @@
 #define PROCESSES 2
 #define USERS	  10000
 #define CALLS	  20
+#define WAITERS	  5000
 
 static int dev;
 static pid_t hostile[PROCESSES], spinning[PROCESSES];
@@ -171,6 +177,95 @@ static void compare_users(void)
 	       times[0], times[1] / times[0]);
 }
 
+struct waiter {
+	uint32_t *counter;
+	unsigned int i;
+};
+
+/* Every second one waits for a generation, and the others each for a name. */
+static void *waits(void *arg)
+{
+	const struct waiter *waiter = arg;
+	struct tshare_open args = { .timeout_ns = -1 };
+
+	if (waiter->i % 2)
+		syscall(SYS_futex, waiter->counter, FUTEX_WAIT, 0, NULL);
+	sprintf(args.name, "bench-awaited-%u", waiter->i);
+	ioctl(dev, TSHARE_IOCTL_OPEN, &args);
+	return NULL;
+}
+
+static void start_waiters(void)
+{
+	struct tshare_counter args = { .fd = create("") };
+	static struct waiter waiters[WAITERS];
+	pthread_attr_t attr;
+	pthread_t thread;
+	uint32_t *counter;
+
+	if (ioctl(dev, TSHARE_IOCTL_COUNTER, &args))
+		err(1, "COUNTER");
+	counter = mmap(NULL, 4096, PROT_READ, MAP_SHARED, args.counter_fd, 0);
+	if (counter == MAP_FAILED)
+		err(1, "mmap");
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN);
+	for (unsigned int i = 0; i < WAITERS; i++) {
+		waiters[i] = (struct waiter){ counter, i };
+		if (pthread_create(&thread, &attr, waits, &waiters[i]))
+			err(1, "waiter %u", i);
+	}
+	/* Until all sleep. */
+	sleep(3);
+}
+
+static double time_of_opens(void)
+{
+	double begin = pair_now();
+
+	for (int i = 0; i < CALLS; i++)
+		opens();
+	return (pair_now() - begin) / CALLS;
+}
+
+/* A member whose threads sleep. They can't be stopped in turn, and so there are none at first. */
+static void compare_waiters(void)
+{
+	double creating[2][50], opening[2][50], times[2][2];
+	int request[2], done[2];
+	char byte = 0;
+	pid_t pid;
+
+	if (pipe(request) || pipe(done))
+		err(1, "pipe");
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (read(request[0], &byte, 1) == 1)
+			start_waiters();
+		if (write(done[1], &byte, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	for (int more = 0; more < 2; more++) {
+		if (more && (write(request[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1))
+			err(1, "waiters");
+		for (int i = 0; i < 50; i++) {
+			creating[more][i] = time_of_creates();
+			opening[more][i] = time_of_opens();
+		}
+		times[0][more] = pair_median(creating[more], 50);
+		times[1][more] = pair_median(opening[more], 50);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 2; i++)
+		printf("C: %s beside %d waiters\tnone\t%.9f\t%.9f\t%.3f\t-\n",
+		       i ? "OPEN" : "CREATE", WAITERS, times[i][1], times[i][0],
+		       times[i][1] / times[i][0]);
+	fflush(stdout);
+}
+
 int main(void)
 {
 	int fd;
@@ -189,6 +284,7 @@ int main(void)
 	compare("opens", opens);
 	compare("lists", lists);
 	compare("overfills", overfills);
+	compare_waiters();
 	compare_users();
 	return 0;
 }
