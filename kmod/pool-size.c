@@ -101,14 +101,25 @@ static int pool_grow_by(struct tshare_pool *pool, unsigned long nr_blocks)
 	return 0;
 }
 
+/* Blocks that the pool has less than it shall have. Regions return broken ones at any time. */
+static unsigned long pool_missing(struct tshare_pool *pool)
+{
+	unsigned long nr_blocks;
+
+	spin_lock(&pool->lock);
+	nr_blocks = pool->target - min(pool->target, pool->size);
+	spin_unlock(&pool->lock);
+	return nr_blocks;
+}
+
 /* All at once if there is such a run, else in ever smaller pieces. */
 static int pool_grow(struct tshare_pool *pool)
 {
-	unsigned long piece = ULONG_MAX;
+	unsigned long piece = ULONG_MAX, missing;
 	int err;
 
-	while (pool->size < pool->target) {
-		piece = min(piece, pool->target - pool->size);
+	while ((missing = pool_missing(pool))) {
+		piece = min(piece, missing);
 		err = pool_grow_by(pool, piece);
 		if (err == -ENOMEM && piece > 1)
 			piece /= 2;
@@ -161,7 +172,7 @@ static int pool_resize(struct tshare_pool *pool, u64 bytes)
 	err = pool_grow(pool);
 	/* It doesn't go on to grow by itself. */
 	if (err)
-		pool_set_target(pool, pool->size);
+		pool_set_target(pool, nr_blocks - pool_missing(pool));
 	return err;
 }
 

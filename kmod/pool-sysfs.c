@@ -30,14 +30,22 @@ static struct tshare_pool *attr_pool(struct device_attribute *attr)
 	return container_of(attr, struct dev_ext_attribute, attr)->var;
 }
 
-static ssize_t emit_blocks(char *buf, unsigned long nr_blocks)
+/* Under the lock: a block that has just been zeroed is in no extent for a moment. */
+static ssize_t emit_blocks(char *buf, struct tshare_pool *pool, const unsigned long *nr_blocks)
 {
-	return sysfs_emit(buf, "%llu\n", (u64)nr_blocks * TSHARE_BLOCK_BYTES);
+	u64 bytes;
+
+	spin_lock(&pool->lock);
+	bytes = (u64)*nr_blocks * TSHARE_BLOCK_BYTES;
+	spin_unlock(&pool->lock);
+	return sysfs_emit(buf, "%llu\n", bytes);
 }
 
 static ssize_t size_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return emit_blocks(buf, READ_ONCE(attr_pool(attr)->size));
+	struct tshare_pool *pool = attr_pool(attr);
+
+	return emit_blocks(buf, pool, &pool->size);
 }
 
 static ssize_t size_store(struct device *dev, struct device_attribute *attr, const char *buf,
@@ -53,17 +61,23 @@ static ssize_t size_store(struct device *dev, struct device_attribute *attr, con
 
 static ssize_t target_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return emit_blocks(buf, READ_ONCE(attr_pool(attr)->target));
+	struct tshare_pool *pool = attr_pool(attr);
+
+	return emit_blocks(buf, pool, &pool->target);
 }
 
 static ssize_t free_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return emit_blocks(buf, READ_ONCE(attr_pool(attr)->free));
+	struct tshare_pool *pool = attr_pool(attr);
+
+	return emit_blocks(buf, pool, &pool->free);
 }
 
 static ssize_t zeroed_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return emit_blocks(buf, READ_ONCE(attr_pool(attr)->zeroed));
+	struct tshare_pool *pool = attr_pool(attr);
+
+	return emit_blocks(buf, pool, &pool->zeroed);
 }
 
 static const struct device_attribute pool_attrs[POOL_ATTRS] = {
