@@ -48,7 +48,7 @@ struct tshare_account {
  * accounts, which each CREATE of others would walk.
  */
 static struct rb_root accounts = RB_ROOT;
-static unsigned long pages_used;
+static unsigned long pages_used; /* read without the lock, too */
 
 /*
  * The charges that outlive their regions. The kernel doesn't report when the last
@@ -132,7 +132,7 @@ static void charge_set_pages(struct tshare_charge *charge, unsigned long nr_page
 	struct tshare_account *account = charge->account;
 
 	mutex_lock(&tshare_lock);
-	pages_used += nr_pages - charge->nr_pages;
+	WRITE_ONCE(pages_used, pages_used + nr_pages - charge->nr_pages);
 	charge->ns->usage->nr_pages += nr_pages - charge->nr_pages;
 	account->nr_pages += nr_pages - charge->nr_pages;
 	charge->nr_pages = nr_pages;
@@ -236,7 +236,7 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
 		}
 		account->nr_pages += nr_pages;
 		charge->ns->usage->nr_pages += nr_pages;
-		pages_used += nr_pages;
+		WRITE_ONCE(pages_used, pages_used + nr_pages);
 		charge->nr_pages = nr_pages;
 		charge->account = account;
 	}

@@ -21,7 +21,7 @@
 #include "region.h"
 #include "waiters.h"
 
-static unsigned long name_count; /* under tshare_lock */
+static unsigned long name_count; /* under tshare_lock; read without it, too */
 
 /**
  * tshare_name_count() - how many regions have a name
@@ -151,7 +151,7 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 	rb_add(&region->name_node, name_tree(region), name_is_before);
 	tshare_foreign_link(region);
 	name_tell_given(region);
-	name_count++;
+	WRITE_ONCE(name_count, name_count + 1);
 	if (name_outlives_maker(region)) {
 		__module_get(THIS_MODULE);
 		tshare_ns_use(region->ns);
@@ -169,7 +169,7 @@ static void name_remove(struct tshare_region *region)
 	name_tell_removed(region);
 	list_del_init(&region->name_owner);
 	region->maker = NULL;
-	name_count--;
+	WRITE_ONCE(name_count, name_count - 1);
 }
 
 /* A region without a name is finished no more: what this depends on is constant. */
@@ -359,7 +359,7 @@ static void region_use(struct tshare_region *region)
 {
 	lockdep_assert_held(&tshare_lock);
 	kref_get(&region->ref);
-	region->users++;
+	WRITE_ONCE(region->users, region->users + 1);
 }
 
 /**
@@ -385,7 +385,8 @@ void tshare_region_unuse(struct tshare_region *region)
 	bool unlinked;
 
 	mutex_lock(&tshare_lock);
-	unlinked = !--region->users && region_has_name(region) &&
+	WRITE_ONCE(region->users, region->users - 1);
+	unlinked = !region->users && region_has_name(region) &&
 		   region->flags & (TSHARE_REGION_USERS | TSHARE_REGION_DRAFT);
 	if (unlinked)
 		name_remove(region);

@@ -66,7 +66,8 @@ struct tshare_ns;
  * @attachments: the devices that are attached to any of its dma-bufs
  * @mappings: areas of processes' memory that map a part of it
  * @counter: the path of its counter; NULL until its first use, then constant
- * @users: dma-bufs of ours, and calls that are to make one; under tshare_lock
+ * @users: dma-bufs of ours, and calls that are to make one; under tshare_lock, and read
+ *         without it by debugfs
  * @name: its name, "" if it never had one
  * @name_node: in @ns's names or drafts while it has the name; under tshare_lock
  * @name_owner: in @maker's names, likewise
