@@ -63,14 +63,17 @@ static LIST_HEAD(pinned_charges);
 static unsigned long pinned_looks;
 
 /* Above what has a number of bytes a limit limits nothing. */
-static unsigned long limit_to_pages(ulong mib, unsigned long otherwise)
+static unsigned long limit_to_pages(const ulong *param, unsigned long otherwise)
 {
+	/* The core stores what root writes, a word, plainly and under a mutex of its own. */
+	ulong mib = data_race(READ_ONCE(*param));
+
 	return mib ? min(mib, ULONG_MAX >> 20) << (20 - PAGE_SHIFT) : otherwise;
 }
 
 unsigned long tshare_pages_limit(void)
 {
-	return limit_to_pages(max_mib, totalram_pages() / 2);
+	return limit_to_pages(&max_mib, totalram_pages() / 2);
 }
 
 unsigned long tshare_pages_used(void)
@@ -108,8 +111,8 @@ static unsigned long account_pages_left(const struct tshare_ns *ns,
 					const struct tshare_account *account)
 {
 	return min3(limit_left(tshare_pages_limit(), pages_used),
-		    limit_left(limit_to_pages(ns_max_mib, ULONG_MAX), ns->usage->nr_pages),
-		    limit_left(limit_to_pages(user_max_mib, ULONG_MAX),
+		    limit_left(limit_to_pages(&ns_max_mib, ULONG_MAX), ns->usage->nr_pages),
+		    limit_left(limit_to_pages(&user_max_mib, ULONG_MAX),
 			       account ? account->nr_pages : 0));
 }
 
