@@ -27,7 +27,7 @@
 
 struct shm_user {
 	LIST_ENTRY(shm_user) entry;
-	int fd; /* has the lock */
+	int fd; /* has the lock; -1 after exit() has begun */
 	bool draft;
 	char name[TSHARE_NAME_LEN];
 };
@@ -74,7 +74,8 @@ int shm_user_new(int fd, const struct shm_header *header, void **user)
 static void end_user(struct shm_user *user)
 {
 	LIST_REMOVE(user, entry);
-	close(user->fd);
+	if (user->fd >= 0)
+		close(user->fd);
 }
 
 void shm_user_drop(void *ending)
@@ -127,11 +128,12 @@ void shm_users_end(void)
 	_cleanup_close_ int dir = LIST_EMPTY(&users) ? -1 : shm_directory_open();
 	struct shm_user *user;
 
-	while ((user = LIST_FIRST(&users))) {
-		end_user(user);
+	/* The objects keep them, as other threads go on to use these until the process has ended. */
+	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, entry)) {
+		close(user->fd);
+		user->fd = -1;
 		if (dir >= 0)
 			unlink_if_unused(dir, user);
-		free(user);
 	}
 }
 

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -337,6 +338,57 @@ TEST(a_draft_that_is_being_made_when_its_process_exits_leaves_nothing)
 
 	CHECK(!in_child(exit_while_a_draft_is_made, name));
 	CHECK(!exists_at(next_of(name)));
+}
+
+static ssize_t stay(void *cookie, const char *bytes, size_t count)
+{
+	(void)cookie;
+	(void)bytes;
+	(void)count;
+	pause();
+	return 0;
+}
+
+static void *exit_and_stay(void *unused)
+{
+	(void)unused;
+	exit(0);
+}
+
+static struct tshare_region *unnamed;
+
+/* exit() stays in what comes after the library's destructor, the end of a stream. */
+static void exit_in_another_thread(void)
+{
+	FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = stay });
+	pthread_t thread;
+
+	if (!stream || fputc('x', stream) == EOF ||
+	    pthread_create(&thread, NULL, exit_and_stay, NULL))
+		_exit(1);
+	while (exists_at(next_of("exited")))
+		usleep(1000);
+	/* The destructor has the lock until it ends. */
+	tshare_region_finish(unnamed, 0);
+}
+
+static int close_after_exit(void *name)
+{
+	struct tshare_region *region;
+
+	unnamed = new_region(NULL);
+	before_allocation = exit_in_another_thread;
+	if (create_draft(name, 1, &region))
+		return 1;
+	tshare_region_unref(region);
+	return 0;
+}
+
+TEST(a_draft_that_is_being_made_when_its_process_exits_can_be_closed)
+{
+	char name[] = "exited";
+
+	CHECK(!in_child(close_after_exit, name));
 }
 
 /* The first region of the session that has lost its name is dropped when the next is made. */
