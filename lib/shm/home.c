@@ -286,8 +286,10 @@ static int new_home(int dir, char file[SHM_NEW_HOME_LEN])
 	if (mkdirat(dir, file, HOME_MODE))
 		return -errno;
 	home = shm_home_open(dir, file);
-	if (home < 0)
+	if (home < 0) {
+		unlinkat(dir, file, AT_REMOVEDIR);
 		return home;
+	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", home);
 	if (fstat(home, &st) || ((st.st_mode & 0777) != HOME_MODE && chmod(path, HOME_MODE))) {
 		err = -errno;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Other things in place of a region: links, foreign files, mounts, nothing at all. */
 #define _GNU_SOURCE 1
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -94,6 +95,44 @@ TEST(create_with_few_descriptors_does_not_take_a_dead_makers_name_for_taken)
 		created = !err;
 	}
 	CHECK(open_error(name) == -ENOENT);
+}
+
+static unsigned int count_entries(void)
+{
+	DIR *stream = opendir(directory);
+	unsigned int count = 0;
+
+	CHECK(stream);
+	while (readdir(stream))
+		count++;
+	closedir(stream);
+	return count;
+}
+
+static int draft_with_few_descriptors(void *left)
+{
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_DRAFT };
+	struct tshare_region *region;
+
+	return leave_descriptors(*(unsigned int *)left) ?
+		       -tshare_region_create(ctx, "few", 1, NULL, 0, &options, &region) :
+		       -1;
+}
+
+TEST(create_that_runs_out_of_descriptors_leaves_nothing)
+{
+	unsigned int left, before;
+	int err = EMFILE;
+
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	before = count_entries();
+	for (left = 0; err; left++) {
+		CHECK(left < 16);
+		err = in_child(draft_with_few_descriptors, &left);
+		CHECK(!err || (err == EMFILE && count_entries() == before));
+	}
+	/* The last child ended without its destructors. */
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
 static int create_without_descriptors(int end)
