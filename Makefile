@@ -45,10 +45,11 @@ all: lib
 # The prefix of a build, which it keeps until it is given another one.
 BUILT_FOR = $$(sed -n 's/^prefix = //p' $(BUILD)/c/meson-private/cmd_line.txt)
 
+# MAKEFLAGS names a job server that make gives to another make alone, and ninja looks for it.
 lib: $(BUILD)/c/build.ninja
 	@test -z '$(PREFIX)' || test '$(PREFIX)' = "$(BUILT_FOR)" || \
 		$(MESON) configure --prefix='$(PREFIX)' $(BUILD)/c
-	@ninja -C $(BUILD)/c --quiet
+	@MAKEFLAGS= ninja -C $(BUILD)/c --quiet
 
 $(BUILD)/c/build.ninja:
 	@tests/setup build

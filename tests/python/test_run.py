@@ -56,8 +56,8 @@ def run(tmp_path):
             (said / name).write_text(others[-1] if others else first)
         done = subprocess.run(
             [tmp_path / "tests/run", *suites],
-            # Those of a make that runs this test are not for the one that it starts.
-            env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")},
+            # As a make of several jobs that runs it would have them.
+            env={**os.environ, "MAKEFLAGS": " -j2 --jobserver-auth=3,4"},
             capture_output=True,
             text=True,
             check=False,
