@@ -8,6 +8,7 @@
 #include <linux/udmabuf.h>
 #include <poll.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/uio.h>
 
 #include "fuzz_state.h"
@@ -100,6 +101,25 @@ static int fuzz_count_ioctl(int dev, unsigned int cmd, int ret)
 	return ret;
 }
 
+/*
+ * Whether a byte of a command's struct says where the kernel stores an array, or how many elements.
+ * With another value the kernel would store into the fuzzer's own memory.
+ */
+static bool fuzz_is_destination(unsigned int cmd, size_t at)
+{
+	switch (cmd) {
+	case TSHARE_IOCTL_OPEN:
+		return at - offsetof(struct tshare_open, descs) < sizeof(__u64);
+	case TSHARE_IOCTL_INFO:
+		return at - offsetof(struct tshare_info, descs) < sizeof(__u64);
+	case TSHARE_IOCTL_LIST:
+		return at >= offsetof(struct tshare_list, entries) &&
+		       at < offsetof(struct tshare_list, flags);
+	default:
+		return false;
+	}
+}
+
 /**
  * fuzz_ioctl() - make a command's call, seldom with a struct or a number that is wrong
  * @call: what makes the call: its first number picks the device, its last one what is wrong
@@ -120,7 +140,8 @@ static int fuzz_ioctl(const struct fuzz_call *call, unsigned int cmd, void *args
 	memcpy(buffer, args, size);
 	switch (twist % 32) {
 	case 0:
-		buffer[twist / 32 % size] = twist >> 20;
+		if (!fuzz_is_destination(cmd, twist / 32 % size))
+			buffer[twist / 32 % size] = twist >> 20;
 		break;
 	case 1:
 		other = twist / 32 % (2 * PAGE);
