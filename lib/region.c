@@ -18,6 +18,7 @@
 #include "export.h"
 #include "layout.h"
 #include "log.h"
+#include "map.h"
 #include "mappings.h"
 #include "names.h"
 #include "refcount.h"
@@ -30,48 +31,6 @@
 
 /* Mapping */
 
-/*
- * Below here the next aligned mapping is tried: where the last one begins, or
- * ended that was unmapped since. A good guess saves the system calls that an
- * aligned address takes otherwise.
- */
-static atomic_uintptr_t aligned_edge;
-
-/*
- * An address where @size bytes can be mapped with MAP_FIXED, aligned to
- * @alignment: the kernel is asked for more, and gets back what lies around.
- */
-static void *reserve_aligned(size_t size, size_t alignment)
-{
-	char *start, *aligned;
-	size_t before;
-
-	start = mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		     -1, 0);
-	if (start == MAP_FAILED)
-		return MAP_FAILED;
-	before = -(uintptr_t)start & (alignment - 1);
-	aligned = start + before;
-	if (before)
-		munmap(start, before);
-	munmap(aligned + size, alignment - before);
-	return aligned;
-}
-
-/* What is mapped: of a file, or nothing but room that no other mapping takes. */
-struct content {
-	int prot;
-	int flags;
-	int fd;
-	off_t offset;
-};
-
-static const struct content room = {
-	.prot = PROT_NONE,
-	.flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-	.fd = -1,
-};
-
 static struct content content_of(const struct tshare_region *region)
 {
 	return (struct content){
@@ -80,51 +39,6 @@ static struct content content_of(const struct tshare_region *region)
 		.fd = region->handle.fd,
 		.offset = region->handle.map_offset,
 	};
-}
-
-static void *map(void *address, size_t size, const struct content *content, int flags)
-{
-	return mmap(address, size, content->prot, content->flags | flags, content->fd,
-		    content->offset);
-}
-
-static void *map_at_edge(size_t size, size_t alignment, const struct content *content)
-{
-	uintptr_t edge = atomic_load_explicit(&aligned_edge, memory_order_relaxed);
-	void *hint, *data;
-
-	if (edge <= size)
-		return MAP_FAILED;
-	hint = (void *)((edge - size) & ~(uintptr_t)(alignment - 1));
-	data = map(hint, size, content, MAP_FIXED_NOREPLACE);
-	/* A kernel before Linux 4.17 takes the address as a hint. */
-	if (data != MAP_FAILED && data != hint) {
-		munmap(data, size);
-		return MAP_FAILED;
-	}
-	return data;
-}
-
-static void *map_aligned(size_t size, size_t alignment, const struct content *content)
-{
-	void *data;
-
-	data = map_at_edge(size, alignment, content);
-	if (data == MAP_FAILED) {
-		data = reserve_aligned(size, alignment);
-		if (data == MAP_FAILED)
-			return MAP_FAILED;
-		if (content != &room)
-			data = map(data, size, content, MAP_FIXED);
-		/*
-		 * The kernel may have unmapped the room before it failed, and another
-		 * thread have mapped something there: what is left of it stays.
-		 */
-		if (data == MAP_FAILED)
-			return MAP_FAILED;
-	}
-	atomic_store_explicit(&aligned_edge, (uintptr_t)data, memory_order_relaxed);
-	return data;
 }
 
 static int fail_map(const struct tshare_region *region)
@@ -148,7 +62,7 @@ static int place_region(struct tshare_region *region, const struct content *cont
 	if (alignment > region->ctx->page_size && size >= alignment)
 		data = map_aligned(size, alignment, content);
 	else
-		data = map(NULL, size, content, 0);
+		data = map_content(NULL, size, content, 0);
 	if (data == MAP_FAILED)
 		return fail_map(region);
 	region->data = data;
@@ -164,16 +78,10 @@ static int map_region(struct tshare_region *region)
 
 static void unmap_region(struct tshare_region *region)
 {
-	const size_t alignment = region->ctx->huge_page_size;
-	uintptr_t end = (uintptr_t)region->data + region->handle.size;
-
 	if (!region->data)
 		return;
 	tshare_mappings_remove(region);
-	munmap(region->data, region->handle.size);
-	if (region->handle.size >= alignment)
-		atomic_store_explicit(&aligned_edge, (end + alignment - 1) & ~(alignment - 1),
-				      memory_order_relaxed);
+	unmap_aligned(region->data, region->handle.size, region->ctx->huge_page_size);
 }
 
 /* Lifetime */
@@ -365,7 +273,7 @@ static int place_new(struct tshare_region *region, const int *dmabuf)
 	int err;
 
 	if (!dmabuf)
-		return place_region(region, &room);
+		return place_region(region, &content_none);
 	region->readonly = (fcntl(*dmabuf, F_GETFL) & O_ACCMODE) == O_RDONLY;
 	content = content_of(region);
 	content.fd = *dmabuf;
@@ -387,9 +295,9 @@ static int map_new(struct tshare_region *region)
 	void *data;
 	int err;
 
-	data = map(region->data, size, &content, MAP_FIXED);
+	data = map_content(region->data, size, &content, MAP_FIXED);
 	if (data == MAP_FAILED && errno == EAGAIN && !munlock(region->data, size))
-		data = map(region->data, size, &content, MAP_FIXED);
+		data = map_content(region->data, size, &content, MAP_FIXED);
 	if (data != MAP_FAILED)
 		return 0;
 	err = fail_map(region);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include "map.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+const struct content content_none = {
+	.prot = PROT_NONE,
+	.flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+	.fd = -1,
+};
+
+/*
+ * Below here the next aligned mapping is tried: where the last one begins, or
+ * ended that was unmapped since. A good guess saves the system calls that an
+ * aligned address takes otherwise.
+ */
+static atomic_uintptr_t aligned_edge;
+
+/*
+ * An address where @size bytes can be mapped with MAP_FIXED, aligned to
+ * @alignment: the kernel is asked for more, and gets back what lies around.
+ */
+static void *reserve_aligned(size_t size, size_t alignment)
+{
+	char *start, *aligned;
+	size_t before;
+
+	start = map_content(NULL, size + alignment, &content_none, 0);
+	if (start == MAP_FAILED)
+		return MAP_FAILED;
+	before = -(uintptr_t)start & (alignment - 1);
+	aligned = start + before;
+	if (before)
+		munmap(start, before);
+	munmap(aligned + size, alignment - before);
+	return aligned;
+}
+
+void *map_content(void *address, size_t size, const struct content *content, int flags)
+{
+	return mmap(address, size, content->prot, content->flags | flags, content->fd,
+		    content->offset);
+}
+
+static void *map_at_edge(size_t size, size_t alignment, const struct content *content)
+{
+	uintptr_t edge = atomic_load_explicit(&aligned_edge, memory_order_relaxed);
+	void *hint, *data;
+
+	if (edge <= size)
+		return MAP_FAILED;
+	hint = (void *)((edge - size) & ~(uintptr_t)(alignment - 1));
+	data = map_content(hint, size, content, MAP_FIXED_NOREPLACE);
+	/* A kernel before Linux 4.17 takes the address as a hint. */
+	if (data != MAP_FAILED && data != hint) {
+		munmap(data, size);
+		return MAP_FAILED;
+	}
+	return data;
+}
+
+void *map_aligned(size_t size, size_t alignment, const struct content *content)
+{
+	void *data;
+
+	data = map_at_edge(size, alignment, content);
+	if (data == MAP_FAILED) {
+		data = reserve_aligned(size, alignment);
+		if (data == MAP_FAILED)
+			return MAP_FAILED;
+		if (content != &content_none)
+			data = map_content(data, size, content, MAP_FIXED);
+		/*
+		 * The kernel may have unmapped the room before it failed, and another
+		 * thread have mapped something there: what is left of it stays.
+		 */
+		if (data == MAP_FAILED)
+			return MAP_FAILED;
+	}
+	atomic_store_explicit(&aligned_edge, (uintptr_t)data, memory_order_relaxed);
+	return data;
+}
+
+void unmap_aligned(void *data, size_t size, size_t alignment)
+{
+	uintptr_t end = (uintptr_t)data + size;
+
+	munmap(data, size);
+	if (size >= alignment)
+		atomic_store_explicit(&aligned_edge, (end + alignment - 1) & ~(alignment - 1),
+				      memory_order_relaxed);
+}
