@@ -3,8 +3,8 @@
  * The backend that is POSIX shared memory: runs anywhere.
  *
  * A region is a file: a header, the counter, descriptors, and from a page
- * boundary on the data (from a 2 MiB boundary where that is large, so that a mount
- * with huge pages can use them). Named ones are in /dev/shm, or in
+ * boundary on the data (from a 2 MiB boundary where that is large, so that it
+ * consists of huge pages). Named ones are in /dev/shm, or in
  * $TSHARE_SHM_DIR, as tshare.NAME/region; unnamed ones are sealed memfds.
  *
  * A name lives as long as its maker's session. The session holds a write lock on
@@ -75,6 +75,7 @@
  * - shm/users.c: users of drafts, and of regions whose names live as long
  * - shm/link.c: how a region gets its name, drafts
  * - shm/find.c: what a name leads to, and waiting for that
+ * - shm/allocate.c: the memory of new regions
  * - shm/create.c, shm/limits.c, shm/import.c: the operations that are more than a few lines
  * - here: sessions, and the other operations
  */

@@ -19,8 +19,9 @@
 #define MAPPING_SIZE	 (2 * BUFFER_ALIGNMENT)
 
 /*
- * Huge pages, which the file then reports as its blocks, are better touched by a device: a touch
- * takes as long as those of a few small ones.
+ * Huge pages, which the file of a tmpfs with "huge=" reports as its blocks, are better touched by a
+ * device: a touch takes as long as those of a few small ones. Those that the region was made of
+ * elsewhere count as touched.
  */
 static bool has_small_pages(const struct tshare_region *region)
 {
@@ -59,8 +60,9 @@ void fill_end(struct fill *fill)
 }
 
 /*
- * Asks for one page, which stands for all. A process that may not write the file is told that the
- * page has been touched.
+ * Asks for one page, which stands for all: not for one of the first of 2 MiB, which was zeroed
+ * even if the kernel couldn't make a huge page of it. A process that may not write the file is told
+ * that the page has been touched.
  */
 static bool is_untouched(const struct tshare_region *region, uint64_t offset)
 {
@@ -90,7 +92,7 @@ bool fill_prepare(const struct fill *fill, uint64_t offset, uint64_t length,
 		  struct fill_buffer *buffer)
 {
 	return atomic_load_explicit(&fill->fd, memory_order_relaxed) >= 0 && length >= FILL_SIZE &&
-	       is_untouched(fill->region, offset + length / 2) && allocate(buffer);
+	       is_untouched(fill->region, offset + length - 1) && allocate(buffer);
 }
 
 /*

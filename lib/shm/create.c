@@ -16,6 +16,7 @@
 #include "cleanup.h"
 #include "error.h"
 #include "futex.h"
+#include "shm/allocate.h"
 #include "shm/file.h"
 #include "shm/home.h"
 #include "shm/limits.h"
@@ -45,36 +46,6 @@ static int refuse_unsupported(const struct backend_request *request)
 	if (request->flags & TSHARE_NODE)
 		return tshare_fail(-EOPNOTSUPP, "options.node: is not supported on shm; load the "
 						"module tshare");
-	return 0;
-}
-
-/*
- * Allocates the pages now, since a write into a mapping could only fail with
- * SIGBUS. In pieces, as Linux 6.1 undoes what a signal interrupts: the next one is
- * half as large, so that under a periodic signal they come to fit in between.
- */
-static int allocate(const struct shm_session *session, int fd, uint64_t offset, uint64_t size)
-{
-	const uint64_t most = 64 << 20;
-	uint64_t piece = most, length;
-	int err;
-
-	while (size) {
-		length = size < piece ? size : piece;
-		err = posix_fallocate(fd, offset, length);
-		if (err && err != EINTR)
-			return -err;
-		if (err) {
-			piece = length / 2 & ~(uint64_t)(session->page_size - 1);
-			if (!piece)
-				piece = session->page_size;
-			continue;
-		}
-		offset += length;
-		size -= length;
-		if (piece < most)
-			piece *= 2;
-	}
 	return 0;
 }
 
@@ -139,7 +110,7 @@ static int try_to_add_memory(const struct shm_session *session, int fd,
 	err = is_draft(request) ? shm_check_room(request, request->size, 0) : 0;
 	if (err)
 		return err;
-	err = allocate(session, fd, header->data_offset, header->size);
+	err = shm_allocate(session, fd, header->data_offset, header->size);
 	return err ? fail_file(err, request) : 0;
 }
 

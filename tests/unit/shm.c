@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shm.h"
@@ -72,6 +74,26 @@ void write_at(const char *name, off_t offset, const void *bytes, size_t size)
 	CHECK(fd >= 0);
 	CHECK(pwrite(fd, bytes, size, offset) == (ssize_t)size);
 	close(fd);
+}
+
+/* A page that is there shows it: Linux 6.1 makes a huge one, and calls that an error. */
+bool makes_huge_pages(void)
+{
+	const size_t huge = limits_of(ctx).huge_page_size, page = sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("probe", MFD_CLOEXEC);
+	struct stat file;
+	char *start;
+
+	CHECK(fd >= 0 && !ftruncate(fd, huge) && !posix_fallocate(fd, 0, page));
+	start = mmap(NULL, 2 * huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(start != MAP_FAILED);
+	CHECK(mmap(start + (-(uintptr_t)start & (huge - 1)), huge, PROT_READ,
+		   MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+	syscall(SYS_madvise, start + (-(uintptr_t)start & (huge - 1)), huge, MADV_COLLAPSE);
+	munmap(start, 2 * huge);
+	CHECK(!fstat(fd, &file));
+	close(fd);
+	return (uint64_t)file.st_blocks * 512 >= huge;
 }
 
 int ignore(const struct tshare_region_info *info, void *data)

@@ -13,6 +13,10 @@
 
 #include "util.h"
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
 /*
  * The format, written down a second time: a change of it that isn't meant makes
  * these tests fail.
@@ -70,6 +74,12 @@ struct tshare_region *new_victim(const char *name);
 
 /* Overwrites bytes of a region's file. */
 void write_at(const char *name, off_t offset, const void *bytes, size_t size);
+
+/*
+ * Whether the kernel makes huge pages of a file in memory when it is asked to: Linux does so from 6.1
+ * on, unless shmem_enabled is "deny".
+ */
+bool makes_huge_pages(void);
 
 /* For tshare_ctx_list(). */
 int ignore(const struct tshare_region_info *info, void *data);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -60,11 +61,14 @@ static int new_file(void)
 	return fd;
 }
 
+/* In small pages: huge ones have been zeroed, and a disk reads into them directly. */
 static struct tshare_region *new_memory(const char *name)
 {
 	struct tshare_region *region;
 
+	CHECK(!prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
 	CHECK(!tshare_region_create(ctx, name, REGION_SIZE, NULL, 0, NULL, &region));
+	CHECK(!prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0));
 	return region;
 }
 
@@ -105,7 +109,7 @@ static size_t mapped_pages(const void *data, size_t size)
 	return found;
 }
 
-/* Where pages are large, each is touched: see has_small_pages(). */
+/* A directory that is mounted with "huge=" has others, which are touched: see has_small_pages(). */
 static bool has_small_pages(struct tshare_region *region)
 {
 	struct stat file;
@@ -139,6 +143,22 @@ TEST(read_into_used_memory_writes_the_mapping)
 	CHECK(!tshare_region_read(region, fd, 0, 4096, FILE_SIZE, NULL));
 	CHECK(!atomic_load(&writes));
 	CHECK(has_content(region, 4096));
+	close(fd);
+	tshare_region_unref(region);
+}
+
+TEST(read_into_huge_pages_writes_the_mapping)
+{
+	struct tshare_region *region;
+	int fd = new_file();
+
+	if (!makes_huge_pages())
+		SKIP("the kernel makes no huge pages of shared memory");
+	CHECK(!tshare_region_create(ctx, NULL, REGION_SIZE, NULL, 0, NULL, &region));
+	atomic_store(&writes, 0);
+	CHECK(!tshare_region_read(region, fd, 0, 0, FILE_SIZE, NULL));
+	CHECK(!atomic_load(&writes));
+	CHECK(has_content(region, 0));
 	close(fd);
 	tshare_region_unref(region);
 }
