@@ -146,6 +146,7 @@ static void module_json(const struct module_report *report)
 		json_null("module_version");
 	if (file->exists) {
 		json_open("module_installed", '{');
+		json_bool("damaged", file->is_damaged);
 		json_string("version", file->version);
 		json_bool("signed", file->is_signed);
 		json_string("signer", file->signer);
@@ -239,7 +240,10 @@ static void add_module(struct table *facts, const struct module_report *report)
 	facts_add(facts, "module", "%s", report->state);
 	if (report->loaded)
 		facts_add(facts, "  version", "%s", report->version);
-	if (report->file.exists) {
+	if (report->file.is_damaged) {
+		facts_add(facts, "  installed",
+			  "its file is cut off or damaged; " MODULE_REINSTALL);
+	} else if (report->file.exists) {
 		facts_add(facts, "  installed", "%s%s", report->file.version,
 			  compare_installed(report));
 		add_signature(facts, report);

@@ -70,12 +70,23 @@ static void take_info(struct module_file *file, const char *key, const char *val
 		snprintf(file->signer, sizeof(file->signer), "%s", value);
 }
 
+/* Other errors, such as -EACCES, are about the caller or the machine. */
+static bool is_about_contents(int err)
+{
+	return err == -EINVAL || err == -ENOEXEC || err == -ENODATA;
+}
+
 static void examine_file(struct kmod_module *module, struct module_file *file)
 {
 	struct kmod_list *info = NULL, *entry;
+	int err;
 
 	*file = (struct module_file){ .exists = kmod_module_get_path(module) };
-	if (!file->exists || kmod_module_get_info(module, &info) < 0)
+	if (!file->exists)
+		return;
+	err = kmod_module_get_info(module, &info);
+	file->is_damaged = is_about_contents(err);
+	if (err < 0)
 		return;
 	kmod_list_foreach(entry, info)
 		take_info(file, kmod_module_info_get_key(entry), kmod_module_info_get_value(entry));
@@ -126,11 +137,31 @@ static int fail_permission(const char *release)
 	return failure("permission denied (run it as root of the machine, not of a container)");
 }
 
+/*
+ * Whether the file is the reason for @err. The kernel gives -EINVAL for a file that is empty and
+ * libkmod for one that it can't unpack. For all others it gives -ENOEXEC, unless it accepts only
+ * signed modules: the signature is at the end and so is missing, which comes first.
+ */
+static bool is_file_damaged(int err)
+{
+	struct module_file file;
+
+	if (err == -EPERM && geteuid())
+		return false;
+	module_examine_file(&file);
+	return file.is_damaged;
+}
+
 static int fail_load(int err)
 {
 	struct utsname kernel;
 
 	uname(&kernel);
+	if (is_file_damaged(err))
+		return failure("the module " MODULE_NAME
+			       " is installed for kernel %s, but its file "
+			       "is cut off or damaged (" MODULE_REINSTALL ")",
+			       kernel.release);
 	switch (err) {
 	case -ENOENT:
 		return failure("the module " MODULE_NAME " is not installed for kernel %s",

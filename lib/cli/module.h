@@ -7,6 +7,11 @@
 
 #define MODULE_NAME "tshare"
 
+/* What to do about a file that is cut off, as by a full disk. DKMS 3.0.10 doesn't notice that. */
+#define MODULE_REINSTALL                                                                  \
+	"if DKMS installed it, run 'dkms install --force " MODULE_NAME "/" TSHARE_VERSION \
+	"' as root when its disk has room"
+
 /* What to do where the kernel wants signatures. DKMS signs where it finds openssl. */
 #define MODULE_SIGN  "install openssl and have DKMS build it again"
 #define MODULE_ENROL "'mokutil --import /var/lib/dkms/mok.pub' as root, and restart the machine"
@@ -14,6 +19,7 @@
 /* The module that is installed for the running kernel. */
 struct module_file {
 	bool exists;
+	bool is_damaged; /* it is no module, because it is cut off or not one; nothing else is known */
 	char version[32];    /* "" if it has none */
 	char srcversion[32]; /* the same for all builds of the same sources */
 	bool is_signed;

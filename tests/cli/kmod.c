@@ -5,6 +5,7 @@
  *
  * STUB_KMOD_STATE  what kmod_module_get_initstate() returns
  * STUB_KMOD_INFO   lines "KEY=VALUE" of the installed module; without it none is installed
+ * STUB_KMOD_CUT    what kmod_module_get_info() returns, for a file that is no module
  * STUB_KMOD_ERROR  what loading the module returns
  * STUB_KMOD_ROOT   where the files of sysfs and procfs that tell of modules are looked for
  * STUB_KMOD_UID    the effective user
@@ -82,11 +83,14 @@ const char *kmod_module_get_path(const struct kmod_module *module)
 
 int kmod_module_get_info(const struct kmod_module *module, struct kmod_list **list)
 {
-	char *lines = strdup(getenv("STUB_KMOD_INFO")), *line, *rest = lines;
+	char *lines, *line, *rest;
 	struct kmod_list *entry;
 	int count = 0;
 
 	(void)module;
+	if (getenv("STUB_KMOD_CUT"))
+		return number("STUB_KMOD_CUT", 0);
+	rest = lines = strdup(getenv("STUB_KMOD_INFO"));
 	while ((line = strsep(&rest, "\n"))) {
 		entry = calloc(1, sizeof(*entry));
 		entry->key = strdup(strsep(&line, "="));
