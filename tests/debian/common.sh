@@ -47,7 +47,7 @@ unpack_root() {
 		"${as_root[@]}" mkdir "$root"/root/{first,next,src} &&
 		"${as_root[@]}" cp "$out"/first/*.deb "$root/root/first" &&
 		"${as_root[@]}" cp "$out"/next/*.deb "$root/root/next" &&
-		"${as_root[@]}" cp -r debian examples tests/debian/{booted,law.sh} "$root/root/src"
+		"${as_root[@]}" cp -r debian examples tests/debian/{booted,containers.sh,law.sh,peek.c} "$root/root/src"
 }
 
 inside() { tests/debian/inside "$root" "$@"; }
