@@ -40,6 +40,15 @@ static int device_ioctl(int fd, unsigned long command, void *argument)
 	return err;
 }
 
+/* A container sees that the machine has loaded the module, but not its device. */
+static int fail_missing_device(void)
+{
+	if (!access("/sys/module/tshare", F_OK))
+		return tshare_fail(-ENODEV, DEVICE ": no such device, but the module is loaded; "
+						   "a container needs --device " DEVICE);
+	return tshare_fail(-ENODEV, DEVICE ": no such device; load the module tshare");
+}
+
 static int fail_open_device(int err)
 {
 	switch (err) {
@@ -49,7 +58,7 @@ static int fail_open_device(int err)
 	case -ENOENT:
 	case -ENODEV:
 	case -ENXIO:
-		return tshare_fail(-ENODEV, DEVICE ": no such device; load the module tshare");
+		return fail_missing_device();
 	default:
 		return tshare_fail(err, DEVICE ": %s", strerror(-err));
 	}

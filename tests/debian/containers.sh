@@ -57,6 +57,9 @@ rootless_container_of_another_user_uses_shared_memory() {
 container_without_the_device_uses_shared_memory() {
 	uses shm rootful && uses shm rootless member
 }
+container_without_the_device_is_told_the_option() {
+	says 'a container needs --device /dev/tshare' rootful --env TSHARE_BACKEND=kmod tshare tshare list
+}
 
 # has_own_names RUN...: whether a container neither sees the host's name nor is in its way.
 has_own_names() {
@@ -160,6 +163,7 @@ container_laws() {
 	law rootless_container_lacks_the_group_unless_it_keeps_it
 	law rootless_container_of_another_user_uses_shared_memory
 	law container_without_the_device_uses_shared_memory
+	law container_without_the_device_is_told_the_option
 	law container_has_names_of_its_own
 	law container_in_the_host_s_ipc_namespace_shares_its_names
 	law container_without_the_device_shares_files_of_the_host_s_ipc_namespace
