@@ -84,6 +84,12 @@ has_no_module() {
 	! find "$root/usr/lib/modules" -name 'tshare.ko*' | grep .
 }
 
+# What apt, dpkg and caches keep of their own work, but for apt's copies of packages.
+records() {
+	inside find /var/cache /var/lib/apt /var/lib/dpkg /var/log -path /var/cache/apt/archives -prune -o \
+		-type f -exec sha256sum {} + | LC_ALL=C sort
+}
+
 # What is in the file system, but for what apt, dpkg and caches keep of their own work.
 snapshot() {
 	inside find / -xdev \( -path /dev -o -path /proc -o -path /root -o -path /run -o -path /sys \
