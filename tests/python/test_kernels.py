@@ -26,21 +26,35 @@ touch "$out/arch/x86/boot/bzImage"
 """
 
 
+# Leaves what is set by the last fragment that says anything of it. No kernel has OVERRIDDEN.
+MERGE = """#!/bin/sh
+config=$4
+shift 4
+grep -hE '^(# )?CONFIG_' "$@" | tac | awk -v overridden="$OVERRIDDEN" '
+	match($0, /CONFIG_[A-Z0-9a-z_]*/) {
+		name = substr($0, RSTART, RLENGTH)
+		if (!seen[name]++ && /^CONFIG_/ && name != overridden)
+			print
+	}' > "$config"
+"""
+
+
 @pytest.fixture
 def kernels(tmp_path):
     """The cache, in which the sources are."""
     kernels = tmp_path / "tshare/kernels"
-    merge = kernels / "source-6.1.1-1/scripts/kconfig/merge_config.sh"
-    merge.parent.mkdir(parents=True)
-    merge.write_text('#!/bin/sh\nexec cp "$5" "$4"\n')
-    merge.chmod(0o755)
-    (kernels / "source-6.1.1-1/.complete").touch()
+    for source in ("source-6.1.1-1", "source-newest-7.3.4-1"):
+        merge = kernels / source / "scripts/kconfig/merge_config.sh"
+        merge.parent.mkdir(parents=True)
+        merge.write_text(MERGE)
+        merge.chmod(0o755)
+        (kernels / source / ".complete").touch()
     return kernels
 
 
 @pytest.fixture
 def get(kernels, tmp_path):
-    """A function that gets the debug kernel, and returns it and how many have been built."""
+    """A function that gets a kernel, and returns it and how many have been built."""
     programs, builds = tmp_path / "bin", tmp_path / "builds"
     programs.mkdir()
     builds.touch()
@@ -53,18 +67,25 @@ def get(kernels, tmp_path):
         "BUILDS": str(builds),
     }
 
-    def get():
+    def get(name="debug", overridden="", status=0):
         done = subprocess.run(
-            [KERNEL, "debug"], env=environment, stdout=subprocess.PIPE, text=True, check=True
+            [KERNEL, name],
+            env={**environment, "OVERRIDDEN": overridden},
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        assert done.returncode == status, done.stderr
+        if status:
+            return done.stderr
         return Path(done.stdout.strip()), builds.read_text().count("\n")
 
     return get
 
 
-def other_kernel(kernels, configuration, days):
+def other_kernel(kernels, configuration, days, version="6.1.1-1"):
     """Make a debug kernel of another configuration, last used days ago."""
-    mark = kernels / f"debug-6.1.1-1-{configuration}/.complete"
+    mark = kernels / f"debug-{version}-{configuration}/.complete"
     mark.parent.mkdir()
     mark.touch()
     os.utime(mark, (time.time() - days * DAY,) * 2)
@@ -96,6 +117,42 @@ def test_debug_kernel_that_was_never_complete_goes_with_the_next_build(kernels, 
     (other / ".complete").unlink()
     get()
     assert not other.exists()
+
+
+def test_newest_debug_kernel_that_is_being_built_stays(kernels, get):
+    other = other_kernel(kernels, "000000000000", days=1, version="newest-7.3.4-1")
+    (other / ".complete").unlink()
+    get()
+    assert other.exists()
+
+
+# What says of which sources a kernel is, and an option that it has and the debug kernel hasn't.
+BUILT = {"debug-newest": ("7.3.4-1", "CONFIG_MEMCG=y")}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_built_kernels_have_their_own_sources_and_options(get, name):
+    version, option = BUILT[name]
+    debug, _ = get()
+    kernel, builds = get(name)
+    assert kernel.name.startswith(f"{name}-{version}-")
+    assert builds == 2
+    assert option in (kernel / "build/.config").read_text().splitlines()
+    assert option not in (debug / "build/.config").read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", ["debug", *BUILT])
+def test_option_that_the_kernel_overrides_is_an_error(get, name):
+    said = get(name, overridden="CONFIG_NUMA", status=2).splitlines()
+    assert said[-2:] == [
+        "kernel: not in the configuration: CONFIG_NUMA=y",
+        f"kernel: the configuration of {name} asks for what can't be had",
+    ]
+
+
+def test_option_that_a_later_fragment_unsets_may_be_missing(get):
+    kernel, _ = get("debug-newest")
+    assert "CONFIG_PROC_SYSCTL" not in (kernel / "build/.config").read_text()
 
 
 def test_use_of_a_debug_kernel_is_noted(get):
