@@ -11,10 +11,11 @@
 /* Begins to count, from none on, the tries that match @filter, of "ret", what the core said. */
 static inline bool probe_begin(const char *filter)
 {
+	/* The innermost first: where there is a frozen one, module and others call it. */
 	static const char *const functions[] = {
-		"alloc_contig_range",
-		"alloc_contig_range_noprof",
 		"alloc_contig_frozen_range_noprof",
+		"alloc_contig_range_noprof",
+		"alloc_contig_range",
 	};
 	bool probed = false;
 	size_t i;
