@@ -658,7 +658,9 @@ TEST_F(segments, are_no_longer_than_the_device_takes)
 		total += entry.length;
 		dma_total += entry.dma_length;
 	}
-	EXPECT_EQ(variant->size, total);
+	/* With CONFIG_DMABUF_DEBUG newer kernels show importers the lengths for devices alone. */
+	if (total)
+		EXPECT_EQ(variant->size, total);
 	EXPECT_EQ(variant->size, dma_total);
 }
 
