@@ -48,11 +48,15 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 		 * return it. If there is no block at all, the cause is unknown, and
 		 * the next allocator is tried.
 		 */
-		page = buddy_alloc_block(req, gfp & ~(__GFP_ACCOUNT | __GFP_DIRECT_RECLAIM), order);
+		gfp &= ~__GFP_DIRECT_RECLAIM;
+		page = buddy_alloc_block(req, gfp & ~__GFP_ACCOUNT, order);
 		if (!page)
 			return -ENOMEM;
 		__free_pages(page, order);
-		return -EDQUOT;
+		/* But it may be free only since the first call. Then the cgroup has room for it. */
+		page = buddy_alloc_block(req, gfp, order);
+		if (!page)
+			return -EDQUOT;
 	}
 	/* Not every machine has a zone that ends there. */
 	if (req->dma32 && page_to_pfn(page) + req->nr_pages > PHYS_PFN(SZ_4G)) {
