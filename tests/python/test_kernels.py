@@ -127,7 +127,7 @@ def test_newest_debug_kernel_that_is_being_built_stays(kernels, get):
 
 
 # What says of which sources a kernel is, and an option that it has and the debug kernel hasn't.
-BUILT = {"debug-newest": ("7.3.4-1", "CONFIG_MEMCG=y")}
+BUILT = {"debug-newest": ("7.3.4-1", "CONFIG_MEMCG=y"), "kcsan": ("7.3.4-1", "CONFIG_KCSAN=y")}
 
 
 @pytest.mark.parametrize("name", BUILT)
