@@ -9,10 +9,12 @@
  *
  *   --seconds N   how long (60)
  *   --seed N      what all choices depend on, apart from what the kernel's timing changes (1)
- *   --workers N   processes (2)
+ *   --workers N   processes (4)
  *   --corpus DIR  programs to begin with
  *   --save DIR    where to write programs that reach all code that was reached
- *   --log DIR     where to keep the last programs of each process: last-PROCESS-N
+ *   --log FILE    where to keep the last programs of each process, 4096 bytes for each: eight of
+ *                 the first process, then those of the second. FILE is mapped, and best memory
+ *                 of a device, which outlives the kernel
  *   --times N     how often --replay runs the files, one after the other (1)
  *
  * The kernel's log and tests/vm/run judge what the calls have done, and this program whether
@@ -31,6 +33,10 @@
 #define WORKERS_MAX  16
 #define CHILDREN_MAX 8
 #define LOGS	     8
+/* How often a repeat makes a command, how often in a row in vain, and for how long. */
+#define REPEATS_MAX  128
+#define FAILURES_MAX 16
+#define REPEAT_MS    20
 /* So many programs a process runs; the last one leaves all open. */
 #define LIFETIME     300
 /* Edges that a program has to keep when it is trimmed. */
@@ -50,7 +56,7 @@ static struct {
 	const char *save;
 	const char *log;
 	bool replay;
-} options = { .seconds = 60, .seed = 1, .workers = 2, .times = 1 };
+} options = { .seconds = 60, .seed = 1, .workers = 4, .times = 1 };
 
 struct entry {
 	bool ready;
@@ -82,7 +88,8 @@ static struct {
 	bool threaded;
 	pid_t children[CHILDREN_MAX];
 	__u32 child_count;
-	int logs[LOGS];
+	/* Room for the texts of LOGS programs, or NULL. */
+	char *log;
 	__u32 logged;
 } worker;
 
@@ -100,12 +107,51 @@ static void thread_init(__u32 number)
 	cover_enable(&worker.covers[number]);
 }
 
-static void run_call(const struct fuzz_call *call)
+static int run_call(const struct fuzz_call *call)
 {
 	int ret = fuzz_ops[call->op].run(call);
 
 	if (options.replay)
 		printf("# %d %s: %d\n", is_child ? -1 : call->thread, fuzz_ops[call->op].name, ret);
+	return ret;
+}
+
+static __u64 now_ms(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000ULL + time.tv_nsec / 1000000;
+}
+
+/*
+ * Makes the next command again and again, as it has succeeded last but for one number: to set up
+ * and to clear what a program's commands need takes longer than most of them do. Ends early where
+ * the command is slow, or goes on failing.
+ */
+static void run_repeat(const struct fuzz_call *call)
+{
+	const struct fuzz_call *end = worker.program->calls + worker.program->count, *next = call;
+	struct fuzz_random random = { .state = call->arg[0] };
+	__u32 times = call->arg[1] % REPEATS_MAX, failures = 0;
+	__u64 deadline = now_ms() + REPEAT_MS;
+	struct fuzz_call last, changed;
+
+	while (++next < end && next->op >= FUZZ_COMMANDS)
+		;
+	if (next == end)
+		return;
+	last = *next;
+	while (times-- && failures < FAILURES_MAX && (options.replay || now_ms() < deadline)) {
+		changed = last;
+		fuzz_mutate_call(&random, &changed);
+		if (run_call(&changed)) {
+			failures++;
+		} else {
+			failures = 0;
+			last = changed;
+		}
+	}
 }
 
 /* In the child: makes the calls from @call to @end, whichever thread's they are. */
@@ -119,7 +165,9 @@ static void run_child(const struct fuzz_call *call, const struct fuzz_call *end,
 	setitimer(ITIMER_REAL, &when, NULL);
 	cover_enable(&worker.covers[FUZZ_THREADS]);
 	for (; call < end; call++)
-		if (!fuzz_is_fork(call))
+		if (call->op == FUZZ_REPEAT)
+			run_repeat(call);
+		else if (call->op != FUZZ_FORK)
 			run_call(call);
 	fflush(stdout);
 	while (way % 4 == 2)
@@ -160,8 +208,10 @@ static void run_thread(__u32 thread)
 	for (; call < worker.program->calls + worker.program->count; call++) {
 		if (call->thread != thread)
 			continue;
-		if (fuzz_is_fork(call))
+		if (call->op == FUZZ_FORK)
 			run_fork(call);
+		else if (call->op == FUZZ_REPEAT)
+			run_repeat(call);
 		else
 			run_call(call);
 	}
@@ -189,15 +239,14 @@ static void *thread_main(void *arg)
 
 static void log_program(const struct fuzz_program *program)
 {
-	static char text[FUZZ_TEXT];
-	int len, *log = &worker.logs[worker.logged++ % LOGS];
+	char *text;
+	int len;
 
-	if (!options.log)
+	if (!worker.log)
 		return;
+	text = worker.log + worker.logged++ % LOGS * FUZZ_TEXT;
 	len = fuzz_write_text(program, text);
-	/* Over what was there: to cut the file would be one more message to the host. */
-	memset(text + len, '\n', sizeof(text) - len);
-	pwrite(*log, text, sizeof(text), 0);
+	memset(text + len, 0, FUZZ_TEXT - len);
 }
 
 static void end_children(void)
@@ -356,20 +405,33 @@ static void choose_program(struct fuzz_random *random, struct fuzz_program *prog
 
 /* Processes */
 
+/* The part of the log that is process @number's. */
+static bool log_open(__u32 number)
+{
+	const size_t size = LOGS * FUZZ_TEXT;
+	int fd;
+
+	if (!options.log)
+		return true;
+	fd = open(options.log, O_RDWR | O_CLOEXEC);
+	worker.log = mmap(NULL, size, RW, MAP_SHARED, fd, number * size);
+	close(fd);
+	return worker.log != MAP_FAILED;
+}
+
 static bool worker_init(__u32 number)
 {
 	pthread_t thread;
-	char path[300];
 	uintptr_t i;
 
 	fuzz_counts = &shared->counts;
 	for (i = 0; i <= FUZZ_THREADS; i++)
 		cover_open(&worker.covers[i]);
-	for (i = 0; i < LOGS && options.log; i++) {
-		snprintf(path, sizeof(path), "%s/last-%u-%lu", options.log, number, i);
-		worker.logs[i] = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	}
-	if (!fuzz_state_init(number == 0))
+	/* Children need theirs alone, and a fork would copy the tables of all. */
+	for (i = 0; i < FUZZ_THREADS; i++)
+		if (worker.covers[i].area)
+			madvise(worker.covers[i].area, COVER_BYTES, MADV_DONTFORK);
+	if (!log_open(number) || !fuzz_state_init(number == 0))
 		return false;
 	/* The threads open a file each. */
 	thread_init(0);
@@ -431,10 +493,7 @@ static pid_t start_worker(__u32 number)
 
 static time_t now(void)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec;
+	return now_ms() / 1000;
 }
 
 static void report(time_t begin)

@@ -136,7 +136,6 @@ static int fuzz_ioctl(const struct fuzz_call *call, unsigned int cmd, void *args
 	int dev = fuzz_fd(FUZZ_DEVICE, call->arg[0]), ret;
 	void *place;
 
-	memset(buffer, 0, sizeof(buffer));
 	memcpy(buffer, args, size);
 	switch (twist % 32) {
 	case 0:
@@ -145,9 +144,11 @@ static int fuzz_ioctl(const struct fuzz_call *call, unsigned int cmd, void *args
 		break;
 	case 1:
 		other = twist / 32 % (2 * PAGE);
+		memset(buffer + size, 0, 2 * PAGE);
 		break;
 	case 2:
 		other = size + 8 * (twist / 32 % 16);
+		memset(buffer + size, 0, 8 * 16);
 		memset(buffer + size, twist >> 24, 8);
 		break;
 	case 3:
@@ -787,8 +788,8 @@ static int op_look(const struct fuzz_call *call)
 	return 0;
 }
 
-/* fuzz.c has the child make the calls that follow. */
-static int op_fork(const struct fuzz_call *call)
+/* For what fuzz.c does: a fork's child makes the calls that follow, a repeat the next command. */
+static int op_none(const struct fuzz_call *call)
 {
 	(void)call;
 	return 0;
@@ -806,6 +807,9 @@ struct fuzz_op {
 	int (*run)(const struct fuzz_call *call);
 };
 
+/* The first operations are the device's commands. */
+enum { FUZZ_COMMANDS = 10, FUZZ_REPEAT = FUZZ_COMMANDS, FUZZ_FORK };
+
 static const struct fuzz_op fuzz_ops[] = {
 	{ "query", 4, op_query },
 	{ "create", 22, op_create },
@@ -817,6 +821,8 @@ static const struct fuzz_op fuzz_ops[] = {
 	{ "finish", 16, op_finish },
 	{ "export", 24, op_export },
 	{ "raw_ioctl", 4, op_raw_ioctl },
+	{ "repeat", 12, op_none },
+	{ "fork", 2, op_none },
 	{ "device", 6, op_device },
 	{ "close", 8, op_close },
 	{ "dup", 4, op_dup },
@@ -843,12 +849,6 @@ static const struct fuzz_op fuzz_ops[] = {
 	{ "limit", 1, op_limit },
 	{ "pool", 1, op_pool },
 	{ "look", 1, op_look },
-	{ "fork", 2, op_fork },
 };
-
-static inline bool fuzz_is_fork(const struct fuzz_call *call)
-{
-	return fuzz_ops[call->op].run == op_fork;
-}
 
 #endif /* TSHARE_KSELFTEST_FUZZ_CALLS_H */

@@ -7,7 +7,8 @@
 
 #include "util.h"
 
-#define COVER_AREA  (1 << 15)
+#define COVER_AREA  (1 << 16)
+#define COVER_BYTES (COVER_AREA * sizeof(unsigned long))
 #define COVER_EDGES (1 << 18)
 #define COVER_PCS   (1 << 14)
 
@@ -33,7 +34,7 @@ static inline bool cover_open(struct cover *cover)
 	cover->fd = open("/sys/kernel/debug/kcov", O_RDWR | O_CLOEXEC);
 	if (cover->fd < 0 || ioctl(cover->fd, KCOV_INIT_TRACE, COVER_AREA))
 		return false;
-	area = mmap(NULL, COVER_AREA * sizeof(*cover->area), RW, MAP_SHARED, cover->fd, 0);
+	area = mmap(NULL, COVER_BYTES, RW, MAP_SHARED, cover->fd, 0);
 	if (area == MAP_FAILED)
 		return false;
 	cover->area = area;

@@ -45,16 +45,24 @@ static inline bool fuzz_one_in(struct fuzz_random *random, __u32 n)
 	return !fuzz_below(random, n);
 }
 
-static inline struct fuzz_call fuzz_random_call(struct fuzz_random *random)
+static inline __u8 fuzz_random_op(struct fuzz_random *random)
 {
-	struct fuzz_call call = {};
 	__u32 left, total = 0, i;
+	__u8 op = 0;
 
 	for (i = 0; i < ARRAY_SIZE(fuzz_ops); i++)
 		total += fuzz_ops[i].weight;
 	left = fuzz_below(random, total);
-	while (left >= fuzz_ops[call.op].weight)
-		left -= fuzz_ops[call.op++].weight;
+	while (left >= fuzz_ops[op].weight)
+		left -= fuzz_ops[op++].weight;
+	return op;
+}
+
+static inline struct fuzz_call fuzz_random_call(struct fuzz_random *random, __u8 op)
+{
+	struct fuzz_call call = { .op = op };
+	__u32 i;
+
 	for (i = 0; i < FUZZ_ARGS; i++)
 		call.arg[i] = fuzz_number(random);
 	if (fuzz_one_in(random, 12))
@@ -69,7 +77,7 @@ static inline void fuzz_random_program(struct fuzz_random *random, struct fuzz_p
 
 	program->count = 8 + fuzz_below(random, FUZZ_CALLS - 8);
 	for (i = 0; i < program->count; i++) {
-		program->calls[i] = fuzz_random_call(random);
+		program->calls[i] = fuzz_random_call(random, fuzz_random_op(random));
 		program->calls[i].thread = fuzz_below(random, threads);
 	}
 }
@@ -127,7 +135,7 @@ static inline void fuzz_mutate(struct fuzz_random *random, struct fuzz_program *
 
 	while (times--) {
 		at = fuzz_below(random, program->count);
-		switch (fuzz_below(random, 8)) {
+		switch (fuzz_below(random, 10)) {
 		case 0:
 			if (program->count > 1)
 				fuzz_remove_call(program, at);
@@ -136,9 +144,14 @@ static inline void fuzz_mutate(struct fuzz_random *random, struct fuzz_program *
 			fuzz_insert_call(program, at, program->calls[at]);
 			break;
 		case 2:
-			fuzz_insert_call(program, at, fuzz_random_call(random));
+			fuzz_insert_call(program, at,
+					 fuzz_random_call(random, fuzz_random_op(random)));
 			break;
 		case 3:
+		case 4:
+			fuzz_insert_call(program, at, fuzz_random_call(random, FUZZ_REPEAT));
+			break;
+		case 5:
 			for (from = fuzz_below(random, other->count); from < other->count; from++)
 				fuzz_insert_call(program, at++, other->calls[from]);
 			break;
