@@ -388,19 +388,23 @@ static const struct fuzz_program *from_corpus(struct fuzz_random *random)
 	return __atomic_load_n(&entry->ready, __ATOMIC_ACQUIRE) ? &entry->program : NULL;
 }
 
-static void choose_program(struct fuzz_random *random, struct fuzz_program *program)
+/* Returns whether the program is one of the files to begin with, which have been trimmed. */
+static bool choose_program(struct fuzz_random *random, struct fuzz_program *program)
 {
 	const struct fuzz_program *old = from_corpus(random), *other = from_corpus(random);
 	__u32 seed = __atomic_fetch_add(&shared->seed_next, 1, __ATOMIC_RELAXED);
 
 	if (seed < shared->seed_count) {
 		*program = shared->seeds[seed];
-	} else if (!old || !other || fuzz_one_in(random, 6)) {
+		return true;
+	}
+	if (!old || !other || fuzz_one_in(random, 6)) {
 		fuzz_random_program(random, program);
 	} else {
 		*program = *old;
 		fuzz_mutate(random, program, other);
 	}
+	return false;
 }
 
 /* Processes */
@@ -455,12 +459,13 @@ static void worker_main(__u32 number, __u32 life)
 	};
 	struct fuzz_program program;
 	struct news news;
+	bool trimmed;
 	int i;
 
 	if (!worker_init(number))
 		_exit(2);
 	for (i = 0; i < LIFETIME && !shared->stop; i++) {
-		choose_program(&random, &program);
+		trimmed = choose_program(&random, &program);
 		run_program(&program);
 		if (i == LIFETIME - 1)
 			break;
@@ -468,7 +473,7 @@ static void worker_main(__u32 number, __u32 life)
 		fuzz_state_clear();
 		if (!shared->first_pcs)
 			shared->first_pcs = shared->covered.pc_count;
-		if (news.pcs)
+		if (news.pcs && !trimmed)
 			trim(&program, &news);
 		if (news.count)
 			add_to_corpus(&program, news.pcs);
