@@ -72,6 +72,22 @@ def payload(number):
     return number.to_bytes(4, "big") * (20 + number % 300)
 
 
+# The receiver has as many chunks for new packets. The kernel drops what comes when none is left.
+ROOM = 128
+
+
+def send_all(send, name, count):
+    """Send that many packets, as fast as the receiver takes them, until it has published all."""
+    send(payload(0))
+    with tshare.Region.open(name, readonly=True, wait=TIMEOUT) as region:
+        for number in range(1, count):
+            while region.generation <= number - ROOM:
+                region.wait(region.generation, TIMEOUT)
+            send(payload(number))
+        while region.generation < count:
+            region.wait(region.generation, TIMEOUT)
+
+
 def test_each_packet_arrives_where_its_record_says(receiver, send, name):
     need("numpy")
     for number in range(100):
@@ -121,11 +137,7 @@ def test_reader_sees_the_packets(receiver, start, send, name):
 
 def test_reader_counts_the_packets_that_were_overwritten(receiver, start, send, name):
     need("numpy")
-    for number in range(300):
-        send(payload(number))
-    with tshare.Region.open(name, readonly=True, wait=TIMEOUT) as region:
-        while region.generation < 300:
-            region.wait(region.generation, TIMEOUT)
+    send_all(send, name, 300)
     # It comes late, and no packet comes meanwhile: the newest 128 are kept.
     reader = start(sys.executable, READER, name, 128)
     output, errors = reader.communicate(timeout=TIMEOUT)
