@@ -1087,6 +1087,34 @@ int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name);
 int tshare_ctx_list(struct tshare_ctx *ctx,
 		    int (*fn)(const struct tshare_region_info *info, void *data), void *data);
 
+/**
+ * tshare_ctx_list_all() - walk through the named regions of all IPC namespaces
+ * @ctx: the context
+ * @fn: called for each; what it returns other than 0 ends the walk
+ * @data: passed to @fn
+ *
+ * A persistent name stays in its namespace when the last process of that has exited, and only so
+ * it is still found. Several regions may have the same name. Takes CAP_SYS_ADMIN in the initial
+ * user namespace.
+ *
+ * Return: 0, what @fn returned, -EPERM, or -ENOMEM; -EOPNOTSUPP for shared memory.
+ */
+int tshare_ctx_list_all(struct tshare_ctx *ctx,
+			int (*fn)(const struct tshare_region_info *info, void *data), void *data);
+
+/**
+ * tshare_ctx_unlink_id() - remove the name of the region that has an id
+ * @ctx: the context
+ * @id: the region's id, see struct tshare_region_info
+ *
+ * As tshare_ctx_unlink(), in the context's IPC namespace, and in all others for a caller that may
+ * list them.
+ *
+ * Return: 0; -EINVAL if @id is 0; -ENOENT if the caller can't see such a region, or it has no
+ * name; -EPERM; -EOPNOTSUPP for shared memory.
+ */
+int tshare_ctx_unlink_id(struct tshare_ctx *ctx, uint64_t id);
+
 /* CUDA: a region's memory, where it lies; see Documentation/cuda.rst */
 
 /**

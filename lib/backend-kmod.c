@@ -437,6 +437,23 @@ static int kmod_unlink(void *session, const char *name)
 	return err ? tshare_fail_name(err, name) : 0;
 }
 
+static int kmod_unlink_id(void *session, uint64_t id)
+{
+	struct tshare_unlink request = { .id = id };
+	int err = device_ioctl(session_fd(session), TSHARE_IOCTL_UNLINK, &request);
+
+	switch (err) {
+	case 0:
+		return 0;
+	case -ENOENT:
+		return tshare_fail(err, "id: there is no named region with the id %" PRIu64, id);
+	case -EPERM:
+		return tshare_fail(err, "id: the region %" PRIu64 " belongs to another user", id);
+	default:
+		return tshare_fail(err, DEVICE ": unlink: %s", strerror(-err));
+	}
+}
+
 /* The module's own memory is always contiguous. */
 static uint32_t api_flags(uint32_t region_flags)
 {
@@ -482,11 +499,11 @@ static int report_entry(const struct tshare_list_entry *entry,
 	return fn(&info, data);
 }
 
-static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
-		     void *data)
+static int list_regions(void *session, uint32_t flags,
+			int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
 	struct tshare_list_entry entries[LIST_BATCH];
-	struct tshare_list request = { .entry_size = sizeof(entries[0]) };
+	struct tshare_list request = { .entry_size = sizeof(entries[0]), .flags = flags };
 	uint32_t i;
 	int ret;
 
@@ -494,6 +511,9 @@ static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *i
 	do {
 		request.count = LIST_BATCH;
 		ret = device_ioctl(session_fd(session), TSHARE_IOCTL_LIST, &request);
+		if (ret == -EPERM)
+			return tshare_fail(ret, "regions of all IPC namespaces are listed for the "
+						"machine's administrator only (CAP_SYS_ADMIN)");
 		if (ret)
 			return tshare_fail(ret, DEVICE ": list: %s", strerror(-ret));
 		for (i = 0; i < request.count; i++) {
@@ -504,6 +524,18 @@ static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *i
 		}
 	} while (request.count == LIST_BATCH);
 	return 0;
+}
+
+static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
+		     void *data)
+{
+	return list_regions(session, 0, fn, data);
+}
+
+static int kmod_list_all(void *session,
+			 int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+{
+	return list_regions(session, TSHARE_LIST_ALL, fn, data);
 }
 
 static int kmod_counter(void *session, const struct backend_region *region, bool own,
@@ -589,7 +621,9 @@ const struct backend_ops tshare_backend_kmod = {
 	.finish = kmod_finish,
 	.unlink = kmod_unlink,
 	.unlink_region = kmod_unlink_region,
+	.unlink_id = kmod_unlink_id,
 	.list = kmod_list,
+	.list_all = kmod_list_all,
 	.counter = kmod_counter,
 	.export = kmod_export,
 	.info = kmod_info,

@@ -148,8 +148,18 @@ struct backend_ops {
 	 */
 	int (*unlink_region)(void *session, int fd, uint64_t id, const char *name);
 
+	/*
+	 * Removes the name of a region, also one of another namespace. NULL where a
+	 * region isn't found by its id.
+	 */
+	int (*unlink_id)(void *session, uint64_t id);
+
 	int (*list)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
 		    void *data);
+
+	/* The same for all namespaces. NULL where the backend's names belong to none. */
+	int (*list_all)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
+			void *data);
 
 	/*
 	 * Finds the counter of a region. If @own, then @counter has an open file

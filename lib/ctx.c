@@ -189,3 +189,24 @@ int tshare_ctx_list(struct tshare_ctx *ctx,
 {
 	return ctx->backend->list(ctx->session, fn, data);
 }
+
+TSHARE_EXPORT
+int tshare_ctx_list_all(struct tshare_ctx *ctx,
+			int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+{
+	if (!ctx->backend->list_all)
+		return tshare_fail(-EOPNOTSUPP, "regions on %s belong to no IPC namespace",
+				   ctx->backend->name);
+	return ctx->backend->list_all(ctx->session, fn, data);
+}
+
+TSHARE_EXPORT
+int tshare_ctx_unlink_id(struct tshare_ctx *ctx, uint64_t id)
+{
+	if (!ctx->backend->unlink_id)
+		return tshare_fail(-EOPNOTSUPP, "regions on %s are not found by an id",
+				   ctx->backend->name);
+	if (!id)
+		return tshare_fail(-EINVAL, "id: is 0");
+	return ctx->backend->unlink_id(ctx->session, id);
+}

@@ -137,28 +137,29 @@ static const struct {
 	void (*put)(struct table *table, const struct details *details); /* NULL: the size */
 	bool usual;
 	bool details;
-	bool live; /* top's alone, which looks more than once */
+	bool elsewhere; /* known of regions in other namespaces, which can't be opened */
+	bool live;	/* top's alone, which looks more than once */
 } all[N_COLUMNS] = {
-	{ { "SIZE", .right = true }, NULL, .usual = true },
-	{ { "TENSORS", .right = true }, put_tensors, .usual = true },
+	{ { "SIZE", .right = true }, NULL, .usual = true, .elsewhere = true },
+	{ { "TENSORS", .right = true }, put_tensors, .usual = true, .elsewhere = true },
 	{ { "MODE" }, put_mode },
-	{ { "OWNER" }, put_owner, .usual = true },
+	{ { "OWNER" }, put_owner, .usual = true, .elsewhere = true },
 	{ { "USERS", .right = true }, put_users, .usual = true, .details = true },
 	{ { "MAKER" }, put_maker, .usual = true, .details = true },
 	{ { "AGE", .right = true }, put_age, .usual = true, .details = true },
 	{ { "GENERATION", .right = true }, put_generation, .usual = true, .details = true },
 	{ { "STATE" }, put_state, .usual = true, .details = true },
 	{ { "FLAGS" }, put_flags, .usual = true },
-	{ { "ID", .right = true }, put_id },
+	{ { "ID", .right = true }, put_id, .elsewhere = true },
 	{ { "GROUP" }, put_group },
 	{ { "NODE", .right = true }, put_node },
-	{ { "LIFETIME" }, put_lifetime },
+	{ { "LIFETIME" }, put_lifetime, .elsewhere = true },
 	{ { "RUNG" }, put_rung, .details = true },
 	{ { "BACKEND" }, put_backend, .details = true },
 	{ { "PIDS" }, put_pids, .details = true },
 	{ { "RATE", .right = true }, put_rate, .live = true },
 	/* The longest is the last. */
-	{ { "NAME" }, put_name, .usual = true },
+	{ { "NAME" }, put_name, .usual = true, .elsewhere = true },
 };
 
 static void take(struct columns *columns, size_t place)
@@ -184,6 +185,16 @@ void columns_take_all(struct columns *columns)
 	columns->count = 0;
 	for (i = 0; i < N_COLUMNS; i++)
 		if (!all[i].live)
+			take(columns, i);
+}
+
+void columns_take_elsewhere(struct columns *columns)
+{
+	size_t i;
+
+	*columns = (struct columns){ 0 };
+	for (i = 0; i < N_COLUMNS; i++)
+		if (all[i].elsewhere)
 			take(columns, i);
 }
 

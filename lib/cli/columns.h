@@ -23,6 +23,9 @@ struct columns {
 void columns_init(struct columns *columns);
 void columns_take_all(struct columns *columns);
 
+/* Those that are known of regions in other namespaces. */
+void columns_take_elsewhere(struct columns *columns);
+
 /* Those of top for a terminal of that width, with the rate, which list hasn't. */
 void columns_take_live(struct columns *columns, int width);
 

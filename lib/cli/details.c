@@ -40,15 +40,23 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(left->info.name, right->info.name);
 }
 
-int details_list(struct tshare_ctx *ctx, struct details_list *list)
+static int end_list(struct details_list *list, int ret)
 {
-	int ret = tshare_ctx_list(ctx, details_add, list);
-
 	if (ret < 0)
 		return failure("%s", tshare_error_get());
 	if (list->count)
 		qsort(list->regions, list->count, sizeof(*list->regions), compare_names);
 	return ret;
+}
+
+int details_list(struct tshare_ctx *ctx, struct details_list *list)
+{
+	return end_list(list, tshare_ctx_list(ctx, details_add, list));
+}
+
+int details_list_all(struct tshare_ctx *ctx, struct details_list *list)
+{
+	return end_list(list, tshare_ctx_list_all(ctx, details_add, list));
 }
 
 void details_release(struct details_list *list)

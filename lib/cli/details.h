@@ -45,6 +45,8 @@ struct details_list {
 
 /* Lists all regions by name, without details. Returns an exit status. */
 int details_list(struct tshare_ctx *ctx, struct details_list *list);
+/* The same for those of all IPC namespaces. */
+int details_list_all(struct tshare_ctx *ctx, struct details_list *list);
 /* Adds one to the list that is @data. */
 int details_add(const struct tshare_region_info *info, void *data);
 void details_release(struct details_list *list);

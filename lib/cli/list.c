@@ -9,9 +9,10 @@
 
 struct request {
 	struct columns columns;
+	bool chosen; /* the columns */
+	bool all_namespaces;
 	bool json;
 	bool headings;
-	bool summary;
 };
 
 static void print_summary(const struct details_list *list, const struct request *request)
@@ -45,7 +46,7 @@ static int print_text(const struct details_list *list, const struct request *req
 	for (i = 0; i < list->count; i++)
 		columns_add(&request->columns, &table, &list->regions[i]);
 	status = table_print(&table);
-	if (!status && request->summary && list->count)
+	if (!status && request->headings && !request->chosen && list->count)
 		print_summary(list, request);
 	return status;
 }
@@ -73,7 +74,8 @@ static int list(const struct request *request)
 	ctx = open_session();
 	if (!ctx)
 		return EXIT_FAILED;
-	status = details_list(ctx, &regions);
+	status = request->all_namespaces ? details_list_all(ctx, &regions) :
+					   details_list(ctx, &regions);
 	if (!status && (request->json || request->columns.details)) {
 		details_open(ctx, &regions);
 		details_find_processes(&regions);
@@ -88,9 +90,13 @@ static int list(const struct request *request)
 }
 
 static const struct option options[] = {
-	{ "json", no_argument, NULL, 'j' },	  { "output", required_argument, NULL, 'o' },
-	{ "output-all", no_argument, NULL, 'O' }, { "bytes", no_argument, NULL, 'b' },
-	{ "noheadings", no_argument, NULL, 'n' }, { 0 },
+	{ "all-namespaces", no_argument, NULL, 'A' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "output-all", no_argument, NULL, 'O' },
+	{ "bytes", no_argument, NULL, 'b' },
+	{ "noheadings", no_argument, NULL, 'n' },
+	{ 0 },
 };
 
 /* A table with chosen columns, or without headings, is read by a program. */
@@ -99,21 +105,24 @@ static int take(const struct verb *verb, int option, void *data)
 	struct request *request = data;
 
 	switch (option) {
+	case 'A':
+		request->all_namespaces = true;
+		break;
 	case 'j':
 		request->json = true;
 		break;
 	case 'o':
-		request->summary = false;
+		request->chosen = true;
 		return columns_parse(&request->columns, verb, optarg);
 	case 'O':
-		request->summary = false;
+		request->chosen = true;
 		columns_take_all(&request->columns);
 		break;
 	case 'b':
 		request->columns.exact = true;
 		break;
 	case 'n':
-		request->headings = request->summary = false;
+		request->headings = false;
 		break;
 	}
 	return EXIT_OK;
@@ -121,7 +130,7 @@ static int take(const struct verb *verb, int option, void *data)
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
-	struct request request = { .headings = true, .summary = true };
+	struct request request = { .headings = true };
 	int status;
 
 	columns_init(&request.columns);
@@ -129,6 +138,8 @@ static int run(const struct verb *verb, int argc, char **argv)
 		return status;
 	if (optind < argc)
 		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
+	if (request.all_namespaces && !request.chosen)
+		columns_take_elsewhere(&request.columns);
 	return list(&request);
 }
 
@@ -137,7 +148,8 @@ const struct verb verb_list = {
 	.arguments = "[OPTION...]",
 	.summary = "list the named regions that you may read",
 	.help = REPORTING_HELP(
-		"array") "  -o, --output COLUMNS   print these, such as NAME,SIZE, or +RUNG for one more\n"
+		"array") "  -A, --all-namespaces   list those of all IPC namespaces (root, kmod)\n"
+			 "  -o, --output COLUMNS   print these, such as NAME,SIZE, or +RUNG for one more\n"
 			 "  -O, --output-all       print all columns\n"
 			 "  -b, --bytes            print sizes in bytes\n"
 			 "  -n, --noheadings       print no headings, and no summary\n" COLUMNS_HELP,

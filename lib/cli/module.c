@@ -214,7 +214,7 @@ static int fail_unload(int err)
 	case -EWOULDBLOCK:
 		return failure("the module " MODULE_NAME " is in use (a process has "
 			       "/dev/tshare or a region open, or a persistent name is left: see "
-			       "'tshare list')");
+			       "'tshare list --all-namespaces')");
 	default:
 		return failure("the module " MODULE_NAME ": %s", strerror(-err));
 	}

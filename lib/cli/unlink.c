@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include "details.h"
+#include "number.h"
 #include "text.h"
 
 struct request {
 	const char *pattern; /* NULL: no pattern */
 	bool all;
+	bool ids; /* the arguments are ids */
 	bool dry;
 };
 
@@ -23,6 +25,20 @@ static int unlink_names(struct tshare_ctx *ctx, char **names)
 		if (err)
 			status = failure_of_name(ctx, *names, err);
 	}
+	return status;
+}
+
+static int unlink_ids(struct tshare_ctx *ctx, char **ids)
+{
+	int status = EXIT_OK;
+	uint64_t id;
+	char *end;
+
+	for (; *ids; ids++)
+		if (!parse_number(*ids, 10, &id, &end) || *end)
+			status = failure("'%s' is not a region's id", *ids);
+		else if (tshare_ctx_unlink_id(ctx, id))
+			status = failure("%s", tshare_error_get());
 	return status;
 }
 
@@ -97,6 +113,7 @@ static int unlink_matching(struct tshare_ctx *ctx, const struct request *request
 static const struct option options[] = {
 	{ "all", no_argument, NULL, 'a' },
 	{ "glob", required_argument, NULL, 'g' },
+	{ "id", no_argument, NULL, 'i' },
 	{ "dry-run", no_argument, NULL, 'n' },
 	{ 0 },
 };
@@ -113,6 +130,9 @@ static int take(const struct verb *verb, int option, void *data)
 	case 'g':
 		request->pattern = optarg;
 		break;
+	case 'i':
+		request->ids = true;
+		break;
 	case 'n':
 		request->dry = true;
 		break;
@@ -125,11 +145,16 @@ static int check(const struct verb *verb, const struct request *request, char **
 {
 	if (request->all && request->pattern)
 		return usage_error(verb, "--all and --glob exclude one another");
+	if (request->ids && (request->all || request->pattern))
+		return usage_error(verb, "--id excludes --all and --glob");
 	if (request->all || request->pattern)
 		return *names ? usage_error(verb, "unexpected argument '%s'", *names) : EXIT_OK;
 	if (request->dry)
 		return usage_error(verb, "--dry-run needs --all or --glob");
-	return *names ? EXIT_OK : usage_error(verb, "needs a NAME, --all or --glob");
+	if (*names)
+		return EXIT_OK;
+	return request->ids ? usage_error(verb, "--id needs an ID") :
+			      usage_error(verb, "needs a NAME, --all or --glob");
 }
 
 static int run(const struct verb *verb, int argc, char **argv)
@@ -148,6 +173,8 @@ static int run(const struct verb *verb, int argc, char **argv)
 		return EXIT_FAILED;
 	if (request.all || request.pattern)
 		status = unlink_matching(ctx, &request);
+	else if (request.ids)
+		status = unlink_ids(ctx, argv + optind);
 	else
 		status = unlink_names(ctx, argv + optind);
 	tshare_ctx_unref(ctx);
@@ -156,10 +183,11 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_unlink = {
 	.name = "unlink",
-	.arguments = "NAME... | --all | --glob PATTERN",
+	.arguments = "NAME... | --all | --glob PATTERN | --id ID...",
 	.summary = "remove names; the memory stays until its last user closes it",
 	.help = "  -a, --all              remove the names of all of your regions\n"
 		"  -g, --glob PATTERN     remove those that match, such as 'frames-*'\n"
+		"  -i, --id               remove those of the regions with these ids\n"
 		"  -n, --dry-run          only print what --all or --glob would remove\n",
 	.options = options,
 	.take = take,

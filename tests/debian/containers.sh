@@ -81,6 +81,13 @@ container_in_the_host_s_ipc_namespace_shares_its_names() {
 		rootful "${DEVICE[@]}" --ipc=host --cap-add IPC_OWNER tshare tshare unlink of-host &&
 		! member tshare show of-host
 }
+name_that_a_container_has_left_is_found_and_removed_on_the_host() {
+	local id
+	rootful "${DEVICE[@]}" tshare tshare create left-behind 4 uint8 && ! tshare show left-behind &&
+		says 'in use' tshare unload &&
+		id=$(tshare list --all-namespaces --noheadings --output ID,NAME | sed -n 's/ *left-behind$//p') &&
+		tshare unlink --id "${id// /}" && ! tshare list -A | grep left-behind
+}
 container_without_the_device_shares_files_of_the_host_s_ipc_namespace() {
 	local -x TSHARE_BACKEND=shm
 	member tshare create of-host 4 uint8 && has_own_names rootless member &&
@@ -166,6 +173,7 @@ container_laws() {
 	law container_without_the_device_is_told_the_option
 	law container_has_names_of_its_own
 	law container_in_the_host_s_ipc_namespace_shares_its_names
+	law name_that_a_container_has_left_is_found_and_removed_on_the_host
 	law container_without_the_device_shares_files_of_the_host_s_ipc_namespace
 	law containers_share_names_in_the_ipc_namespace_of_one
 	law containers_without_the_device_share_files_in_the_ipc_namespace_of_one

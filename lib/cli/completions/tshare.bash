@@ -59,10 +59,10 @@ _tshare_options() {
 	create) echo "$layout --from -f --quiet -q" ;;
 	exec) echo "$layout --name -n" ;;
 	info) echo '--json -j' ;;
-	list) echo '--json -j --output -o --output-all -O --bytes -b --noheadings -n' ;;
+	list) echo '--all-namespaces -A --json -j --output -o --output-all -O --bytes -b --noheadings -n' ;;
 	show) echo '--json -j --bytes -b' ;;
 	top) echo '--sort -s --delay -d' ;;
-	unlink) echo '--all -a --glob -g --dry-run -n' ;;
+	unlink) echo '--all -a --glob -g --id -i --dry-run -n' ;;
 	wait) echo '--generation -g --timeout -t' ;;
 	pool) echo '--json -j --node' ;;
 	weights) echo '--json -j --name --persist --replace' ;;

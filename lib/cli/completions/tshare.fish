@@ -39,6 +39,7 @@ complete -c tshare -n '__fish_tshare_verb create' -s f -l from -r -F -d 'The arr
 complete -c tshare -n '__fish_tshare_verb create' -s q -l quiet -d 'Do not print what was made'
 complete -c tshare -n '__fish_tshare_verb exec' -s n -l name -x -d 'Name of the region'
 
+complete -c tshare -n '__fish_tshare_verb list' -s A -l all-namespaces -d 'Those of all IPC namespaces'
 complete -c tshare -n '__fish_tshare_verb list' -s o -l output -x -a "$columns" -d Columns
 complete -c tshare -n '__fish_tshare_verb list' -s O -l output-all -d 'All columns'
 complete -c tshare -n '__fish_tshare_verb list show' -s b -l bytes -d 'Sizes in bytes'
@@ -49,6 +50,7 @@ complete -c tshare -n '__fish_tshare_verb top' -s s -l sort -x \
 complete -c tshare -n '__fish_tshare_verb top' -s d -l delay -x -d 'Seconds between two looks'
 complete -c tshare -n '__fish_tshare_verb unlink' -s a -l all -d 'All of your regions'
 complete -c tshare -n '__fish_tshare_verb unlink' -s g -l glob -x -d 'Those that match'
+complete -c tshare -n '__fish_tshare_verb unlink' -s i -l id -d 'Those with these ids'
 complete -c tshare -n '__fish_tshare_verb unlink' -s n -l dry-run -d 'Only print'
 complete -c tshare -n '__fish_tshare_verb save' -F
 complete -c tshare -n '__fish_tshare_verb wait' -s g -l generation -x -d 'Until this one'

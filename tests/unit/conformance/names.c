@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* The lifetime of names, and their owners. */
+#define _GNU_SOURCE 1
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -161,6 +163,76 @@ TEST(unlink_rejects_invalid_names)
 	CHECK(tshare_ctx_unlink(ctx, NULL) == -EINVAL);
 	CHECK(tshare_ctx_unlink(ctx, "") == -EINVAL);
 	CHECK(tshare_ctx_unlink(ctx, "a/b") == -EINVAL);
+}
+
+/* Leaves a persistent name in an IPC namespace that ends with this process. */
+static int leave_in_namespace(void *name)
+{
+	return unshare(CLONE_NEWIPC) ? 1 : leave_persistent(name);
+}
+
+static int look_as_another_user(void *id)
+{
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
+		return 1;
+	if (tshare_ctx_list_all(own, find_listed, &(struct found){ .name = "" }) != -EPERM ||
+	    !error_says("CAP_SYS_ADMIN"))
+		return 2;
+	return tshare_ctx_unlink_id(own, *(uint64_t *)id) == -ENOENT ? 0 : 3;
+}
+
+TEST(a_name_in_a_namespace_that_has_ended_is_found_and_unlinked)
+{
+	struct found found = { .name = unique("ended") };
+	const char *name = found.name;
+
+	if (!limits_of(ctx).dmabuf) {
+		CHECK(tshare_ctx_list_all(ctx, find_listed, &found) == -EOPNOTSUPP);
+		CHECK(tshare_ctx_unlink_id(ctx, 1) == -EOPNOTSUPP);
+		return;
+	}
+	if (geteuid())
+		SKIP("needs root, for a namespace");
+	CHECK(in_child(leave_in_namespace, (void *)(uintptr_t)name) == -1);
+	CHECK(!exists(name));
+	CHECK(!tshare_ctx_list(ctx, find_listed, &found) && !found.count);
+	CHECK(!tshare_ctx_list_all(ctx, find_listed, &found) && found.count == 1);
+	CHECK(found.info.lifetime == TSHARE_LIFETIME_PERSIST);
+	CHECK(!in_child(look_as_another_user, &found.info.id));
+	CHECK(!tshare_ctx_unlink_id(ctx, found.info.id));
+	found.count = 0;
+	CHECK(!tshare_ctx_list_all(ctx, find_listed, &found) && !found.count);
+	CHECK(tshare_ctx_unlink_id(ctx, found.info.id) == -ENOENT && error_says("id: "));
+	CHECK(tshare_ctx_unlink_id(ctx, 0) == -EINVAL && error_says("id: "));
+}
+
+static int unlink_as_another_user(void *id)
+{
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
+		return 1;
+	return tshare_ctx_unlink_id(own, *(uint64_t *)id) == -EPERM ? 0 : 2;
+}
+
+TEST(an_id_unlinks_the_callers_own_region_alone)
+{
+	const char *name = unique("by-id");
+	struct tshare_region *region;
+	uint64_t id;
+
+	if (!limits_of(ctx).dmabuf)
+		return;
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	region = new_region(name);
+	id = tshare_region_get_id(region);
+	CHECK(!in_child(unlink_as_another_user, &id));
+	CHECK(exists(name));
+	CHECK(!tshare_ctx_unlink_id(ctx, id) && !exists(name));
+	tshare_region_unref(region);
 }
 
 TEST(a_context_does_not_take_back_a_name_that_another_made_since)
