@@ -612,7 +612,8 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
  * A descriptor of a part (tshare_region_export()) makes a region of the part's size. It
  * has no tensors, since descriptors count bytes from the start of the whole region.
  *
- * Return: 0; -EBADF, -EINVAL if @fd is not a region's, -EPROTO.
+ * Return: 0; -EBADF, -EINVAL if @fd is not a region's, -EPROTO; -ENODEV or -EACCES if it
+ * is a dma-buf, and the module, which would know it, can't be used.
  */
 int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 			 struct tshare_region **region);

@@ -375,12 +375,34 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	return 0;
 }
 
+/* By its name: a file of FUSE's, which it may be, need not answer any question. */
+static bool is_dmabuf(int fd)
+{
+	static const char prefix[] = "/dmabuf:";
+	char path[32], name[sizeof(prefix)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name)) >= (ssize_t)strlen(prefix) &&
+	       !strncmp(name, prefix, strlen(prefix));
+}
+
+/* @err: why the module can't be asked whether it is a region's */
+static int fail_dmabuf(int err)
+{
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s", tshare_error_get());
+	return tshare_fail(err, "fd: is a dma-buf, which only the module knows: %s", why);
+}
+
 static int kmod_import(void *session, int fd, bool readonly, struct backend_region *region)
 {
 	_cleanup_close_ int own = -1;
 	int device = device_of(session, &own);
 
-	return device < 0 ? device : import_from(device, fd, readonly, region);
+	if (device >= 0)
+		return import_from(device, fd, readonly, region);
+	return is_dmabuf(fd) ? fail_dmabuf(device) : -EINVAL;
 }
 
 static int fail_finish(int err, const char *name)

@@ -114,9 +114,8 @@ struct backend_ops {
 	 * Takes another process's descriptor. @fd is the library's own
 	 * duplicate, which no other thread can replace between its check and
 	 * its use: the region's on success, the caller's on failure. -EINVAL
-	 * if it isn't this backend's: the API then asks the next one. Works
-	 * without a session (@session is NULL) where the backend can do so,
-	 * else -ENODEV.
+	 * if it isn't this backend's: the API then asks the next one. @session may
+	 * be NULL; -ENODEV or -EACCES if @fd may be a region's then, but can't be used.
 	 */
 	int (*import)(void *session, int fd, bool readonly, struct backend_region *region);
 

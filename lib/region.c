@@ -564,9 +564,6 @@ static int import_anywhere(struct tshare_region *region, int fd, bool readonly)
 			continue;
 		region->backend = tshare_backends[i];
 		err = region->backend->import(NULL, fd, readonly, &region->handle);
-		/* A backend that is unavailable has no regions. */
-		if (err == -ENODEV || err == -EACCES)
-			err = -EINVAL;
 	}
 	return err;
 }

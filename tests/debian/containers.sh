@@ -131,7 +131,7 @@ descriptor_works_in_a_container_with_the_device() {
 		says 'kmod: of the host' passes "${DEVICE[@]}" "${KEEP[@]}" -- login member
 }
 descriptor_of_the_module_needs_the_device() {
-	says "is not a region's" passes --
+	says 'fd: is a dma-buf, which only the module knows' passes -- && grep 'needs --device /dev/tshare' "$tmp/said"
 }
 
 # exceeds ARGUMENT...: whether the kernel refuses a container, which is run by rootful or rootless

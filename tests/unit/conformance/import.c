@@ -101,6 +101,34 @@ TEST(import_rejects_other_descriptors)
 	close(pipe_ends[1]);
 }
 
+/* As a user without access to the device. */
+static int import_without_permission(void *descriptor)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!become(USER_ONE) || ctx_new("shm", &own))
+		return 1;
+	if (tshare_region_import(own, *(int *)descriptor, 0, &region) != -EACCES)
+		return 2;
+	return error_says("fd: is a dma-buf") && error_says("join group tshare") ? 0 : 3;
+}
+
+TEST(a_region_of_the_module_names_what_an_importer_lacks)
+{
+	struct tshare_region *region;
+	int fd;
+
+	if (!limits_of(ctx).dmabuf)
+		return;
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	region = new_region(unique("lacks"));
+	fd = tshare_region_get_fd(region);
+	CHECK(!in_child(import_without_permission, &fd));
+	tshare_region_unref(region);
+}
+
 TEST(import_rejects_a_descriptor_that_is_not_open)
 {
 	struct tshare_region *region;
