@@ -39,6 +39,8 @@
 #define REPEAT_MS    20
 /* So many programs a process runs; the last one leaves all open. */
 #define LIFETIME     300
+/* Bytes for the frames of signals, one on top of another. */
+#define SIGNAL_STACK (64 * KIB)
 /* Edges that a program has to keep when it is trimmed. */
 #define TRIM_EDGES   64
 #define REPORT_EACH  10
@@ -97,10 +99,27 @@ static __thread bool is_child;
 
 /* Threads */
 
+/*
+ * Signals get a stack that is in memory and that no child shares. Elsewhere the kernel may have to
+ * allocate a page to deliver one. If a program's call has that allocation fail, the process gets a
+ * SIGSEGV.
+ */
+static bool set_signal_stack(void)
+{
+	stack_t stack = { .ss_size = SIGNAL_STACK };
+
+	stack.ss_sp = mmap(NULL, stack.ss_size, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+			   0);
+	return stack.ss_sp != MAP_FAILED && !madvise(stack.ss_sp, stack.ss_size, MADV_DONTFORK) &&
+	       !sigaltstack(&stack, NULL);
+}
+
 static void thread_init(__u32 number)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM };
 
+	if (!set_signal_stack())
+		_exit(2);
 	event._sigev_un._tid = gettid();
 	fuzz_thread.has_timer = !timer_create(CLOCK_MONOTONIC, &event, &fuzz_thread.timer);
 	fuzz_thread.fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
@@ -158,8 +177,10 @@ static void run_repeat(const struct fuzz_call *call)
 static void run_child(const struct fuzz_call *call, const struct fuzz_call *end, __u32 way)
 {
 	struct itimerval when = { { 0, 5000 }, { 0, 5000 } };
+	stack_t no_stack = { .ss_flags = SS_DISABLE };
 
 	is_child = true;
+	sigaltstack(&no_stack, NULL);
 	fuzz_thread.fail_nth = -1;
 	fuzz_thread.has_timer = false;
 	setitimer(ITIMER_REAL, &when, NULL);

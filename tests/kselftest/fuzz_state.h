@@ -132,9 +132,12 @@ static inline bool fuzz_state_init(bool importer)
 {
 	static const struct sigaction on_fault = {
 		.sa_handler = fuzz_on_fault,
-		.sa_flags = SA_NODEFER,
+		.sa_flags = SA_NODEFER | SA_ONSTACK,
 	};
-	static const struct sigaction on_alarm = { .sa_handler = fuzz_on_alarm };
+	static const struct sigaction on_alarm = {
+		.sa_handler = fuzz_on_alarm,
+		.sa_flags = SA_ONSTACK,
+	};
 	int i;
 
 	for (i = 0; i < FUZZ_SLOTS; i++)
