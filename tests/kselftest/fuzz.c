@@ -744,7 +744,7 @@ int main(int argc, char **argv)
 
 	parse_options(argc, argv);
 	shared = mmap(NULL, sizeof(*shared), RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
+	if (shared == MAP_FAILED || !fuzz_memfds_init())
 		ksft_exit_fail_msg("no memory: %m\n");
 	counts = &shared->counts;
 	fail_allocations(true);

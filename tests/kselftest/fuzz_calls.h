@@ -669,15 +669,16 @@ static int op_file(const struct fuzz_call *call)
 	return ret < 0 ? -errno : 0;
 }
 
-static int fuzz_udmabuf(__u64 size)
+static int fuzz_udmabuf(__u32 pages)
 {
-	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd = -1;
-	struct udmabuf_create args = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = size };
+	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
+	struct udmabuf_create args = {
+		.memfd = fuzz.memfds[pages - 1],
+		.flags = UDMABUF_FLAGS_CLOEXEC,
+		.size = pages * PAGE,
+	};
 
-	args.memfd = memfd_create("tshare", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (!ftruncate(args.memfd, size) && !fcntl(args.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		fd = xioctl(device, UDMABUF_CREATE, &args);
-	close(args.memfd);
+	fd = xioctl(device, UDMABUF_CREATE, &args);
 	close(device);
 	return fd;
 }
@@ -685,9 +686,9 @@ static int fuzz_udmabuf(__u64 size)
 /* Another driver's dma-buf, or a file that is none. */
 static int op_foreign(const struct fuzz_call *call)
 {
-	__u64 size = PAGE * (1 + call->arg[1] % 8);
+	__u32 pages = 1 + call->arg[1] % FUZZ_MEMFDS;
 	struct dma_heap_allocation_data args = {
-		.len = size,
+		.len = pages * PAGE,
 		.fd_flags = O_CLOEXEC | (call->arg[2] % 4 ? O_RDWR : O_RDONLY),
 	};
 	int heap, ret;
@@ -695,7 +696,7 @@ static int op_foreign(const struct fuzz_call *call)
 	if (call->arg[0] % 8 == 0)
 		return fuzz_keep(memfd_create("tshare", MFD_CLOEXEC), FUZZ_FOREIGN);
 	if (call->arg[0] & 1)
-		return fuzz_keep(fuzz_udmabuf(size), FUZZ_FOREIGN);
+		return fuzz_keep(fuzz_udmabuf(pages), FUZZ_FOREIGN);
 	heap = open("/dev/dma_heap/system", O_RDONLY | O_CLOEXEC);
 	ret = xioctl(heap, DMA_HEAP_IOCTL_ALLOC, &args);
 	close(heap);

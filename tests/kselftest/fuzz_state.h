@@ -18,6 +18,7 @@
 #define FUZZ_ARGS  6
 #define FUZZ_SLOTS 24
 #define FUZZ_MAPS  6
+#define FUZZ_MEMFDS 8
 
 /* What the descriptor in a slot is; any other kind is for calls that must refuse it. */
 enum fuzz_kind { FUZZ_DEVICE, FUZZ_DMABUF, FUZZ_COUNTER, FUZZ_FOREIGN, FUZZ_FENCE, FUZZ_OTHER };
@@ -36,6 +37,8 @@ struct fuzz_state {
 	char *edge;
 	/* The importer's file, or -1. Two importers at once would be a mistake of theirs. */
 	int importer;
+	/* Of one page, two pages and so on. */
+	int memfds[FUZZ_MEMFDS];
 	/* The IPC namespace to return to. */
 	int namespace;
 	/* The least descriptor that calls may close: those below are the fuzzer's own. */
@@ -126,6 +129,23 @@ static inline int fuzz_keep(int fd, enum fuzz_kind kind)
 	fuzz.kinds[slot] = kind;
 	__atomic_store_n(&fuzz.fds[slot], fd, __ATOMIC_RELAXED);
 	return 0;
+}
+
+/*
+ * Before the first process is started, and for as long as any runs: on 6.1 a kernel with
+ * CONFIG_DEBUG_VM crashes when a memfd goes while a page of it is mapped by a udmabuf's file.
+ */
+static inline bool fuzz_memfds_init(void)
+{
+	int i;
+
+	for (i = 0; i < FUZZ_MEMFDS; i++) {
+		fuzz.memfds[i] = memfd_create("tshare", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (ftruncate(fuzz.memfds[i], (i + 1) * PAGE) ||
+		    fcntl(fuzz.memfds[i], F_ADD_SEALS, F_SEAL_SHRINK))
+			return false;
+	}
+	return true;
 }
 
 static inline bool fuzz_state_init(bool importer)
