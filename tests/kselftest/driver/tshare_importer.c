@@ -127,9 +127,9 @@ static int set_mask(struct device *dev, u64 mask)
 static int attach(struct import *import, struct importer_attach *args)
 {
 	struct device *dev = &edu.pdev->dev;
-	unsigned long boundary = dma_get_seg_boundary(dev);
-	unsigned int segment_max = dma_get_max_seg_size(dev);
 	struct dma_buf *dmabuf = dma_buf_get(args->fd);
+	unsigned long boundary;
+	unsigned int segment_max;
 	int err = 0;
 
 	if (IS_ERR(dmabuf))
@@ -143,6 +143,8 @@ static int attach(struct import *import, struct importer_attach *args)
 		goto out;
 	}
 	mutex_lock(&edu.lock);
+	boundary = dma_get_seg_boundary(dev);
+	segment_max = dma_get_max_seg_size(dev);
 	err = set_mask(dev, DMA_BIT_MASK(args->address_bits ?: 64));
 	if (!err) {
 		dma_set_max_seg_size(dev, args->segment_max);
