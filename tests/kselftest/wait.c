@@ -475,7 +475,8 @@ FIXTURE_SETUP(other_than)
 
 FIXTURE_TEARDOWN(other_than)
 {
-	kill(self->waiter->pid, SIGKILL);
+	/* It has the files, too, and with them the name. */
+	kill_and_reap(self->waiter->pid);
 	close(self->old);
 	close(self->other);
 	close(self->dev);
