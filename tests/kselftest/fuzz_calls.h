@@ -586,18 +586,19 @@ static int op_poll(const struct fuzz_call *call)
 	return poll(poll_fds, 1 + call->arg[3] % 2, call->arg[3] / 2 % 3) < 0 ? -errno : 0;
 }
 
-static bool is_of_system_heap(int fd)
+static bool is_exported_by(int fd, const char *exporter)
 {
-	char path[40], info[512];
+	char path[40], line[40], info[512];
 	ssize_t len;
 	int file;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	snprintf(line, sizeof(line), "exp_name:\t%s\n", exporter);
 	file = open(path, O_RDONLY | O_CLOEXEC);
 	len = read(file, info, sizeof(info) - 1);
 	close(file);
 	info[len > 0 ? len : 0] = '\0';
-	return strstr(info, "exp_name:\tsystem\n");
+	return strstr(info, line);
 }
 
 /*
@@ -609,7 +610,7 @@ static int op_sync(const struct fuzz_call *call)
 	struct dma_buf_sync args = { .flags = call->arg[1] % 8 };
 	int fd = fuzz_region(call->arg[0]);
 
-	return is_of_system_heap(fd) ? 0 : xioctl(fd, DMA_BUF_IOCTL_SYNC, &args);
+	return is_exported_by(fd, "system") ? 0 : xioctl(fd, DMA_BUF_IOCTL_SYNC, &args);
 }
 
 static int op_fence(const struct fuzz_call *call)
@@ -703,7 +704,10 @@ static int op_foreign(const struct fuzz_call *call)
 	return ret ? ret : fuzz_keep(args.fd, FUZZ_FOREIGN);
 }
 
-/* Segments and boundaries that a device may have; with others the kernel complains of it. */
+/*
+ * Segments and boundaries that a device may have; with others the kernel complains of it. It also
+ * complains of other exporters, which map what lies together in one segment, whatever the limits.
+ */
 static int op_attach(const struct fuzz_call *call)
 {
 	static const __u32 segments[] = { ~0U, 2 * MIB, 64 * KIB, 2 * PAGE, PAGE };
@@ -716,6 +720,10 @@ static int op_attach(const struct fuzz_call *call)
 		.address_bits = call->arg[1] & 4 ? 32 : 0,
 	};
 
+	if (!is_exported_by(args.fd, "tshare")) {
+		args.segment_max = segments[0];
+		args.boundary = boundaries[0];
+	}
 	return xioctl(fuzz.importer, IMPORTER_IOCTL_ATTACH, &args);
 }
 
