@@ -167,8 +167,6 @@ static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 		.inum = ipc->ns.inum,
 		.file = file,
 		.user_ns = get_user_ns(ipc->user_ns),
-		.names = RB_ROOT,
-		.drafts = RB_ROOT,
 		.usage = usage,
 	};
 	*usage = (struct tshare_ns_usage){ .inum = ns->inum, .user_ns = ns->user_ns };

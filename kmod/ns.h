@@ -48,8 +48,6 @@ struct tshare_ns_usage {
  * @file: keeps the namespace; NULL without users, and for the initial one, which
  *        is never freed
  * @user_ns: the user namespace that owns it, a reference
- * @names: regions by name, which can be opened
- * @drafts: likewise, drafts
  * @usage: what its regions have together, a reference
  */
 struct tshare_ns {
@@ -59,8 +57,6 @@ struct tshare_ns {
 	unsigned int inum;
 	struct file *file;
 	struct user_namespace *user_ns;
-	struct rb_root names;
-	struct rb_root drafts;
 	struct tshare_ns_usage *usage;
 };
 

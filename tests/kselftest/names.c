@@ -83,6 +83,43 @@ TEST_F(names, keep_the_memory_without_any_descriptor)
 	EXPECT_TRUE(filled(mem, PAGE, 1));
 }
 
+#define SOME 300
+
+/*
+ * Of so many names at least 20 pairs share one of 2048 hashes, on the average. The last digits come
+ * first, so that names that share a tree come in no order.
+ */
+static const char *name_of(char *name, int i)
+{
+	sprintf(name, "%d%d%d", i % 10, i / 10 % 10, i / 100);
+	return name;
+}
+
+TEST_F(names, among_many_are_found_each)
+{
+	__u64 ids[SOME];
+	char name[16];
+	int i, fd;
+
+	for (i = 0; i < SOME; i++) {
+		fd = create(self->dev, PAGE, name_of(name, i));
+		ASSERT_LE(0, fd) TH_LOG("%s", name);
+		ids[i] = id_of(self->dev, fd);
+		close(fd);
+	}
+	for (i = 0; i < SOME; i += 2)
+		ASSERT_EQ(0, unlink_name(self->dev, name_of(name, i))) TH_LOG("%s", name);
+	for (i = 0; i < SOME; i++) {
+		fd = open_name(self->dev, name_of(name, i), 0);
+		if (i % 2 == 0) {
+			EXPECT_EQ(-ENOENT, fd) TH_LOG("%s", name);
+			continue;
+		}
+		EXPECT_EQ(ids[i], id_of(self->dev, fd)) TH_LOG("%s", name);
+		close(fd);
+	}
+}
+
 TEST_F(names, stay_while_a_duplicate_of_the_file_is_open)
 {
 	int dev = open_device(), copy = dup(dev);
