@@ -126,7 +126,7 @@ static void reserve_huge_pages(uint64_t count)
 
 static void compare(const char *name, const char *from, uint64_t bytes, double aim, double huge_aim)
 {
-	int rounds = bytes > 512 << 20 ? 3 : 10;
+	int rounds = bytes > 512 << 20 ? 7 : 10;
 	char row[64];
 
 	size = bytes;

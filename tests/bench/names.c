@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: MIT
-/* Opening a region by its name, among many names against among few. */
+/*
+ * Opening a region by its name, among many names against among few; and, for comparison, a file
+ * on tmpfs. Names that lie far from one another have their objects on pages of their own, and
+ * the more of them are opened, the less of these is in the processor's caches. So the search for
+ * a name shows in a row that opens as many names on both sides.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <linux/tshare.h>
 
 #include "pair.h"
 
-#define FEW   10
-#define MANY  100000
-#define CALLS 100
+#define FEW    10
+#define MANY   100000
+#define STEP   7919 /* from one name that is opened to the next */
+#define CALLS  100
+#define ROUNDS 600
 
 /* A namespace of its own, as names of persistent regions belong to one. */
 struct names {
@@ -21,6 +31,7 @@ struct names {
 };
 
 static struct names few, many;
+static int few_files, many_files;
 
 static void name_of(char *name, unsigned int i)
 {
@@ -62,15 +73,15 @@ static void unlink_all(const struct names *names)
 	}
 }
 
-/* One name of @step after the other, round and round. */
-static double open_some(const struct names *names, unsigned int step)
+/* @opened names in turn, far from one another. */
+static double open_regions(const struct names *names, unsigned int opened)
 {
 	double start = pair_now();
 
 	for (unsigned int i = 0; i < CALLS; i++) {
 		struct tshare_open args = {};
 
-		name_of(args.name, i * step % names->count);
+		name_of(args.name, i % opened * STEP % names->count);
 		if (ioctl(names->dev, TSHARE_IOCTL_OPEN, &args))
 			err(1, "OPEN");
 		close(args.fd);
@@ -78,35 +89,106 @@ static double open_some(const struct names *names, unsigned int step)
 	return (pair_now() - start) / CALLS;
 }
 
-/* Far from one another. */
-static double open_among_many(void)
+static double open_1_of_few(void)
 {
-	return open_some(&many, 7919);
+	return open_regions(&few, 1);
 }
 
-static double open_among_few(void)
+static double open_10_of_few(void)
 {
-	return open_some(&few, 7919);
+	return open_regions(&few, 10);
 }
 
-static double open_one_of_many(void)
+static double open_1_of_many(void)
 {
-	return open_some(&many, 0);
+	return open_regions(&many, 1);
 }
 
-static double open_one_of_few(void)
+static double open_10_of_many(void)
 {
-	return open_some(&few, 0);
+	return open_regions(&many, 10);
+}
+
+static double open_100_of_many(void)
+{
+	return open_regions(&many, 100);
+}
+
+static int new_folder(const char *path, unsigned int count)
+{
+	char name[32];
+	int dir, fd;
+
+	if (mkdir(path, 0700))
+		err(1, "%s", path);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		err(1, "%s", path);
+	for (unsigned int i = 0; i < count; i++) {
+		name_of(name, i);
+		fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			err(1, "%s", name);
+		close(fd);
+	}
+	return dir;
+}
+
+static double open_files(int dir, unsigned int count, unsigned int opened)
+{
+	double start = pair_now();
+
+	for (unsigned int i = 0; i < CALLS; i++) {
+		char name[32];
+		int fd;
+
+		name_of(name, i % opened * STEP % count);
+		fd = openat(dir, name, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			err(1, "%s", name);
+		close(fd);
+	}
+	return (pair_now() - start) / CALLS;
+}
+
+static double open_10_files_of_few(void)
+{
+	return open_files(few_files, FEW, 10);
+}
+
+static double open_10_files_of_many(void)
+{
+	return open_files(many_files, MANY, 10);
+}
+
+static double open_100_files_of_many(void)
+{
+	return open_files(many_files, MANY, 100);
 }
 
 int main(void)
 {
+	char folder[] = "/tmp/tshare-bench-XXXXXX";
+
 	few = new_names(FEW);
 	many = new_names(MANY);
-	pair_run("C: open by name among 100000", "among 10", open_among_many, open_among_few, 200,
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL))
+		err(1, "unshare");
+	if (!mkdtemp(folder) || mount("tmpfs", folder, "tmpfs", 0, NULL) || chdir(folder))
+		err(1, "%s", folder);
+	few_files = new_folder("few", FEW);
+	many_files = new_folder("many", MANY);
+
+	pair_run("C: open 10 names among 100000", "among 10", open_10_of_many, open_10_of_few,
+		 ROUNDS, 1.2);
+	pair_run("C: open one name among 100000", "among 10", open_1_of_many, open_1_of_few, ROUNDS,
 		 1.2);
-	pair_run("C: the same name each time", "among 10", open_one_of_many, open_one_of_few, 200,
-		 1.2);
+	pair_run("C: open 100 names among 100000", "10 of 10", open_100_of_many, open_10_of_few,
+		 ROUNDS, 0);
+	pair_run("C: 10 files on tmpfs among 100000", "among 10", open_10_files_of_many,
+		 open_10_files_of_few, ROUNDS, 0);
+	pair_run("C: 100 files on tmpfs among 100000", "10 of 10", open_100_files_of_many,
+		 open_10_files_of_few, ROUNDS, 0);
 	unlink_all(&many);
 	unlink_all(&few);
 	return 0;

@@ -38,7 +38,7 @@ static inline double pair_median(double *times, int rounds)
  * @other: what it is measured against
  * @ours: does it once; returns the seconds that count
  * @theirs: likewise
- * @rounds: how often each; a tenth as many go before, uncounted
+ * @rounds: how often each; a tenth as many, and at least one, go before, uncounted
  * @aim: the ratio aimed at, or 0 for none
  */
 static inline void pair_run(const char *row, const char *other, double (*ours)(void),
@@ -49,7 +49,7 @@ static inline void pair_run(const char *row, const char *other, double (*ours)(v
 
 	if (!a || !b)
 		err(1, "calloc");
-	for (int i = 0; i < rounds / 10; i++) {
+	for (int i = 0; i == 0 || i < rounds / 10; i++) {
 		ours();
 		theirs();
 	}
