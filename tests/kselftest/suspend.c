@@ -147,16 +147,44 @@ TEST_F(suspend, search_that_waits_for_its_turn_freezes)
 	EXPECT_TRUE(write_file(PARAMETERS "max_mib", "0"));
 }
 
+/* Processes that leave no processor to a task that runs when no other wants to. */
+static bool spin(size_t count)
+{
+	while (count--) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return false;
+		if (pid)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			;
+	}
+	return true;
+}
+
+/*
+ * Processes are frozen before the kernel's threads. So the worker waits for a processor until
+ * these are frozen, too, and has nearly all of its work before it then.
+ */
 TEST_F(suspend, worker_of_the_pool_freezes_at_work)
 {
+	const long size = 256 * MIB;
+	pid_t spinning;
 	int fd;
 
-	ASSERT_EQ(0, resize(64 * MIB));
-	fd = create(self->dev, 64 * MIB, NULL);
-	EXPECT_TRUE(is_zero_and_filled(fd, 64 * MIB));
+	ASSERT_EQ(0, resize(size));
+	/* Before the region is there, of which they would have a descriptor. */
+	spinning = held_by_another(spin, sysconf(_SC_NPROCESSORS_ONLN));
+	EXPECT_LT(0, spinning);
+	fd = create(self->dev, size, NULL);
+	EXPECT_TRUE(is_zero_and_filled(fd, size));
 	close(fd);
 	EXPECT_EQ(0, freeze_all());
-	EXPECT_TRUE(is_all_zeroed(64 * MIB));
+	EXPECT_GT(size, read_number(POOL(0, "zeroed")));
+	end(spinning);
+	EXPECT_TRUE(is_all_zeroed(size));
 	EXPECT_EQ(0, resize(0));
 }
 
