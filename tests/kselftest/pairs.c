@@ -11,8 +11,8 @@
 #include "util.h"
 
 #define NAME "pairs"
-/* For how long each two run. */
-#define MILLISECONDS 60
+/* For how long all of them run. */
+#define SECONDS 5
 
 struct side {
 	const struct call *call;
@@ -171,17 +171,10 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* TSHARE_TEST_STRESS may ask for more seconds, of all pairs together. */
-static unsigned int milliseconds(void)
-{
-	const char *seconds = getenv("TSHARE_TEST_STRESS");
-	size_t pairs = ARRAY_SIZE(calls) * (ARRAY_SIZE(calls) + 1) / 2;
-
-	return seconds ? atoi(seconds) * 1000 / pairs : MILLISECONDS;
-}
-
 TEST(calls_can_be_made_at_once_with_any_other)
 {
+	const size_t pairs = ARRAY_SIZE(calls) * (ARRAY_SIZE(calls) + 1) / 2;
+	const int milliseconds = stress_seconds(SECONDS) * 1000 / pairs;
 	struct counters before = count_all();
 	unsigned long done[ARRAY_SIZE(calls)] = {};
 	struct side sides[2] = { { .number = 0 }, { .number = 1 } };
@@ -206,7 +199,7 @@ TEST(calls_can_be_made_at_once_with_any_other)
 				sides[k].done = 0;
 				ASSERT_EQ(0, pthread_create(&threads[k], NULL, run, &sides[k]));
 			}
-			usleep(milliseconds() * 1000);
+			usleep(milliseconds * 1000);
 			__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 			for (k = 0; k < 2; k++) {
 				pthread_join(threads[k], NULL);

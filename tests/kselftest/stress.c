@@ -395,18 +395,11 @@ static bool memory_returns_to(__u64 before)
 	return now + MEMORY_NOISE >= before;
 }
 
-static time_t stress_seconds(void)
-{
-	const char *seconds = getenv("TSHARE_TEST_STRESS");
-
-	return seconds ? atoi(seconds) : SECONDS;
-}
-
 TEST(killed_processes_leave_nothing_behind)
 {
 	struct counters before = count_all();
 	__u64 memory = memory_free_of_caches();
-	time_t begin = time(NULL), seconds = stress_seconds();
+	time_t begin = time(NULL), seconds = stress_seconds(SECONDS);
 	unsigned int seed = 1, kills = 0;
 	pid_t pids[PROCESSES];
 	int dev = open_device(), i;

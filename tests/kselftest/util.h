@@ -397,6 +397,14 @@ static inline int rounds(int all)
 	return getenv("TSHARE_TEST_SHORT") ? (all + 3) / 4 : all;
 }
 
+/* How long a test looks for a race, unless TSHARE_TEST_STRESS asks for other seconds. */
+static inline int stress_seconds(int usual)
+{
+	const char *seconds = getenv("TSHARE_TEST_STRESS");
+
+	return seconds ? atoi(seconds) : usual;
+}
+
 /* Waits up to half a minute, in which another process may still drop references. */
 static inline bool counters_return_to(struct counters before)
 {
