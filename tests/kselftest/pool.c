@@ -310,6 +310,22 @@ TEST_F(pool, pinned_tail_counts_as_what_it_withholds)
 	EXPECT_EQ(64 * MIB, (__u64)pool_free());
 }
 
+/* All that the pins withhold, though the region had but a page more than 2 MiB. */
+TEST_F(pool, pins_may_count_for_more_than_their_region_had)
+{
+	const size_t size = 2 * MIB + PAGE;
+	int fd = create(self->dev, size, NULL), head[2], tail[2];
+
+	if (!maps_huge_pages(self->dev))
+		SKIP(return, "the kernel has no folios of 2 MiB");
+	ASSERT_EQ(0, pin_region(dup(fd), size, 0, head));
+	ASSERT_EQ(0, pin_region(fd, size, 2 * MIB, tail));
+	EXPECT_EQ(self->before.bytes + (long)(2 * BLOCK), read_number(SYSFS "bytes"));
+	unpin(head);
+	unpin(tail);
+	EXPECT_TRUE(becomes(SYSFS "bytes", self->before.bytes));
+}
+
 TEST_F(pool, pinned_tails_meet_the_users_limit)
 {
 	int pipes[8][2], pinned, i;
