@@ -5,6 +5,7 @@
  */
 #include <linux/kexec.h>
 #include <linux/reboot.h>
+#include <sys/mount.h>
 
 #include "pool.h"
 
@@ -36,10 +37,21 @@ static bool leave_behind(void)
 	       create_persistent(dev, PAGE, "persistent") >= 0 && !resize(LARGE);
 }
 
+/*
+ * As a shutdown does. The kernel checks the file system at each mount, and its background work may
+ * have written half of a change.
+ */
+static bool unmount_scratch(void)
+{
+	const char *path = getenv("TSHARE_SCRATCH");
+
+	return !path || !umount2(path, 0);
+}
+
 static void boot_second(char *cmdline)
 {
 	strcpy(strchrnul(cmdline, '\n'), " " SECOND);
-	if (!leave_behind() ||
+	if (!leave_behind() || !unmount_scratch() ||
 	    syscall(SYS_kexec_file_load, open_named_by("TSHARE_TEST_KERNEL"),
 		    open_named_by("TSHARE_TEST_INITRAMFS"), strlen(cmdline) + 1, cmdline, 0L) ||
 	    syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC,
