@@ -586,6 +586,12 @@ static int op_poll(const struct fuzz_call *call)
 	return poll(poll_fds, 1 + call->arg[3] % 2, call->arg[3] / 2 % 3) < 0 ? -errno : 0;
 }
 
+/* A copy of @fd, which no other thread can make another file's. */
+static int fuzz_own(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, fuzz.first);
+}
+
 static bool is_exported_by(int fd, const char *exporter)
 {
 	char path[40], line[40], info[512];
@@ -608,9 +614,11 @@ static bool is_exported_by(int fd, const char *exporter)
 static int op_sync(const struct fuzz_call *call)
 {
 	struct dma_buf_sync args = { .flags = call->arg[1] % 8 };
-	int fd = fuzz_region(call->arg[0]);
+	int fd = fuzz_own(fuzz_region(call->arg[0])), ret;
 
-	return is_exported_by(fd, "system") ? 0 : xioctl(fd, DMA_BUF_IOCTL_SYNC, &args);
+	ret = is_exported_by(fd, "system") ? 0 : xioctl(fd, DMA_BUF_IOCTL_SYNC, &args);
+	close(fd);
+	return ret;
 }
 
 static int op_fence(const struct fuzz_call *call)
@@ -713,18 +721,21 @@ static int op_attach(const struct fuzz_call *call)
 	static const __u32 segments[] = { ~0U, 2 * MIB, 64 * KIB, 2 * PAGE, PAGE };
 	static const __u64 boundaries[] = { ~0ULL, ~0U, 2 * MIB - 1, 64 * KIB - 1, PAGE - 1 };
 	struct importer_attach args = {
-		.fd = fuzz.fds[fuzz_slot(FUZZ_DMABUF, call->arg[0])],
+		.fd = fuzz_own(fuzz.fds[fuzz_slot(FUZZ_DMABUF, call->arg[0])]),
 		.direction = call->arg[1] % 3,
 		.segment_max = segments[call->arg[2] % ARRAY_SIZE(segments)],
 		.boundary = boundaries[call->arg[3] % ARRAY_SIZE(boundaries)],
 		.address_bits = call->arg[1] & 4 ? 32 : 0,
 	};
+	int ret;
 
 	if (!is_exported_by(args.fd, "tshare")) {
 		args.segment_max = segments[0];
 		args.boundary = boundaries[0];
 	}
-	return xioctl(fuzz.importer, IMPORTER_IOCTL_ATTACH, &args);
+	ret = xioctl(fuzz.importer, IMPORTER_IOCTL_ATTACH, &args);
+	close(args.fd);
+	return ret;
 }
 
 static int op_detach(const struct fuzz_call *call)
