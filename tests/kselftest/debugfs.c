@@ -7,7 +7,6 @@
 #include "util.h"
 
 #define REGIONS "/sys/kernel/debug/tshare/regions"
-#define IMPORTER "/dev/tshare-importer"
 #define HEAD "id size uid pid users references mappings attachments rung node flags name\n"
 
 static void __attribute__((constructor)) need_debugfs(void)

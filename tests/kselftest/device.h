@@ -8,7 +8,6 @@
 #include "driver/importer.h"
 #include "util.h"
 
-#define IMPORTER "/dev/tshare-importer"
 #define CHUNK 1024 /* bytes that the device moves at a time */
 
 static void __attribute__((constructor)) need_importer(void)

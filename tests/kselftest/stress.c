@@ -14,7 +14,6 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 900
 
-#define IMPORTER "/dev/tshare-importer"
 #define PROCESSES 4
 #define THREADS 2
 #define NAMES 6

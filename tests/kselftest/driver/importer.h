@@ -10,6 +10,8 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
+#define IMPORTER "/dev/tshare-importer"
+
 /* The most that is transferred at a time: what the device buffers, less one byte. */
 #define IMPORTER_TRANSFER_MAX 2048
 
