@@ -241,6 +241,9 @@ static void run_thread(__u32 thread)
 	if (fuzz_thread.other_namespace)
 		setns(fuzz.namespace, CLONE_NEWIPC);
 	fuzz_thread.other_namespace = false;
+	if (fuzz_thread.other_policy)
+		syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0);
+	fuzz_thread.other_policy = false;
 }
 
 static void *thread_main(void *arg)

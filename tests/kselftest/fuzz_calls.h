@@ -5,7 +5,9 @@
 
 #include <linux/dma-buf.h>
 #include <linux/dma-heap.h>
+#include <linux/mempolicy.h>
 #include <linux/udmabuf.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sched.h>
 #include <stddef.h>
@@ -496,17 +498,20 @@ static int op_munmap(const struct fuzz_call *call)
 
 static int op_mremap(const struct fuzz_call *call)
 {
-	static const size_t factors[] = { 1, 1, 2, 0 };
-	size_t size, new_size;
+	size_t size;
 	char *part = fuzz_part(call, &size), *to = fuzz_map_start(call->arg[4]);
 	__u32 number = call->arg[3];
+	const size_t sizes[] = { size, size, size * 2, size / 2, PAGE, 0 };
+	size_t new_size = sizes[number / 4 % ARRAY_SIZE(sizes)];
 	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
 
-	new_size = size * factors[number % 4];
-	if (number / 4 % 4 == 3)
+	if (number % 4 == 3)
 		flags |= MREMAP_DONTUNMAP;
 	if (new_size > FUZZ_MAP_ROOM / 2)
 		new_size = size;
+	/* None of the old ones: what is shared is mapped once more. */
+	if (number >> 8 & 1)
+		size = 0;
 	/* What a move leaves behind is reserved again, by whichever call is the next there. */
 	return mremap(part, size, new_size, flags, to) == MAP_FAILED ? -errno : 0;
 }
@@ -544,16 +549,150 @@ static int op_touch(const struct fuzz_call *call)
 	return fuzz_copy(part, &byte, 1) ? 0 : -EFAULT;
 }
 
+/* What keeps pages in memory, writes them back or counts them, and how many may be kept. */
+static int op_lock(const struct fuzz_call *call)
+{
+	static const rlim_t limits[] = { 0, PAGE, 64 * KIB, RLIM_INFINITY };
+	static __thread unsigned char resident[16];
+	struct rlimit limit = { limits[call->arg[4] % ARRAY_SIZE(limits)], RLIM_INFINITY };
+	size_t size;
+	char *part = fuzz_part(call, &size);
+	int ret;
+
+	/* What is locked becomes memory as soon as it may be written. */
+	if (size > sizeof(resident) * PAGE)
+		size = sizeof(resident) * PAGE;
+	switch (call->arg[3] % 6) {
+	case 0:
+		ret = mlock(part, size);
+		break;
+	case 1:
+		ret = mlock2(part, size, MLOCK_ONFAULT);
+		break;
+	case 2:
+		ret = munlock(part, size);
+		break;
+	case 3:
+		ret = msync(part, size, call->arg[4] % 8);
+		break;
+	case 4:
+		ret = mincore(part, size, resident);
+		break;
+	default:
+		ret = setrlimit(RLIMIT_MEMLOCK, &limit);
+	}
+	return ret ? -errno : 0;
+}
+
+/* Where pages are to be, which moves some. The thread's own policy is also that of regions. */
+static int op_policy(const struct fuzz_call *call)
+{
+	size_t size;
+	char *part = fuzz_part(call, &size);
+	unsigned long nodes = call->arg[4] % 8 ? 1 : call->arg[4] >> 3 & 3;
+	int mode = call->arg[3] >> 3 & 7, places[4] = {}, status[4];
+	void *pages[4] = { part, part + PAGE, part + size - PAGE, fuzz.edge - PAGE };
+	long ret;
+
+	switch (call->arg[3] % 4) {
+	case 0:
+		ret = syscall(SYS_mbind, part, size, mode, &nodes, 64, call->arg[3] >> 6 & 15);
+		break;
+	case 1:
+		fuzz_thread.other_policy = true;
+		ret = syscall(SYS_set_mempolicy, mode, &nodes, 64);
+		break;
+	case 2:
+		ret = syscall(SYS_move_pages, 0, ARRAY_SIZE(pages), pages,
+			      call->arg[4] & 1 ? places : NULL, status, MPOL_MF_MOVE);
+		break;
+	default:
+		ret = syscall(SYS_migrate_pages, 0, 64, &nodes, &nodes);
+	}
+	return ret < 0 ? -errno : 0;
+}
+
+static int op_remap(const struct fuzz_call *call)
+{
+	size_t size;
+	char *part = fuzz_part(call, &size);
+
+	return remap_file_pages(part, size, 0, fuzz_offset(call->arg[3]) / PAGE,
+				call->arg[4] & 1 ? MAP_NONBLOCK : 0) ? -errno : 0;
+}
+
+/* Nobody answers: an access to what is registered meanwhile is an error. */
+static int op_userfault(const struct fuzz_call *call)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_SIGBUS };
+	size_t size;
+	char *part = fuzz_part(call, &size);
+	struct uffdio_register range = {
+		.range = { .start = (uintptr_t)part, .len = size },
+		.mode = call->arg[3] % 8,
+	};
+	struct uffdio_zeropage zeropage = { .range = range.range };
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)part,
+		.src = (uintptr_t)fuzz.readonly,
+		.len = PAGE,
+	};
+	struct uffdio_continue go_on = { .range = range.range };
+	struct uffdio_writeprotect protect = {
+		.range = range.range,
+		.mode = call->arg[4] & UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = xioctl(fd, UFFDIO_API, &api) ?: xioctl(fd, UFFDIO_REGISTER, &range);
+	if (!ret || call->arg[4] & 2) {
+		xioctl(fd, UFFDIO_ZEROPAGE, &zeropage);
+		xioctl(fd, UFFDIO_COPY, &copy);
+		xioctl(fd, UFFDIO_CONTINUE, &go_on);
+		xioctl(fd, UFFDIO_WRITEPROTECT, &protect);
+	}
+	close(fd);
+	return ret;
+}
+
 /* The kernel gets at the pages by the process's own addresses. */
 static int op_vm(const struct fuzz_call *call)
 {
 	char buffer[64] = {};
 	size_t size;
+	char *part = fuzz_part(call, &size);
 	struct iovec local = { .iov_base = buffer, .iov_len = sizeof(buffer) };
-	struct iovec remote = { .iov_base = fuzz_part(call, &size), .iov_len = sizeof(buffer) };
-	ssize_t len = call->arg[3] & 1 ? process_vm_readv(getpid(), &local, 1, &remote, 1, 0) :
-					 process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+	struct iovec remote = { .iov_base = part, .iov_len = sizeof(buffer) };
+	off_t at = (uintptr_t)part;
+	ssize_t len;
+	int fd;
 
+	switch (call->arg[3] % 6) {
+	case 0:
+		len = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+		break;
+	case 1:
+		len = process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+		break;
+	case 4:
+		fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+		len = pread(fd, buffer, sizeof(buffer), at / PAGE * sizeof(__u64));
+		close(fd);
+		break;
+	case 5:
+		fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+		buffer[0] = '1' + call->arg[4] % 5;
+		len = write(fd, buffer, 1);
+		close(fd);
+		break;
+	default:
+		fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+		len = call->arg[3] & 1 ? pread(fd, buffer, sizeof(buffer), at) :
+					 pwrite(fd, buffer, sizeof(buffer), at);
+		close(fd);
+	}
 	return len < 0 ? -errno : 0;
 }
 
@@ -635,10 +774,15 @@ static int op_fence(const struct fuzz_call *call)
 	return ret ? ret : fuzz_keep(export.fd, FUZZ_FENCE);
 }
 
-/* What else files know, of a dma-buf or a counter. */
+/* What else files know. The mode of the device's would be the machine's. */
 static int op_file(const struct fuzz_call *call)
 {
-	int fd = fuzz_fd(call->arg[0] & 1 ? FUZZ_DMABUF : FUZZ_COUNTER, call->arg[0] >> 1);
+	static const enum fuzz_kind kinds[] = {
+		FUZZ_DMABUF, FUZZ_COUNTER, FUZZ_DMABUF, FUZZ_COUNTER, FUZZ_DEVICE,
+	};
+	enum fuzz_kind kind = kinds[call->arg[0] % ARRAY_SIZE(kinds)];
+	int fd = fuzz_own(fuzz_fd(kind, call->arg[0] >> 3));
+	struct stat stat;
 	__u64 size = fuzz_size(call->arg[2]);
 	struct flock lock = { .l_type = call->arg[2] % 3, .l_len = size };
 	char buffer[16] = "name";
@@ -670,12 +814,17 @@ static int op_file(const struct fuzz_call *call)
 		ret = ioctl(fd, call->arg[3] & 1 ? DMA_BUF_SET_NAME_B : DMA_BUF_SET_NAME_A, buffer);
 		break;
 	case 8:
-		ret = fchmod(fd, call->arg[3] % 01000);
+		ret = fstat(fd, &stat);
+		if (!ret && !S_ISCHR(stat.st_mode))
+			ret = fchmod(fd, call->arg[3] % 01000);
 		break;
 	default:
 		ret = fcntl(fd, F_SETFL, call->arg[3] & (O_APPEND | O_NONBLOCK | O_DIRECT));
 	}
-	return ret < 0 ? -errno : 0;
+	if (ret < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
 }
 
 static int fuzz_udmabuf(__u32 pages)
@@ -873,7 +1022,11 @@ static const struct fuzz_op fuzz_ops[] = {
 	{ "madvise", 4, op_madvise },
 	{ "mprotect", 4, op_mprotect },
 	{ "touch", 10, op_touch },
-	{ "vm", 3, op_vm },
+	{ "lock", 2, op_lock },
+	{ "policy", 1, op_policy },
+	{ "remap", 1, op_remap },
+	{ "userfault", 1, op_userfault },
+	{ "vm", 4, op_vm },
 	{ "pin", 3, op_pin },
 	{ "poll", 2, op_poll },
 	{ "sync", 4, op_sync },

@@ -10,6 +10,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "driver/importer.h"
@@ -56,6 +57,7 @@ struct fuzz_thread {
 	timer_t timer;
 	bool other_user;
 	bool other_namespace;
+	bool other_policy;
 	__u64 last_id;
 };
 
@@ -164,7 +166,7 @@ static inline bool fuzz_state_init(bool importer)
 		fuzz.fds[i] = -1;
 	fuzz.readonly = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	fuzz.edge = (char *)guarded(64 * KIB) + 64 * KIB;
-	fuzz.importer = importer ? open("/dev/tshare-importer", O_RDWR | O_CLOEXEC) : -1;
+	fuzz.importer = importer ? open(IMPORTER, O_RDWR | O_CLOEXEC) : -1;
 	fuzz.namespace = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC);
 	fuzz.few = many_records(3);
 	fuzz.many = many_records(300);
@@ -176,8 +178,10 @@ static inline bool fuzz_state_init(bool importer)
 
 static inline void fuzz_state_clear(void)
 {
+	static const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
 	__u32 slot;
 
+	setrlimit(RLIMIT_MEMLOCK, &no_limit);
 	fuzz_reserve_area();
 	if (fuzz.importer >= 0)
 		ioctl(fuzz.importer, IMPORTER_IOCTL_DETACH);
