@@ -1,31 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Names for the dma-bufs of other drivers: vgem's, udmabuf's, the system heap's. */
 #include <linux/dma-heap.h>
-#include <linux/udmabuf.h>
 #include <pthread.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
 #include "drm.h"
+#include "foreign.h"
 #include "record.h"
 
 #define PAGES 4
 #define SIZE (PAGES * PAGE)
 
-static int create_udmabuf(void)
+static int create_in_udmabuf(void)
 {
-	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
-	struct udmabuf_create args = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = SIZE };
-
-	if (device < 0)
-		return -errno;
-	args.memfd = memfd_create("tshare", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (ftruncate(args.memfd, SIZE) || fcntl(args.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		return -errno;
-	fd = xioctl(device, UDMABUF_CREATE, &args);
-	close(args.memfd);
-	close(device);
-	return fd;
+	return create_udmabuf(SIZE);
 }
 
 static int create_in_heap(void)
@@ -54,24 +43,6 @@ static int create_in_vgem(__u32 flags)
 static int create_writable_in_vgem(void)
 {
 	return create_in_vgem(DRM_RDWR);
-}
-
-static struct tshare_create foreign_args(int fd, const char *name)
-{
-	struct tshare_create args = create_args(0, name);
-
-	args.flags = TSHARE_CREATE_DMABUF;
-	args.fd = fd;
-	return args;
-}
-
-/* Gives the dma-buf @fd a name; returns another descriptor of it. */
-static int name_foreign(int dev, int fd, const char *name, __u32 flags)
-{
-	struct tshare_create args = foreign_args(fd, name);
-
-	args.flags |= flags;
-	return do_create(dev, &args);
 }
 
 static bool same_file(int a, int b)
@@ -104,7 +75,7 @@ FIXTURE_VARIANT_ADD(foreign, vgem)
 FIXTURE_VARIANT_ADD(foreign, udmabuf)
 {
 	.missing = "udmabuf",
-	.create = create_udmabuf,
+	.create = create_in_udmabuf,
 };
 
 FIXTURE_VARIANT_ADD(foreign, heap)
