@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Limits of cgroups on regions, by the kernel's controller dmem. */
+#include <pthread.h>
 #include <sys/sysinfo.h>
 
 #include "pin.h"
@@ -256,6 +257,49 @@ TEST_F(dmem, parents_are_charged_for_regions_of_cgroups_that_are_gone)
 	EXPECT_EQ(4 * (long)MIB, dmem(JOB "dmem.current"));
 	munmap(mem, 4 * MIB);
 	EXPECT_EQ(0, dmem(JOB "dmem.current"));
+}
+
+/* A thread that closes a region while its group goes. */
+struct closer {
+	pthread_barrier_t begin;
+	pthread_barrier_t end;
+	int fd;
+};
+
+static void *close_meanwhile(void *arg)
+{
+	struct closer *closer = arg;
+
+	for (;;) {
+		pthread_barrier_wait(&closer->begin);
+		close(closer->fd);
+		pthread_barrier_wait(&closer->end);
+	}
+	return NULL;
+}
+
+TEST_F(dmem, regions_and_their_cgroups_may_go_at_once)
+{
+	struct closer closer;
+	pthread_t thread;
+	int i;
+
+	ASSERT_TRUE(divide_job());
+	pthread_barrier_init(&closer.begin, NULL, 2);
+	pthread_barrier_init(&closer.end, NULL, 2);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_meanwhile, &closer));
+	for (i = 0; i < rounds(400); i++) {
+		closer.fd = create(self->dev, (1 + i % 3) * MIB, NULL);
+		ASSERT_LE(0, closer.fd);
+		ASSERT_TRUE(join(SECOND));
+		pthread_barrier_wait(&closer.begin);
+		ASSERT_EQ(0, rmdir(FIRST));
+		pthread_barrier_wait(&closer.end);
+		ASSERT_EQ(0, dmem(JOB "dmem.current"));
+		ASSERT_EQ(0, mkdir(FIRST, 0755));
+		ASSERT_TRUE(join(FIRST));
+	}
+	EXPECT_EQ(self->before.bytes, read_number(SYSFS "bytes"));
 }
 
 static int create_and_close(void *arg)
