@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "ctx.h"
 #include "error.h"
@@ -14,18 +15,26 @@
 #include "lock.h"
 #include "log.h"
 
-/*
- * Calls of log functions that are going on, under the process's lock, and those
- * of them that this thread is in.
- */
-static unsigned int calls;
-static _Thread_local unsigned int own_calls;
+/* A thread is in a log function of @ctx, which that thread's stack has the record of. */
+struct call {
+	LIST_ENTRY(call) entry;
+	struct call *outer; /* in whose function the thread has logged this message */
+	const struct tshare_ctx *ctx;
+};
+
+/* Of all threads, under the process's lock; and the innermost one of this thread. */
+static LIST_HEAD(, call) calls = LIST_HEAD_INITIALIZER(calls);
+static _Thread_local struct call *own_call;
 static pthread_cond_t calls_ended = PTHREAD_COND_INITIALIZER;
 
 /* Of the threads that were in a log function, a child has its own alone. */
 static void after_fork_in_child(void)
 {
-	calls = own_calls;
+	struct call *call;
+
+	LIST_INIT(&calls);
+	for (call = own_call; call; call = call->outer)
+		LIST_INSERT_HEAD(&calls, call, entry);
 	calls_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }
 
@@ -63,24 +72,44 @@ void log_set_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priori
 	ctx->log_priority = priority ? priority : priority_from_environment();
 }
 
+/* With the process's lock held. */
+static void call_begin(struct call *call)
+{
+	call->outer = own_call;
+	own_call = call;
+	LIST_INSERT_HEAD(&calls, call, entry);
+}
+
 /* A thread that was cancelled in @fn would count as being in it for ever. */
-static void call(tshare_log_fn fn, void *data, int priority, const char *text)
+static void call_run(struct call *call, tshare_log_fn fn, void *data, int priority,
+		     const char *text)
 {
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	own_calls++;
 	fn(data, priority, text);
-	own_calls--;
 	tshare_lock();
-	if (!--calls)
-		pthread_cond_broadcast(&calls_ended);
+	own_call = call->outer;
+	LIST_REMOVE(call, entry);
+	pthread_cond_broadcast(&calls_ended);
 	tshare_unlock();
 	pthread_setcancelstate(state, &state);
 }
 
+/* Whether a thread is in a log function of @ctx. With the process's lock held. */
+static bool is_called(const struct tshare_ctx *ctx)
+{
+	const struct call *call;
+
+	LIST_FOREACH(call, &calls, entry)
+	if (call->ctx == ctx)
+		break;
+	return call;
+}
+
 void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 {
+	struct call call = { .ctx = ctx };
 	char text[512];
 	tshare_log_fn fn;
 	va_list args;
@@ -92,7 +121,8 @@ void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	wanted = priority <= ctx->log_priority;
 	fn = ctx->log_fn;
 	data = ctx->log_data;
-	calls += wanted && fn;
+	if (wanted && fn)
+		call_begin(&call);
 	tshare_unlock();
 	if (!wanted)
 		return;
@@ -102,7 +132,7 @@ void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	va_end(args);
 	tshare_make_printable(text);
 	if (fn)
-		call(fn, data, priority, text);
+		call_run(&call, fn, data, priority, text);
 	else
 		fprintf(stderr, "tshare: %s\n", text);
 }
@@ -117,7 +147,7 @@ int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, 
 	tshare_lock();
 	log_set_fn(ctx, fn, data, priority);
 	/* It may be such a function that replaces itself. */
-	while (calls && !own_calls)
+	while (is_called(ctx) && !own_call)
 		tshare_lock_wait(&calls_ended);
 	tshare_unlock();
 	return 0;

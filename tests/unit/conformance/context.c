@@ -2,6 +2,7 @@
 /* Contexts and their limits, the choice of a backend, and log functions. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -156,6 +157,41 @@ TEST(no_thread_is_in_a_log_function_that_was_replaced)
 	CHECK(!pthread_join(thread, NULL));
 	steps_close(&logging.steps);
 	CHECK(left);
+}
+
+struct replacement {
+	struct tshare_ctx *other;
+	struct steps done;
+};
+
+static void *replace_another_contexts(void *data)
+{
+	struct replacement *replacement = data;
+
+	tshare_ctx_set_log_fn(replacement->other, NULL, NULL, 0);
+	send_byte(replacement->done.ends[1]);
+	return NULL;
+}
+
+TEST(a_log_function_is_replaced_while_a_thread_is_in_that_of_another_context)
+{
+	struct replacement replacement;
+	struct pollfd replaced = { .events = POLLIN };
+	pthread_t lingering, replacing;
+	int ready;
+
+	CHECK(!ctx_new(NULL, &replacement.other) && steps_open(&replacement.done));
+	replaced.fd = replacement.done.ends[0];
+	lingering = start_lingering();
+	CHECK(!pthread_create(&replacing, NULL, replace_another_contexts, &replacement));
+	ready = poll(&replaced, 1, HANG_SECONDS * 1000);
+	CHECK(send_byte(logging.steps.ends[0]));
+	CHECK(!pthread_join(replacing, NULL) && !pthread_join(lingering, NULL));
+	tshare_ctx_set_log_fn(ctx, NULL, NULL, 0);
+	steps_close(&logging.steps);
+	steps_close(&replacement.done);
+	tshare_ctx_unref(replacement.other);
+	CHECK(ready == 1);
 }
 
 static int replace_log_fn(void *unused)
