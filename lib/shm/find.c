@@ -87,7 +87,7 @@ static int begin_use(int dir, const char *file, int fd, const struct shm_header 
 		return 0;
 	shm_user_free(*user, -1);
 	*user = NULL;
-	return -ESTALE;
+	return shm_is_shortage(home) ? tshare_fail_name(home, header->name) : -ESTALE;
 }
 
 /* -ESTALE if the region has neither maker nor users any more, and doesn't persist. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -131,6 +132,18 @@ size_t open_descriptors(void)
 	for (fd = 0; fd < 1024; fd++)
 		count += fcntl(fd, F_GETFD) >= 0;
 	return count;
+}
+
+bool leave_descriptors(unsigned int count)
+{
+	struct rlimit limit = {};
+	int next = dup(0);
+	bool left;
+
+	limit.rlim_cur = limit.rlim_max = next;
+	left = next >= 0 &&
+	       (count ? leave_descriptors(count - 1) : !setrlimit(RLIMIT_NOFILE, &limit));
+	return !close(next) && left;
 }
 
 bool error_says(const char *part)

@@ -69,6 +69,9 @@ void write_all(int fd, const void *data, size_t size);
 /* Number of file descriptors of this process. */
 size_t open_descriptors(void);
 
+/* Lets the process have that many files open besides those that it has; for children. */
+bool leave_descriptors(unsigned int count);
+
 /* Whether the text of the last error has @part. */
 bool error_says(const char *part);
 

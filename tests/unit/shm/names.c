@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,19 +33,6 @@ TEST(links_are_not_followed)
 	CHECK(!tshare_ctx_unlink(ctx, "link"));
 	CHECK(has_file("target"));
 	tshare_region_unref(region);
-}
-
-/* Lets the process have that many files open besides those that it has. */
-static bool leave_descriptors(unsigned int count)
-{
-	struct rlimit limit = {};
-	int next = dup(0);
-	bool left;
-
-	limit.rlim_cur = limit.rlim_max = next;
-	left = next >= 0 &&
-	       (count ? leave_descriptors(count - 1) : !setrlimit(RLIMIT_NOFILE, &limit));
-	return !close(next) && left;
 }
 
 TEST(create_without_a_free_descriptor_does_not_take_the_name_for_taken)
@@ -95,6 +81,34 @@ TEST(create_with_few_descriptors_does_not_take_a_dead_makers_name_for_taken)
 		created = !err;
 	}
 	CHECK(open_error(name) == -ENOENT);
+}
+
+static int open_with_few_descriptors(void *left)
+{
+	struct tshare_region *region;
+
+	return leave_descriptors(*(unsigned int *)left) ?
+		       -tshare_region_open(ctx, "there", NULL, &region) :
+		       -1;
+}
+
+TEST(open_with_few_descriptors_finds_the_name)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_USERS,
+	};
+	struct tshare_region *region;
+	unsigned int left;
+	int err = EMFILE;
+
+	CHECK(!tshare_region_create(ctx, "there", 1, NULL, 0, &options, &region));
+	for (left = 0; err; left++) {
+		CHECK(left < 16);
+		err = in_child(open_with_few_descriptors, &left);
+		CHECK(!err || err == EMFILE);
+	}
+	tshare_region_unref(region);
 }
 
 static unsigned int count_entries(void)
