@@ -352,7 +352,7 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 		.descs_size = sizeof(descs),
 	};
 	struct backend_region found = { .fd = fd };
-	int err, reader;
+	int err, reader = -EOPNOTSUPP;
 
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
 	if (err)
@@ -364,8 +364,13 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	err = adopt_descs(&found, descs, info.descs_size, info.desc_count);
 	if (err)
 		return err;
+	if (readonly && !found.readonly)
+		reader = export_range(device, fd, 0, 0, true);
 	/* A foreign dma-buf can't be made read-only: its mapping is. */
-	reader = readonly && !found.readonly ? export_range(device, fd, 0, 0, true) : -1;
+	if (reader < 0 && reader != -EOPNOTSUPP) {
+		desc_list_free(found.descs);
+		return tshare_fail(reader, "fd: a read-only one of it: %s", strerror(-reader));
+	}
 	if (reader >= 0) {
 		close(fd);
 		found.fd = reader;

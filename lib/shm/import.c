@@ -48,28 +48,38 @@ static bool is_beside(int dir, int fd)
 	       shm_is_same_device(&here, &there);
 }
 
-static bool is_in_home(int dir, const char *file, int fd)
+/* 0 if the file is in that home, -ENOENT if not; or a shortage. */
+static int find_in_home(int dir, const char *file, int fd)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
 
-	return home >= 0 && shm_home_has(home, fd);
+	if (shm_is_shortage(home))
+		return home;
+	return home >= 0 && shm_home_has(home, fd) ? 0 : -ENOENT;
 }
 
-/* Whether it is the caller's own, or the one that has the region's name. */
-static bool is_known(int dir, int fd, const struct shm_header *header)
+/* 0 if it is the caller's own, or the one that has the region's name; -ENOENT, or a shortage. */
+static int find_known(int dir, int fd, const struct shm_header *header)
 {
 	char file[SHM_HOME_NAME_LEN];
 	struct stat st;
+	int err;
 
 	if (!fstat(fd, &st) && st.st_uid == geteuid())
-		return true;
+		return 0;
 	if (!*header->name || tshare_name_check(header->name, NULL))
-		return false;
+		return -ENOENT;
 	shm_home_name(file, header->name);
-	if (is_in_home(dir, file, fd))
-		return true;
+	err = find_in_home(dir, file, fd);
+	if (err != -ENOENT)
+		return err;
 	shm_next_name(file, header->name);
-	return is_in_home(dir, file, fd);
+	return find_in_home(dir, file, fd);
+}
+
+static int fail_shortage(int err)
+{
+	return tshare_fail(err, "fd: to import it takes more descriptors: %s", strerror(-err));
 }
 
 /*
@@ -80,46 +90,89 @@ static bool is_known(int dir, int fd, const struct shm_header *header)
 static int read_foreign_head(int dir, int fd, struct shm_head *head, size_t *length)
 {
 	bool beside = is_beside(dir, fd);
+	int err = 0;
 
 	if ((!beside && !is_memory(fd)) || shm_file_read_head(fd, head, length))
 		return -EINVAL;
-	if (!is_sealed(fd) && !(beside && is_known(dir, fd, &head->header)))
+	if (!is_sealed(fd))
+		err = beside ? find_known(dir, fd, &head->header) : -ENOENT;
+	if (shm_is_shortage(err))
+		return fail_shortage(err);
+	if (err)
 		return tshare_fail(-EPROTO,
 				   "fd: is neither sealed nor the file of a named region, so its "
 				   "sender could truncate it");
 	return shm_header_check(&head->header, fd);
 }
 
-/* Replaces @fd by a read-only descriptor of its file, where that may be opened. */
-static int make_readonly(int fd)
+/* Opens the file for reading alone, if that is to be and the file may be opened; else -ENOENT. */
+static int open_reader(int fd, bool readonly)
 {
-	int new = shm_file_reopen(fd, O_RDONLY);
+	int reader;
 
-	if (new < 0)
-		return fd;
-	close(fd);
-	return new;
+	if (!readonly || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+		return -ENOENT;
+	reader = shm_file_reopen(fd, O_RDONLY);
+	if (reader >= 0)
+		return reader;
+	if (shm_is_shortage(reader))
+		return fail_shortage(reader);
+	tshare_error_clear();
+	return -ENOENT;
+}
+
+/* A process that may not open the file itself is none that keeps the name. */
+static int begin_use(int fd, const struct shm_header *header, void **user)
+{
+	int err;
+
+	if (!(header->flags & (SHM_USERS | SHM_DRAFT)))
+		return 0;
+	err = shm_user_new(fd, header, user);
+	if (shm_is_shortage(err))
+		return fail_shortage(err);
+	if (err)
+		tshare_error_clear();
+	return 0;
 }
 
 static int adopt_foreign(int dir, int fd, bool readonly, struct backend_region *region)
 {
+	_cleanup_close_ int reader = -1;
 	struct shm_head head;
+	void *user = NULL;
 	size_t length;
 	int err;
 
 	err = read_foreign_head(dir, fd, &head, &length);
-	if (!err)
-		err = shm_file_adopt(fd, &head, length, region);
 	if (err)
 		return err;
-	/* A process that may not open the file itself is none that keeps the name. */
-	if (head.header.flags & (SHM_USERS | SHM_DRAFT) &&
-	    shm_user_new(fd, &head.header, &region->user))
-		tshare_error_clear();
-	if (readonly && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
-		region->fd = make_readonly(fd);
+	reader = open_reader(fd, readonly);
+	if (shm_is_shortage(reader))
+		return reader;
+	err = begin_use(fd, &head.header, &user);
+	if (!err)
+		err = shm_file_adopt(fd, &head, length, region);
+	if (err) {
+		shm_user_free(user, dir);
+		return err;
+	}
+	region->user = user;
+	if (reader >= 0) {
+		close(fd);
+		region->fd = no_cleanup(reader);
+	}
 	region->readonly = (fcntl(region->fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 	return 0;
+}
+
+/* Without the directory there are sealed regions still. */
+static int import_without_directory(int dir, int fd, bool readonly, struct backend_region *region)
+{
+	int err = adopt_foreign(dir, fd, readonly, region);
+
+	return shm_is_shortage(dir) && (err == -EINVAL || err == -EPROTO) ? fail_shortage(dir) :
+									    err;
 }
 
 int shm_import(void *opened, int fd, bool readonly, struct backend_region *region)
@@ -127,6 +180,6 @@ int shm_import(void *opened, int fd, bool readonly, struct backend_region *regio
 	const struct shm_session *session = opened;
 	_cleanup_close_ int own = session ? -1 : shm_directory_open();
 
-	/* Without the directory there are sealed regions still. */
-	return adopt_foreign(session ? session->dir : own, fd, readonly, region);
+	return session ? adopt_foreign(session->dir, fd, readonly, region) :
+			 import_without_directory(own, fd, readonly, region);
 }

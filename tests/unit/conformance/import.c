@@ -83,6 +83,62 @@ TEST(a_readonly_import_cannot_be_made_writable)
 	tshare_region_unref(imported);
 }
 
+struct few {
+	unsigned int left;
+	uint32_t flags;
+	int fd;
+};
+
+/* 0, an errno, or 1 if the import may be made writable though it is read-only. */
+static int import_with_few_descriptors(void *data)
+{
+	const struct few *few = data;
+	struct tshare_region *imported;
+	int err;
+
+	if (!leave_descriptors(few->left))
+		return -1;
+	err = tshare_region_import(ctx, few->fd, few->flags, &imported);
+	if (err || !(few->flags & TSHARE_READONLY))
+		return -err;
+	return mprotect(tshare_region_get_data(imported), 1, PROT_WRITE) >= 0;
+}
+
+/* Imports it with no descriptor left, then with one, and so on until it succeeds. */
+static void import_until_it_succeeds(struct few few)
+{
+	int err = EMFILE;
+
+	for (; err; few.left++) {
+		CHECK(few.left < 16);
+		err = in_child(import_with_few_descriptors, &few);
+		CHECK(!err || err == EMFILE);
+	}
+}
+
+TEST(a_readonly_import_with_few_descriptors_cannot_be_made_writable)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct few few = { .flags = TSHARE_READONLY, .fd = tshare_region_get_fd(region) };
+
+	import_until_it_succeeds(few);
+	tshare_region_unref(region);
+}
+
+TEST(import_with_few_descriptors_does_not_take_a_region_for_none)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *other;
+	struct few few = { 0 };
+
+	CHECK(!ctx_new("shm", &other));
+	CHECK(!tshare_region_create(other, unique("few"), 1, NULL, 0, NULL, &region));
+	few.fd = tshare_region_get_fd(region);
+	import_until_it_succeeds(few);
+	tshare_region_unref(region);
+	tshare_ctx_unref(other);
+}
+
 TEST(import_rejects_other_descriptors)
 {
 	struct tshare_region *region;

@@ -185,6 +185,68 @@ TEST(an_importer_is_a_user)
 	CHECK(open_error(name) == -ENOENT);
 }
 
+/*
+ * Imports what it is sent, with that many descriptors left; returns 0 or an errno. Read-only, which
+ * takes one more: so the last one may be missing only for the user.
+ */
+static int import_with_few_descriptors(int end, unsigned int left)
+{
+	int fd = receive_fd(end), err;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (fd < 0 || tshare_ctx_new(NULL, &own) || !leave_descriptors(left))
+		return -1;
+	err = tshare_region_import(own, fd, TSHARE_READONLY, &region);
+	if (!err && send_byte(end))
+		await_byte(end);
+	return -err;
+}
+
+/* An importer that has not what the region has by fork(); what it returns. */
+static int keep_by_import(const char *name, unsigned int left)
+{
+	struct tshare_region *region;
+	struct steps steps;
+	bool kept = true;
+	pid_t pid;
+	int status;
+
+	CHECK(steps_open(&steps));
+	pid = fork();
+	if (!pid) {
+		close(steps.ends[1]);
+		_exit(import_with_few_descriptors(steps.ends[0], left));
+	}
+	close(steps.ends[0]);
+	region = new_users(name);
+	CHECK(send_fd(steps.ends[1], tshare_region_get_fd(region)));
+	if (await_byte(steps.ends[1])) {
+		tshare_region_unref(region);
+		kept = !open_error(name);
+		CHECK(send_byte(steps.ends[1]));
+	} else {
+		tshare_region_unref(region);
+	}
+	close(steps.ends[1]);
+	status = end_of(pid);
+	CHECK(kept);
+	return status;
+}
+
+TEST(an_importer_with_few_descriptors_is_a_user)
+{
+	const char *name = unique("few");
+	int err = EMFILE, left;
+
+	for (left = 0; err; left++) {
+		CHECK(left < 16);
+		err = keep_by_import(name, left);
+		CHECK(!err || err == EMFILE);
+		CHECK(open_error(name) == -ENOENT);
+	}
+}
+
 TEST(a_used_region_can_be_unlinked)
 {
 	const char *name = unique("unlink");

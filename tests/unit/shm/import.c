@@ -193,6 +193,44 @@ TEST(import_refuses_another_users_file_without_a_name)
 	CHECK(!chmod(directory, 0700));
 }
 
+struct few {
+	unsigned int left;
+	int fd;
+};
+
+static int import_with_few_descriptors(void *data)
+{
+	const struct few *few = data;
+
+	return leave_descriptors(few->left) ? -import_error(few->fd) : -1;
+}
+
+TEST(import_with_few_descriptors_does_not_take_another_users_region_for_a_file_without_a_name)
+{
+	struct few few = { 0 };
+	int err = EMFILE, status;
+	struct steps steps;
+	pid_t pid;
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	CHECK(steps_open(&steps));
+	pid = fork();
+	if (!pid)
+		_exit(send_own_region(&steps));
+	few.fd = receive_fd(steps.ends[0]);
+	for (; err == EMFILE && few.left < 16; few.left++)
+		err = in_child(import_with_few_descriptors, &few);
+	close(few.fd);
+	CHECK(send_byte(steps.ends[0]));
+	close(receive_fd(steps.ends[0]));
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	steps_close(&steps);
+	CHECK(!chmod(directory, 0700));
+	CHECK(!err);
+}
+
 TEST(import_takes_the_callers_own_file_without_a_name)
 {
 	struct tshare_region *region = new_region("own");
