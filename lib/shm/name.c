@@ -178,7 +178,13 @@ int shm_check_owner(int dir, const char *entry)
 
 	if (!shm_stat(dir, entry, &st))
 		return -errno;
-	return geteuid() && geteuid() != st.stx_uid ? -EPERM : 0;
+	if (geteuid() && geteuid() != st.stx_uid)
+		return -EPERM;
+	/*
+	 * Root of a user namespace may be a stranger to the owner, and there all users without an
+	 * id have the same one.
+	 */
+	return !*entry && faccessat(dir, ".", W_OK, AT_EACCESS) && errno == EACCES ? -EPERM : 0;
 }
 
 /* Names of a session */

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* The access that a mode grants to other users; needs root, to become them. */
+#define _GNU_SOURCE 1
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -196,6 +202,64 @@ TEST(root_may_unlink_any_name)
 	CHECK(!tshare_ctx_unlink(ctx, owned.name));
 	CHECK(!exists(owned.name));
 	stop_owner(&owned, pid);
+}
+
+/* Exit status of a child that may not make a user namespace. */
+enum { NO_NAMESPACE = 77 };
+
+static bool write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t length = strlen(text);
+
+	return fd >= 0 && write(fd, text, length) == length && !close(fd);
+}
+
+/* Becomes root in a namespace that has no other user, and is USER_ONE to all others. */
+static bool become_root_of_a_namespace(void)
+{
+	char map[32];
+
+	snprintf(map, sizeof(map), "0 %d 1", USER_ONE);
+	return !unshare(CLONE_NEWUSER) && write_to("/proc/self/setgroups", "deny") &&
+	       write_to("/proc/self/uid_map", map) && write_to("/proc/self/gid_map", map) &&
+	       !geteuid();
+}
+
+static int act_as_root_of_a_namespace(void *name)
+{
+	struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE) || prctl(PR_SET_DUMPABLE, 1))
+		return 1;
+	if (!become_root_of_a_namespace())
+		return NO_NAMESPACE;
+	if (tshare_region_open(own, name, NULL, &region) != -EACCES)
+		return 2;
+	if (tshare_ctx_unlink(own, name) != -EPERM)
+		return 3;
+	if (tshare_region_create(own, name, 1, NULL, 0, &options, &region) != -EPERM)
+		return 4;
+	options.flags |= TSHARE_DRAFT;
+	return tshare_region_create(own, name, 1, NULL, 0, &options, &region) == -EPERM ? 0 : 5;
+}
+
+TEST(root_of_a_user_namespace_is_another_user_to_those_outside)
+{
+	const char *name = unique("outside");
+	struct tshare_region *region;
+	int status;
+
+	need_root();
+	region = new_region_mode(name, 0644);
+	status = in_child(act_as_root_of_a_namespace, (void *)(uintptr_t)name);
+	CHECK(exists(name));
+	tshare_region_unref(region);
+	if (status == NO_NAMESPACE)
+		SKIP("may not make namespaces");
+	CHECK(!status);
 }
 
 static int list_as_user(void *data)
