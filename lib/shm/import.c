@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -58,15 +60,55 @@ static int find_in_home(int dir, const char *file, int fd)
 	return home >= 0 && shm_home_has(home, fd) ? 0 : -ENOENT;
 }
 
-/* 0 if it is the caller's own, or the one that has the region's name; -ENOENT, or a shortage. */
+/*
+ * Whether users may look alike that have this id in the process's user namespace: all those
+ * without an id there have the same one. Nobody changes which once the machine is up.
+ */
+static bool is_shared_id(uid_t uid)
+{
+	static atomic_uint shared; /* 0 until it is known */
+	unsigned int id = atomic_load_explicit(&shared, memory_order_relaxed);
+	_cleanup_fclose_ FILE *file = id ? NULL : fopen("/proc/sys/kernel/overflowuid", "re");
+
+	if (!id && (!file || fscanf(file, "%u", &id) != 1))
+		return true;
+	atomic_store_explicit(&shared, id, memory_order_relaxed);
+	return uid == id;
+}
+
+/*
+ * 0 if it is the caller's own, -ENOENT if not; or a shortage. Only its owner, or a process that
+ * may act as the owner, can open a file with O_NOATIME. That takes as long as all else of an
+ * import, and so isn't asked where the id is answer enough.
+ */
+static int find_own(int fd)
+{
+	struct stat st;
+	int own;
+
+	if (fstat(fd, &st) || st.st_uid != geteuid())
+		return -ENOENT;
+	if (!is_shared_id(st.st_uid))
+		return 0;
+	own = shm_file_reopen(fd, O_RDONLY | O_NOATIME);
+	if (shm_is_shortage(own))
+		return own;
+	if (own < 0) {
+		tshare_error_clear();
+		return -ENOENT;
+	}
+	close(own);
+	return 0;
+}
+
+/* The same for the caller's own or the one that has the region's name. */
 static int find_known(int dir, int fd, const struct shm_header *header)
 {
 	char file[SHM_HOME_NAME_LEN];
-	struct stat st;
-	int err;
+	int err = find_own(fd);
 
-	if (!fstat(fd, &st) && st.st_uid == geteuid())
-		return 0;
+	if (err != -ENOENT)
+		return err;
 	if (!*header->name || tshare_name_check(header->name, NULL))
 		return -ENOENT;
 	shm_home_name(file, header->name);

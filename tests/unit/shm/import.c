@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -238,6 +239,42 @@ TEST(import_takes_the_callers_own_file_without_a_name)
 	CHECK(!tshare_ctx_unlink(ctx, "own"));
 	CHECK(!import_error(tshare_region_get_fd(region)));
 	tshare_region_unref(region);
+}
+
+/* Exit status of a child that may not make a user namespace. */
+enum { NO_NAMESPACE = 78 };
+
+/* In a user namespace that gives nobody an id. */
+static int import_without_an_id(void *data)
+{
+	const int *fds = data;
+
+	if (unshare(CLONE_NEWUSER))
+		return NO_NAMESPACE;
+	if (import_error(fds[0]) != -EPROTO)
+		return 1;
+	return import_error(fds[1]) ? 2 : 0;
+}
+
+TEST(import_takes_no_other_users_file_for_the_callers_own_where_both_have_no_id)
+{
+	struct tshare_region *theirs, *own;
+	int fds[2], status;
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	theirs = new_region("theirs");
+	own = new_region("own");
+	CHECK(!tshare_ctx_unlink(ctx, "theirs") && !tshare_ctx_unlink(ctx, "own"));
+	fds[0] = tshare_region_get_fd(theirs);
+	fds[1] = tshare_region_get_fd(own);
+	CHECK(!fchown(fds[0], USER_ONE, USER_ONE));
+	status = in_child(import_without_an_id, fds);
+	tshare_region_unref(theirs);
+	tshare_region_unref(own);
+	if (status == NO_NAMESPACE)
+		SKIP("may not make namespaces");
+	CHECK(!status);
 }
 
 static struct {
