@@ -335,7 +335,7 @@ struct tshare_limits {
  * @ctx: the context
  * @limits: what to fill, with its size set
  *
- * Return: 0; -EINVAL for another size; what ioctl(2) or fstatvfs(3) return.
+ * Return: 0; -EINVAL for another size; what ioctl(2), fstatvfs(3) or open(2) return.
  */
 int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
 

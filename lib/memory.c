@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cleanup.h"
+#include "lock.h"
 
 /* What a memory cgroup is charged beside the pages: for their index, and their page tables. */
 #define OVERHEAD_MIN   (UINT64_C(1) << 20)
@@ -30,9 +30,19 @@ static uint64_t saturating_difference(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static struct system read_system(void)
+/* NULL without the file, and with a shortage in @err where that is why it can't be opened. */
+static FILE *open_file(const char *path, int *err)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
+	FILE *file = fopen(path, "re");
+
+	if (!file && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		*err = -errno;
+	return file;
+}
+
+static struct system read_system(int *err)
+{
+	_cleanup_fclose_ FILE *file = open_file("/proc/meminfo", err);
 	struct system system = { UINT64_MAX, 0 };
 	char line[128];
 	uint64_t kib;
@@ -55,13 +65,14 @@ static char mount_point[PATH_MAX], mount_root[PATH_MAX];
 
 /* A cgroup below the mount point. */
 #define CGROUP_PATH_MAX (2UL * PATH_MAX)
-static pthread_once_t mount_once = PTHREAD_ONCE_INIT;
+static bool mount_looked_for; /* under the process's lock, as the two above are until then */
 
-static void find_mount(void)
+static void look_for_mount(int *err)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_fclose_ FILE *file = open_file("/proc/self/mountinfo", err);
 	char line[3 * PATH_MAX], *type;
 
+	mount_looked_for = !*err;
 	while (file && !*mount_point && fgets(line, sizeof(line), file)) {
 		type = strstr(line, " - ");
 		if (!type || strncmp(type, " - cgroup2 ", 11) ||
@@ -70,18 +81,26 @@ static void find_mount(void)
 	}
 }
 
-/* The directory of the process's cgroup; false if there is none to be seen. */
-static bool find_cgroup(char path[CGROUP_PATH_MAX])
+static void find_mount(int *err)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/self/cgroup", "re");
+	tshare_lock();
+	if (!mount_looked_for)
+		look_for_mount(err);
+	tshare_unlock();
+}
+
+/* The directory of the process's cgroup; false if there is none to be seen. */
+static bool find_cgroup(char path[CGROUP_PATH_MAX], int *err)
+{
+	_cleanup_fclose_ FILE *file = open_file("/proc/self/cgroup", err);
 	char line[PATH_MAX], *own = NULL;
 	size_t root;
 
 	while (file && !own && fgets(line, sizeof(line), file))
 		if (!strncmp(line, "0::/", 4))
 			own = line + 3;
-	pthread_once(&mount_once, find_mount);
-	if (!own || !*mount_point)
+	find_mount(err);
+	if (!own || *err || !*mount_point)
 		return false;
 	own[strcspn(own, "\n")] = '\0';
 	/* Of what is mounted, "/" for the most part; another's where it begins with "/..". */
@@ -93,18 +112,18 @@ static bool find_cgroup(char path[CGROUP_PATH_MAX])
 	return true;
 }
 
-static FILE *open_in(const char *cgroup, const char *name)
+static FILE *open_in(const char *cgroup, const char *name, int *err)
 {
 	char path[CGROUP_PATH_MAX + 32];
 
 	snprintf(path, sizeof(path), "%s/%s", cgroup, name);
-	return fopen(path, "re");
+	return open_file(path, err);
 }
 
 /* A number; UINT64_MAX for "max" and for a missing file, as in the root. */
-static uint64_t read_number(const char *cgroup, const char *name)
+static uint64_t read_number(const char *cgroup, const char *name, int *err)
 {
-	_cleanup_fclose_ FILE *file = open_in(cgroup, name);
+	_cleanup_fclose_ FILE *file = open_in(cgroup, name, err);
 	uint64_t number;
 
 	if (!file || fscanf(file, "%" SCNu64, &number) != 1)
@@ -113,10 +132,10 @@ static uint64_t read_number(const char *cgroup, const char *name)
 }
 
 /* Caches that are charged to the cgroup, and given up for other memory. Shared memory is in none. */
-static uint64_t read_reclaimable(const char *cgroup)
+static uint64_t read_reclaimable(const char *cgroup, int *err)
 {
 	static const char *const kinds[] = { "inactive_file", "active_file", "slab_reclaimable" };
-	_cleanup_fclose_ FILE *file = open_in(cgroup, "memory.stat");
+	_cleanup_fclose_ FILE *file = open_in(cgroup, "memory.stat", err);
 	uint64_t bytes, total = 0;
 	char line[128], kind[64];
 	size_t i;
@@ -129,49 +148,52 @@ static uint64_t read_reclaimable(const char *cgroup)
 	return total;
 }
 
-static uint64_t read_swap(const char *cgroup, uint64_t system_swap)
+static uint64_t read_swap(const char *cgroup, uint64_t system_swap, int *err)
 {
-	uint64_t limit = read_number(cgroup, "memory.swap.max"), left;
+	uint64_t limit = read_number(cgroup, "memory.swap.max", err), left;
 
 	if (limit == UINT64_MAX)
 		return system_swap;
-	left = saturating_difference(limit, read_number(cgroup, "memory.swap.current"));
+	left = saturating_difference(limit, read_number(cgroup, "memory.swap.current", err));
 	return left < system_swap ? left : system_swap;
 }
 
 /* What one cgroup has left. */
-static uint64_t read_cgroup(const char *cgroup, uint64_t system_swap)
+static uint64_t read_cgroup(const char *cgroup, uint64_t system_swap, int *err)
 {
-	uint64_t limit = read_number(cgroup, "memory.max"), used, left;
+	uint64_t limit = read_number(cgroup, "memory.max", err), used, left;
 
 	if (limit == UINT64_MAX)
 		return UINT64_MAX;
-	used = read_number(cgroup, "memory.current");
-	used = saturating_difference(used, read_reclaimable(cgroup));
+	used = read_number(cgroup, "memory.current", err);
+	used = saturating_difference(used, read_reclaimable(cgroup, err));
 	left = saturating_difference(limit, used);
-	left += read_swap(cgroup, system_swap);
+	left += read_swap(cgroup, system_swap, err);
 	return saturating_difference(left, OVERHEAD_MIN + left / OVERHEAD_SHARE);
 }
 
-uint64_t tshare_memory_available(const char **limit)
+int tshare_memory_available(uint64_t *available, const char **limit)
 {
-	struct system system = read_system();
-	uint64_t available = system.available, left;
 	char cgroup[CGROUP_PATH_MAX], *slash;
+	struct system system;
+	int err = 0;
+	uint64_t left;
 
+	system = read_system(&err);
+	*available = system.available;
 	*limit = "the system";
-	if (!find_cgroup(cgroup))
-		return available;
+	if (!find_cgroup(cgroup, &err))
+		return err;
 	/* A limit holds for all that is below it. */
 	do {
-		left = read_cgroup(cgroup, system.swap);
-		if (left < available) {
-			available = left;
+		left = read_cgroup(cgroup, system.swap, &err);
+		if (left < *available) {
+			*available = left;
 			*limit = "the memory cgroup";
 		}
 		slash = strrchr(cgroup, '/');
 		if (slash)
 			*slash = '\0';
 	} while (slash && strlen(cgroup) >= strlen(mount_point));
-	return available;
+	return err;
 }

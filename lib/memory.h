@@ -5,10 +5,12 @@
 #include <stdint.h>
 
 /*
- * Bytes that the process can still take before the OOM killer comes: what the
+ * Stores the bytes that the process can still take before the OOM killer comes: what the
  * system has, or less where a memory cgroup allows less. @limit is what sets the
- * bound, a static string; UINT64_MAX if nothing is known.
+ * bound, a static string; UINT64_MAX if nothing is known. Returns 0, or -EMFILE, -ENFILE or
+ * -ENOMEM, without a text, if there was nothing left to open the kernel's files with: then
+ * what is stored may be too much.
  */
-uint64_t tshare_memory_available(const char **limit);
+int tshare_memory_available(uint64_t *available, const char **limit);
 
 #endif /* TSHARE_MEMORY_H */

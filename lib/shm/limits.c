@@ -34,47 +34,55 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t file_bytes(int dir, const char *file)
+static int add_file_bytes(int dir, const char *file, uint64_t *total)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
 	struct statx st;
 
-	if (home < 0)
-		return 0;
-	if (!shm_home_stat_file(home, &st) || !S_ISREG(st.stx_mode))
-		return 0;
-	return st.stx_blocks * UINT64_C(512);
+	if (shm_is_shortage(home))
+		return home;
+	if (home >= 0 && shm_home_stat_file(home, &st) && S_ISREG(st.stx_mode))
+		*total += st.stx_blocks * UINT64_C(512);
+	return 0;
 }
 
-/* Bytes of all regions' files, also of the dead. Memfds have no place to be found at. */
-static uint64_t bytes_used(int dir)
+/*
+ * Adds up the bytes of all regions' files, also of the dead. Memfds have no place to be found at,
+ * and what may not be looked at has none.
+ */
+static int add_bytes_used(int dir, uint64_t *total)
 {
 	_cleanup_closedir_ DIR *stream = shm_directory_stream(dir);
-	uint64_t total = 0;
 	const char *file;
+	int err = 0;
 
 	if (!stream)
-		return 0;
-	while ((file = shm_directory_next(stream, true)))
-		total += file_bytes(dir, file);
-	return total;
+		return shm_is_shortage(-errno) ? -errno : 0;
+	while (!err && (file = shm_directory_next(stream, true)))
+		err = add_file_bytes(dir, file, total);
+	return err;
 }
 
 int shm_limits(void *opened, struct tshare_limits *limits)
 {
 	const struct shm_session *session = opened;
-	uint64_t available, unused;
+	uint64_t available, unused, used = 0;
 	struct statvfs vfs;
 	const char *limit;
+	int err;
 
 	if (fstatvfs(session->dir, &vfs))
 		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+	err = add_bytes_used(session->dir, &used);
+	if (!err)
+		err = tshare_memory_available(&available, &limit);
+	if (err)
+		return tshare_fail(err, "limits: %s", strerror(-err));
 	*limits = (struct tshare_limits){
 		.page_size = session->page_size,
 		.huge_page_size = session->huge_page_size,
-		.bytes_used = bytes_used(session->dir),
+		.bytes_used = used,
 	};
-	available = tshare_memory_available(&limit);
 	available -= available / LIMITS_MARGIN;
 	if (!vfs.f_blocks) { /* a tmpfs without limit */
 		limits->bytes_limit = UINT64_MAX;
@@ -111,9 +119,11 @@ static uint64_t needed_bytes(uint64_t size, uint64_t descs_size)
 int shm_fail_no_room(const struct backend_request *request)
 {
 	uint64_t needed = needed_bytes(request->size, request->descs_size);
+	uint64_t available, unused, total;
 	const char *whose;
-	uint64_t available = tshare_memory_available(&whose), unused, total;
 
+	/* Only for the text: there is no room, whatever was seen. */
+	tshare_memory_available(&available, &whose);
 	if (*request->name && directory_room(&unused, &total) && unused < available)
 		return tshare_fail(-ENOMEM,
 				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
@@ -142,10 +152,15 @@ int shm_check_limit(const struct shm_header *header)
 
 int shm_check_room(const struct backend_request *request, uint64_t size, uint64_t descs_size)
 {
-	uint64_t needed = needed_bytes(size, descs_size), unused, total;
+	uint64_t needed = needed_bytes(size, descs_size), available, unused, total;
 	const char *whose;
+	int err;
 
-	if (needed > tshare_memory_available(&whose) ||
+	err = tshare_memory_available(&available, &whose);
+	if (err)
+		return tshare_fail(err, "size: whether there is room is unknown: %s",
+				   strerror(-err));
+	if (needed > available ||
 	    (*request->name && directory_room(&unused, &total) && needed > unused))
 		return shm_fail_no_room(request);
 	return 0;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +101,36 @@ TEST(a_region_beyond_an_outer_cgroup_is_an_error_and_no_signal)
 TEST(a_region_within_its_cgroup_is_created)
 {
 	CHECK(!status_within("67108864", "67108864", 48 * MIB, 0));
+}
+
+/* Asks for the limits when nothing is left to look at the cgroup with. */
+static bool look_without_descriptors(void)
+{
+	struct tshare_limits known = { .size = sizeof(known) };
+	struct rlimit before, none = { 0 };
+	bool refused;
+
+	if (getrlimit(RLIMIT_NOFILE, &before))
+		return false;
+	none.rlim_max = before.rlim_max;
+	refused = !setrlimit(RLIMIT_NOFILE, &none) && tshare_ctx_get_limits(ctx, &known) == -EMFILE;
+	return !setrlimit(RLIMIT_NOFILE, &before) && refused;
+}
+
+static int create_within_after_a_look(void *limits)
+{
+	return look_without_descriptors() ? create_within(limits) : 5;
+}
+
+TEST(a_cgroup_that_could_not_be_looked_at_once_is_seen_later)
+{
+	struct limits limits = { "max", "67108864", 256 * MIB, -ENOMEM };
+	int status;
+
+	CHECK(!set_up());
+	status = in_child(create_within_after_a_look, &limits);
+	tear_down();
+	CHECK(!status);
 }
 
 /* Of which the descriptors take 60 MiB, and a region of 4 MiB. */

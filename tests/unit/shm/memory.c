@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -141,6 +145,69 @@ TEST(unnamed_regions_take_no_more_seals)
 
 	CHECK(fcntl(tshare_region_get_fd(region), F_ADD_SEALS, F_SEAL_WRITE) < 0);
 	CHECK(errno == EPERM);
+	tshare_region_unref(region);
+}
+
+/* Makes each request for a file's memory fail with EIO in this process. */
+static bool forbid_fallocate(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int create_too_much_with_few_descriptors(void *left)
+{
+	struct tshare_region *region;
+
+	return forbid_fallocate() && leave_descriptors(*(unsigned int *)left) ?
+		       -tshare_region_create(ctx, NULL, 1ULL << 44, NULL, 0, NULL, &region) :
+		       -1;
+}
+
+TEST(a_region_for_which_there_is_no_memory_asks_for_none_with_few_descriptors)
+{
+	unsigned int left;
+	int err = EMFILE;
+
+	for (left = 0; err == EMFILE; left++) {
+		CHECK(left < 16);
+		err = in_child(create_too_much_with_few_descriptors, &left);
+	}
+	CHECK(err == ENOMEM);
+}
+
+static int read_limits_with_few_descriptors(void *left)
+{
+	struct tshare_limits few = { .size = sizeof(few) }, all = limits_of(ctx);
+	int err;
+
+	if (!leave_descriptors(*(unsigned int *)left))
+		return -1;
+	err = tshare_ctx_get_limits(ctx, &few);
+	if (!err && few.bytes_used != all.bytes_used)
+		err = -EBADMSG;
+	return -err;
+}
+
+TEST(limits_with_few_descriptors_leave_no_region_out)
+{
+	struct tshare_region *region = new_region("counted");
+	unsigned int left;
+	int err = EMFILE;
+
+	for (left = 0; err; left++) {
+		CHECK(left < 16);
+		err = in_child(read_limits_with_few_descriptors, &left);
+		CHECK(!err || err == EMFILE);
+	}
 	tshare_region_unref(region);
 }
 
