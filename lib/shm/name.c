@@ -329,7 +329,12 @@ static void end_name(struct shm_session *session, struct shm_name *name)
 	bool ended = name->lifetime == TSHARE_LIFETIME_MAKER || shm_home_is_hidden(file);
 
 	shm_name_drop(session, name);
-	if (fd >= 0 && ended && !shm_file_is_locked(fd, SHM_LIFE))
+	if (!ended)
+		return;
+	/* For want of descriptors: those that the name had are free now. */
+	if (home >= 0 && shm_is_shortage(fd))
+		shm_home_unlink_if_dead(session->dir, file, home);
+	else if (fd >= 0 && !shm_file_is_locked(fd, SHM_LIFE))
 		shm_home_clear(session->dir, file, home);
 }
 

@@ -149,6 +149,23 @@ TEST(create_that_runs_out_of_descriptors_leaves_nothing)
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
+static int end_without_descriptors(void *unused)
+{
+	struct tshare_region *region;
+
+	(void)unused;
+	if (tshare_region_create(ctx, "ends", 1, NULL, 0, NULL, &region) || !leave_descriptors(0))
+		return 2;
+	tshare_region_unref(region);
+	close_context();
+	return exists_at(home_of("ends"));
+}
+
+TEST(a_context_that_ends_without_a_free_descriptor_leaves_no_memory)
+{
+	CHECK(!in_child(end_without_descriptors, NULL));
+}
+
 static int create_without_descriptors(int end)
 {
 	struct tshare_region *region;
