@@ -72,15 +72,6 @@ static int open_device(void)
 	return fd < 0 ? fail_open_device(-errno) : fd;
 }
 
-/* The session's device or, without a session, one that is opened for the call, in @own. */
-static int device_of(void *session, int *own)
-{
-	if (session)
-		return session_fd(session);
-	*own = open_device();
-	return *own;
-}
-
 static int query(int fd, struct tshare_query *query)
 {
 	int err;
@@ -93,6 +84,24 @@ static int query(int fd, struct tshare_query *query)
 		return tshare_fail(-ENODEV, DEVICE ": the module has ABI version %u, not %u",
 				   query->version, TSHARE_ABI_VERSION);
 	return 0;
+}
+
+/*
+ * The session's device or, without a session, one that is opened for the call, in @own: what
+ * another ABI's module, or another driver, says to the call would mean nothing.
+ */
+static int device_of(void *session, int *own)
+{
+	struct tshare_query answer;
+	int err;
+
+	if (session)
+		return session_fd(session);
+	*own = open_device();
+	if (*own < 0)
+		return *own;
+	err = query(*own, &answer);
+	return err ? err : *own;
 }
 
 static int kmod_open(void **session, uint32_t *page_size, uint32_t *huge_page_size)

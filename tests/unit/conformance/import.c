@@ -3,8 +3,12 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "../util.h"
@@ -155,6 +159,39 @@ TEST(import_rejects_other_descriptors)
 	CHECK(tshare_region_import(ctx, pipe_ends[0], 0, &region) == -EINVAL);
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
+}
+
+/* Exit status of a child that may not make a namespace. */
+enum { NO_NAMESPACE = 77 };
+
+/* Where /dev/tshare is another driver's: /dev/null stands for it. */
+static int import_beside_another_driver(void *fd)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (ctx_new("shm", &own))
+		return 1;
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", "/dev", "tmpfs", 0, NULL) ||
+	    mknod("/dev/tshare", S_IFCHR | 0666, makedev(1, 3)))
+		return NO_NAMESPACE;
+	if (tshare_region_import(own, *(int *)fd, 0, &region) != -EINVAL)
+		return 2;
+	return error_says("is not a region's") ? 0 : 3;
+}
+
+TEST(import_asks_no_other_driver_for_a_region)
+{
+	int pipe_ends[2], status;
+
+	CHECK(!pipe(pipe_ends));
+	status = in_child(import_beside_another_driver, &pipe_ends[0]);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+	if (status == NO_NAMESPACE)
+		SKIP("may not make namespaces");
+	CHECK(!status);
 }
 
 /* As a user without access to the device. */
