@@ -216,6 +216,15 @@ static bool may_ask_for_pages(int fd, const char *path)
 	       (file.st_uid == geteuid() || !faccessat(AT_FDCWD, path, W_OK, AT_EACCESS));
 }
 
+/* Of nothing the threads read nothing, and would take any descriptor for a file's. */
+static void check_file(struct work *work)
+{
+	char none;
+
+	if (!work->length && pread(work->fd, &none, 0, work->file_offset) < 0)
+		stop(work, failed_read(errno));
+}
+
 /* How many bytes are mapped to ask for pages. */
 static size_t mapped_size(const struct work *work)
 {
@@ -332,6 +341,7 @@ int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offse
 	direct = atomic_load_explicit(&work.direct, memory_order_relaxed);
 	fill_init(&work.fill, region, length);
 	work.start = (char *)region->data + offset;
+	check_file(&work);
 	if (known.threads > chunks)
 		known.threads = chunks;
 	if (known.threads > 1)

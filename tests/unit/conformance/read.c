@@ -347,6 +347,11 @@ TEST(read_of_what_is_no_file_names_the_descriptor)
 	CHECK(tshare_region_read(region, ends[0], 0, 0, 1, NULL) == -ESPIPE);
 	CHECK(tshare_region_read(region, folder, 0, 0, 1, &direct) == -EISDIR);
 	CHECK(error_says("fd: "));
+	/* Not even nothing can be read of it. */
+	CHECK(tshare_region_read(region, -1, 0, 0, 0, NULL) == -EBADF);
+	CHECK(tshare_region_read(region, ends[0], 0, 0, 0, &direct) == -ESPIPE);
+	CHECK(tshare_region_read(region, folder, 0, 0, 0, NULL) == -EISDIR);
+	CHECK(error_says("fd: "));
 	close(ends[0]);
 	close(ends[1]);
 	close(folder);
