@@ -313,10 +313,18 @@ static int contig_node_lock(const struct tshare_request *req, struct contig_node
 	return -EINTR;
 }
 
-/* Pages that @zone has to keep free, or leave to callers that can't use a higher zone. */
+/* Pages of @zone that are left to callers that can't use a higher zone. */
+static unsigned long contig_zone_reserve(struct zone *zone, enum zone_type class)
+{
+	/* The core's store, when a sysctl or a zone's size changes, is plain. */
+	return data_race(READ_ONCE(zone->lowmem_reserve[class]));
+}
+
+/* Pages that @zone has to keep free, or leave to others. */
 static unsigned long contig_zone_kept(struct zone *zone, enum zone_type class)
 {
-	return min_wmark_pages(zone) + zone->lowmem_reserve[class];
+	/* So is that of the watermarks. */
+	return data_race(min_wmark_pages(zone)) + contig_zone_reserve(zone, class);
 }
 
 /*
@@ -332,7 +340,8 @@ static bool contig_zone_can_spare(struct zone *zone, enum zone_type class, unsig
 	int cpu;
 
 	for_each_online_cpu(cpu)
-		has += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+		/* The core stores it plainly, under a lock of that CPU's. */
+		has += data_race(READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count));
 	return has >= cma + free + contig_zone_kept(zone, class);
 }
 
@@ -345,7 +354,8 @@ static bool contig_zone_has_cache(struct zone *zone, unsigned long nr)
 	unsigned long cache = zone_page_state(zone, NR_ZONE_INACTIVE_FILE) +
 			      zone_page_state(zone, NR_ZONE_ACTIVE_FILE);
 
-	return cache - min(cache / 2, low_wmark_pages(zone)) >= nr;
+	/* As in contig_zone_kept(). */
+	return cache - min(cache / 2, data_race(low_wmark_pages(zone))) >= nr;
 }
 
 /*
@@ -408,7 +418,7 @@ static unsigned long contig_room(struct contig_search *search, struct zone *zone
 	    nr + contig_zone_kept(zone, search->class) > zone_managed_pages(zone))
 		return 0;
 	search->room = nr;
-	return nr + zone->lowmem_reserve[search->class];
+	return nr + contig_zone_reserve(zone, search->class);
 }
 
 /*
