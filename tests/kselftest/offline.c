@@ -40,26 +40,27 @@ static int set_state(unsigned long long block, const char *state)
 }
 
 /*
- * A region that ends @into bytes behind the start of a block, which has all its memory: it is
- * made where a larger region was. Stores the block's number.
+ * A region that ends @into bytes behind the start of a block, and has all of the block before.
+ * Stores the block's number. Where a region lies is known once it is made, so it is made again
+ * with the size that it has to have there. It takes more than a block, for which the memory is
+ * searched for: the page allocator returns what is smaller from anywhere.
  */
 static int create_into_block(int dev, __u64 block, __u64 into, unsigned long long *number)
 {
+	__u64 size = 2 * block + into, wanted;
 	struct tshare_info info;
 	int tries, fd;
-	__u64 start;
 
 	for (tries = 0; tries < 10; tries++) {
-		fd = create(dev, 2 * block, NULL);
+		fd = create(dev, size, NULL);
 		if (fd < 0 || get_info(dev, fd, &info))
 			return fd;
-		close(fd);
-		start = info.phys_addr;
-		*number = start / block + 1;
-		fd = create(dev, *number * block - start + into, NULL);
-		if (fd < 0 || get_info(dev, fd, &info) || info.phys_addr == start)
+		*number = info.phys_addr / block + 2;
+		wanted = *number * block + into - info.phys_addr;
+		if (size == wanted)
 			return fd;
 		close(fd);
+		size = wanted;
 	}
 	return -EAGAIN;
 }
@@ -92,11 +93,15 @@ static int take_from_region(int dev, __u64 block, __u64 into)
 {
 	unsigned long long number = 0;
 	int fd = create_into_block(dev, block, into, &number), err;
-	__u64 size = lseek(fd, 0, SEEK_END);
-	char *mem = map(fd, size, RW);
+	__u64 size;
+	char *mem;
 
-	if (fd < 0 || mem == MAP_FAILED)
-		return -ENOMEM;
+	if (fd < 0)
+		return fd;
+	size = lseek(fd, 0, SEEK_END);
+	mem = map(fd, size, RW);
+	if (mem == MAP_FAILED)
+		return -errno;
 	fill(mem + size - into, into, 1);
 	err = set_state(number, "offline");
 	if (!filled(mem + size - into, into, 1))
