@@ -9,7 +9,6 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/err.h>
-#include <linux/jhash.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -110,16 +109,17 @@ static bool name_is_before(struct rb_node *a, const struct rb_node *b)
 	return name_compare(&key, b) < 0;
 }
 
-static struct rb_root *name_tree(struct name_trees *names, const char *name)
+static struct rb_root *name_tree(struct name_trees *names, const struct tshare_ns *ns,
+				 const char *name)
 {
-	return &names->trees[jhash(name, strlen(name), 0) % ARRAY_SIZE(names->trees)];
+	return &names->trees[tshare_ns_hash(ns, name) % ARRAY_SIZE(names->trees)];
 }
 
 static struct tshare_region *name_find(struct name_trees *names, const struct tshare_ns *ns,
 				       const char *name)
 {
 	const struct name_key key = { ns, name };
-	struct rb_node *node = rb_find(&key, name_tree(names, name), name_compare);
+	struct rb_node *node = rb_find(&key, name_tree(names, ns, name), name_compare);
 
 	return node ? rb_entry(node, struct tshare_region, name_node) : NULL;
 }
@@ -136,7 +136,8 @@ static bool region_is_draft(const struct tshare_region *region)
 
 static struct rb_root *region_name_tree(const struct tshare_region *region)
 {
-	return name_tree(region_is_draft(region) ? &draft_names : &finished_names, region->name);
+	return name_tree(region_is_draft(region) ? &draft_names : &finished_names, region->ns,
+			 region->name);
 }
 
 static void name_unlink(struct tshare_region *region)

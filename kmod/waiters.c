@@ -14,7 +14,6 @@
  */
 #include <linux/hashtable.h>
 #include <linux/hrtimer.h>
-#include <linux/jhash.h>
 #include <linux/lockdep.h>
 #include <linux/string.h>
 
@@ -23,11 +22,6 @@
 
 /* By namespace and name; under tshare_lock. */
 static DEFINE_HASHTABLE(waiters, 8);
-
-static u32 waiters_hash(const struct tshare_ns *ns, const char *name)
-{
-	return jhash(name, strlen(name), (u32)(uintptr_t)ns);
-}
 
 /**
  * tshare_waiter_add() - have a caller woken by what is done to a name
@@ -45,7 +39,7 @@ void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns,
 	waiter->woken = true;
 	init_waitqueue_head(&waiter->queue);
 	mutex_lock(&tshare_lock);
-	hash_add(waiters, &waiter->node, waiters_hash(ns, name));
+	hash_add(waiters, &waiter->node, tshare_ns_hash(ns, name));
 	mutex_unlock(&tshare_lock);
 }
 
@@ -101,7 +95,7 @@ void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft
 	struct tshare_waiter *waiter;
 
 	lockdep_assert_held(&tshare_lock);
-	hash_for_each_possible(waiters, waiter, node, waiters_hash(ns, name)) {
+	hash_for_each_possible(waiters, waiter, node, tshare_ns_hash(ns, name)) {
 		if (!waiter_awaits(waiter, ns, name) || (draft && waiter->draft != draft))
 			continue;
 		WRITE_ONCE(waiter->woken, true);
@@ -123,7 +117,7 @@ void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 dra
 	struct tshare_waiter *waiter;
 
 	lockdep_assert_held(&tshare_lock);
-	hash_for_each_possible(waiters, waiter, node, waiters_hash(ns, name)) {
+	hash_for_each_possible(waiters, waiter, node, tshare_ns_hash(ns, name)) {
 		if (waiter_awaits(waiter, ns, name) && !waiter->draft)
 			waiter->draft = draft;
 	}

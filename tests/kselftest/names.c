@@ -456,12 +456,15 @@ TEST_F(namespaces, each_has_its_own_names)
 	EXPECT_LE(0, open_name(self->outer, "same", 0));
 }
 
-#define MANY 100
+#define MANY 300
 
-/* In no order: 37 and 100 have no common divisor. */
+/*
+ * Some share a tree: of so many names at least 20 pairs have the same of 2048 hashes, on the
+ * average. In no order: 37 and 300 have no common divisor.
+ */
 TEST_F(namespaces, many_are_found_each)
 {
-	int fds[MANY], i, dev;
+	int fds[MANY], i, dev, fd;
 	__u64 ids[MANY];
 
 	for (i = 0; i < MANY; i++) {
@@ -469,15 +472,19 @@ TEST_F(namespaces, many_are_found_each)
 		fds[i] = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC);
 		dev = open_device();
 		ASSERT_LE(0, fds[i]);
-		ids[i] = id_of(dev, create(dev, PAGE, "same"));
+		fd = create(dev, PAGE, "same");
+		ids[i] = id_of(dev, fd);
 		ASSERT_NE(0, ids[i]);
+		close(fd);
 	}
 	for (i = 0; i < MANY; i++) {
 		int at = i * 37 % MANY;
 
 		ASSERT_EQ(0, setns(fds[at], CLONE_NEWIPC));
 		dev = open_device();
-		EXPECT_EQ(ids[at], id_of(dev, open_name(dev, "same", 0)));
+		fd = open_name(dev, "same", 0);
+		EXPECT_EQ(ids[at], id_of(dev, fd));
+		close(fd);
 		close(dev);
 	}
 }
