@@ -69,7 +69,7 @@ struct tshare_ns;
  * @users: dma-bufs of ours, and calls that are to make one; under tshare_lock, and read
  *         without it by debugfs
  * @name: its name, "" if it never had one
- * @name_node: in @ns's names or drafts while it has the name; under tshare_lock
+ * @name_node: among the names, or those of drafts, while it has the name; under tshare_lock
  * @name_owner: in @maker's names, likewise
  * @foreign_node: among the foreign regions, likewise
  * @maker: the file that it was made through, while the name goes with it; likewise
