@@ -263,6 +263,24 @@ TEST_F(names, are_compared_byte_by_byte)
 		EXPECT_EQ(ids[i], id_of(self->dev, open_name(self->dev, names[i], 0)));
 }
 
+TEST_F(names, end_at_their_first_nul)
+{
+	struct tshare_create made = create_args(PAGE, NULL);
+	struct tshare_open opened = { .name = "short\0this" };
+	struct tshare_unlink unlinked = { .name = "short\0that" };
+	struct tshare_info info;
+	int fd;
+
+	memcpy(made.name, "short\0it", 9);
+	fd = do_create(self->dev, &made);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, get_info(self->dev, fd, &info));
+	EXPECT_STREQ("short", info.name);
+	EXPECT_TRUE(zeroed(info.name + 5, sizeof(info.name) - 5));
+	EXPECT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_OPEN, &opened));
+	EXPECT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_UNLINK, &unlinked));
+}
+
 TEST_F(names, many_are_found_and_forgotten)
 {
 	int dev = open_device(), i;
