@@ -155,7 +155,7 @@ static unsigned long contig_movable_pages(struct page *page, bool lenient)
 		return 0;
 	if (!folio_try_get(folio))
 		return 0;
-	if (compound_head(page) != head || folio_test_hugetlb(folio) || !folio->mapping)
+	if (compound_head(page) != head || folio_test_hugetlb(folio) || !READ_ONCE(folio->mapping))
 		goto out;
 	extra = folio_ref_count(folio) - 1 - tshare_folio_mapcount(folio);
 	if (folio_test_swapcache(folio))
@@ -170,18 +170,12 @@ out:
 	return nr;
 }
 
-/*
- * How many of the @max pages from @pfn on look free or movable, up to the first
- * that doesn't. A guess, without the zone's lock; alloc_contig_range() decides.
- * Adds those that are free now to @free.
- */
-static unsigned long contig_usable_pages(struct zone *zone, unsigned long pfn, unsigned long max,
-					 bool lenient, unsigned long *free)
+/* As contig_usable_pages(), of pages that are not going offline. */
+static unsigned long contig_look_at_pages(struct zone *zone, unsigned long pfn, unsigned long max,
+					  bool lenient, unsigned long *free)
 {
 	unsigned long i = 0, nr;
 
-	if (pfn < fence_end && fence_start < pfn + max)
-		return 0;
 	while (i < max) {
 		struct page *page = pfn_to_online_page(pfn + i);
 
@@ -209,6 +203,20 @@ static unsigned long contig_usable_pages(struct zone *zone, unsigned long pfn, u
 		i += nr;
 	}
 	return min(i, max);
+}
+
+/*
+ * How many of the @max pages from @pfn on look free or movable, up to the first
+ * that doesn't. A guess, without the zone's lock; alloc_contig_range() decides.
+ * Adds those that are free now to @free.
+ */
+static unsigned long contig_usable_pages(struct zone *zone, unsigned long pfn, unsigned long max,
+					 bool lenient, unsigned long *free)
+{
+	if (pfn < fence_end && fence_start < pfn + max)
+		return 0;
+	/* Others free and use the pages meanwhile, with plain stores to flags and mappings. */
+	return data_race(contig_look_at_pages(zone, pfn, max, lenient, free));
 }
 
 /* What failed with no page to blame: the last step with one, or the first half. */
