@@ -4,6 +4,9 @@
  * on tmpfs. Names that lie far from one another have their objects on pages of their own, and
  * the more of them are opened, the less of these is in the processor's caches. So the search for
  * a name shows in a row that opens as many names on both sides.
+ *
+ * Names of other namespaces are in the same tables, so the few are measured while there are no
+ * others: the many are made and removed in each round.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +25,9 @@
 #define MANY   100000
 #define STEP   7919 /* from one name that is opened to the next */
 #define CALLS  100
-#define ROUNDS 600
+#define ROUNDS 600 /* of files */
+#define TIMES  100 /* of @CALLS names, in one round */
+#define TURNS  5   /* rounds of names; one more goes before, uncounted */
 
 /* A namespace of its own, as names of persistent regions belong to one. */
 struct names {
@@ -30,7 +35,6 @@ struct names {
 	unsigned int count;
 };
 
-static struct names few, many;
 static int few_files, many_files;
 
 static void name_of(char *name, unsigned int i)
@@ -62,7 +66,7 @@ static struct names new_names(unsigned int count)
 	return names;
 }
 
-static void unlink_all(const struct names *names)
+static void remove_names(const struct names *names)
 {
 	for (unsigned int i = 0; i < names->count; i++) {
 		struct tshare_unlink args = {};
@@ -71,47 +75,54 @@ static void unlink_all(const struct names *names)
 		if (ioctl(names->dev, TSHARE_IOCTL_UNLINK, &args))
 			err(1, "UNLINK");
 	}
+	close(names->dev);
 }
 
 /* @opened names in turn, far from one another. */
 static double open_regions(const struct names *names, unsigned int opened)
 {
-	double start = pair_now();
+	double times[TIMES];
 
-	for (unsigned int i = 0; i < CALLS; i++) {
-		struct tshare_open args = {};
+	for (int t = 0; t < TIMES; t++) {
+		double start = pair_now();
 
-		name_of(args.name, i % opened * STEP % names->count);
-		if (ioctl(names->dev, TSHARE_IOCTL_OPEN, &args))
-			err(1, "OPEN");
-		close(args.fd);
+		for (unsigned int i = 0; i < CALLS; i++) {
+			struct tshare_open args = {};
+
+			name_of(args.name, i % opened * STEP % names->count);
+			if (ioctl(names->dev, TSHARE_IOCTL_OPEN, &args))
+				err(1, "OPEN");
+			close(args.fd);
+		}
+		times[t] = (pair_now() - start) / CALLS;
 	}
-	return (pair_now() - start) / CALLS;
+	return pair_median(times, TIMES);
 }
 
-static double open_1_of_few(void)
+/* One name, 10 and 100 of @MANY, against one and 10 of @FEW. */
+static void run_names(void)
 {
-	return open_regions(&few, 1);
-}
+	double one_of_few[TURNS + 1], few_of_few[TURNS + 1];
+	double one_of_many[TURNS + 1], few_of_many[TURNS + 1], more_of_many[TURNS + 1];
 
-static double open_10_of_few(void)
-{
-	return open_regions(&few, 10);
-}
+	for (int i = 0; i <= TURNS; i++) {
+		struct names names = new_names(FEW);
 
-static double open_1_of_many(void)
-{
-	return open_regions(&many, 1);
-}
-
-static double open_10_of_many(void)
-{
-	return open_regions(&many, 10);
-}
-
-static double open_100_of_many(void)
-{
-	return open_regions(&many, 100);
+		one_of_few[i] = open_regions(&names, 1);
+		few_of_few[i] = open_regions(&names, 10);
+		remove_names(&names);
+		names = new_names(MANY);
+		one_of_many[i] = open_regions(&names, 1);
+		few_of_many[i] = open_regions(&names, 10);
+		more_of_many[i] = open_regions(&names, 100);
+		remove_names(&names);
+	}
+	pair_print("C: open 10 names among 100000", "among 10", few_of_many + 1, few_of_few + 1,
+		   TURNS, 1.2);
+	pair_print("C: open one name among 100000", "among 10", one_of_many + 1, one_of_few + 1,
+		   TURNS, 1.2);
+	pair_print("C: open 100 names among 100000", "10 of 10", more_of_many + 1, few_of_few + 1,
+		   TURNS, 0);
 }
 
 static int new_folder(const char *path, unsigned int count)
@@ -170,8 +181,7 @@ int main(void)
 {
 	char folder[] = "/tmp/tshare-bench-XXXXXX";
 
-	few = new_names(FEW);
-	many = new_names(MANY);
+	run_names();
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL))
 		err(1, "unshare");
 	if (!mkdtemp(folder) || mount("tmpfs", folder, "tmpfs", 0, NULL) || chdir(folder))
@@ -179,17 +189,9 @@ int main(void)
 	few_files = new_folder("few", FEW);
 	many_files = new_folder("many", MANY);
 
-	pair_run("C: open 10 names among 100000", "among 10", open_10_of_many, open_10_of_few,
-		 ROUNDS, 1.2);
-	pair_run("C: open one name among 100000", "among 10", open_1_of_many, open_1_of_few, ROUNDS,
-		 1.2);
-	pair_run("C: open 100 names among 100000", "10 of 10", open_100_of_many, open_10_of_few,
-		 ROUNDS, 0);
 	pair_run("C: 10 files on tmpfs among 100000", "among 10", open_10_files_of_many,
 		 open_10_files_of_few, ROUNDS, 0);
 	pair_run("C: 100 files on tmpfs among 100000", "10 of 10", open_100_files_of_many,
 		 open_10_files_of_few, ROUNDS, 0);
-	unlink_all(&many);
-	unlink_all(&few);
 	return 0;
 }

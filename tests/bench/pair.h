@@ -33,6 +33,25 @@ static inline double pair_median(double *times, int rounds)
 }
 
 /**
+ * pair_print() - print the row of two ways that were timed
+ * @row: what is measured
+ * @other: what it is measured against
+ * @ours: seconds that it took, @rounds times; sorted here
+ * @theirs: likewise
+ * @rounds: how often each
+ * @aim: the ratio aimed at, or 0 for none
+ */
+static inline void pair_print(const char *row, const char *other, double *ours, double *theirs,
+			      int rounds, double aim)
+{
+	double a = pair_median(ours, rounds), b = pair_median(theirs, rounds);
+
+	printf("%s\t%s\t%.9f\t%.9f\t%.3f\t", row, other, a, b, a / b);
+	printf(aim ? "%.2f\n" : "-\n", aim);
+	fflush(stdout);
+}
+
+/**
  * pair_run() - compare two ways and print the row
  * @row: what is measured
  * @other: what it is measured against
@@ -45,7 +64,6 @@ static inline void pair_run(const char *row, const char *other, double (*ours)(v
 			    double (*theirs)(void), int rounds, double aim)
 {
 	double *a = calloc(rounds, sizeof(*a)), *b = calloc(rounds, sizeof(*b));
-	double ma, mb;
 
 	if (!a || !b)
 		err(1, "calloc");
@@ -57,11 +75,7 @@ static inline void pair_run(const char *row, const char *other, double (*ours)(v
 		a[i] = ours();
 		b[i] = theirs();
 	}
-	ma = pair_median(a, rounds);
-	mb = pair_median(b, rounds);
-	printf("%s\t%s\t%.9f\t%.9f\t%.3f\t", row, other, ma, mb, ma / mb);
-	printf(aim ? "%.2f\n" : "-\n", aim);
-	fflush(stdout);
+	pair_print(row, other, a, b, rounds, aim);
 	free(a);
 	free(b);
 }
