@@ -13,6 +13,7 @@
 #include "cleanup.h"
 #include "desc-list.h"
 #include "error.h"
+#include "fd.h"
 
 #define DEVICE "/dev/tshare"
 
@@ -68,7 +69,7 @@ static int open_device(void)
 {
 	int fd;
 
-	fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	fd = fd_open(DEVICE, O_RDWR);
 	return fd < 0 ? fail_open_device(-errno) : fd;
 }
 
@@ -148,6 +149,14 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 	return 0;
 }
 
+/* The descriptor that an ioctl has returned, for the library to keep. */
+static int keep_fd(int32_t fd, const char *what)
+{
+	int kept = fd_move_up(fd);
+
+	return kept < 0 ? tshare_fail(-errno, "%s: %s", what, strerror(errno)) : kept;
+}
+
 /* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
 #define FIRST_DESCS_SIZE 4096
 
@@ -223,7 +232,8 @@ static int kmod_create(void *session, const struct backend_request *request,
 		.descs_size = request->descs_size,
 		.desc_count = request->desc_count,
 	};
-	int err;
+	struct tshare_unlink gone = { 0 };
+	int fd, err;
 
 	if (request->lifetime == TSHARE_LIFETIME_PERSIST)
 		create.flags |= TSHARE_CREATE_PERSIST;
@@ -250,8 +260,14 @@ static int kmod_create(void *session, const struct backend_request *request,
 	if (err)
 		return request->dmabuf ? fail_create_dmabuf(err, request) :
 					 fail_create(err, request);
-	region->readonly = (fcntl(create.fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
-	region->fd = create.fd;
+	fd = keep_fd(create.fd, "region");
+	if (fd < 0) {
+		gone.id = create.id;
+		device_ioctl(session_fd(session), TSHARE_IOCTL_UNLINK, &gone);
+		return fd;
+	}
+	region->readonly = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+	region->fd = fd;
 	region->id = create.id;
 	return 0;
 }
@@ -316,7 +332,10 @@ static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool
 	};
 	int err = device_ioctl(device, TSHARE_IOCTL_EXPORT, &export);
 
-	return err ? err : export.export_fd;
+	if (err)
+		return err;
+	err = fd_move_up(export.export_fd);
+	return err < 0 ? -errno : err;
 }
 
 static int kmod_lookup(void *session, const char *name, const struct backend_find *how,
@@ -339,7 +358,9 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 							    &request);
 	if (err)
 		return tshare_fail_name(err, name);
-	found.fd = request.fd;
+	found.fd = keep_fd(request.fd, "name");
+	if (found.fd < 0)
+		return found.fd;
 	found.id = request.id;
 	found.size = request.size;
 	memcpy(found.name, name, sizeof(found.name));
@@ -579,7 +600,7 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 {
 	struct tshare_counter request = { .fd = region->fd };
 	_cleanup_close_ int own_device = -1;
-	int device = device_of(session, &own_device), err;
+	int device = device_of(session, &own_device), fd, err;
 
 	(void)own; /* each is */
 	if (device < 0)
@@ -589,12 +610,14 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 		return tshare_fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
 	if (err)
 		return tshare_fail(err, DEVICE ": counter: %s", strerror(-err));
-	err = check_same_region(region, request.id);
+	fd = keep_fd(request.counter_fd, "region");
+	err = fd < 0 ? fd : check_same_region(region, request.id);
 	if (err) {
-		close(request.counter_fd);
+		if (fd >= 0)
+			close(fd);
 		return err;
 	}
-	*counter = (struct backend_counter){ .fd = request.counter_fd };
+	*counter = (struct backend_counter){ .fd = fd };
 	return 0;
 }
 

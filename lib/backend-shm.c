@@ -94,6 +94,7 @@
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
+#include "fd.h"
 #include "lock.h"
 #include "shm/create.h"
 #include "shm/file.h"
@@ -114,7 +115,7 @@ static LIST_HEAD(, shm_session) sessions = LIST_HEAD_INITIALIZER(sessions);
 static uint32_t read_huge_page_size(uint32_t page_size)
 {
 	_cleanup_fclose_ FILE *file =
-		fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "re");
+		fd_fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
 	uint32_t size = page_size;
 
 	if (!file)
@@ -295,7 +296,7 @@ static int shm_counter(void *opened, const struct backend_region *region, bool o
 	int new;
 
 	(void)opened;
-	new = own ? shm_file_reopen(region->fd, O_RDONLY) : fcntl(region->fd, F_DUPFD_CLOEXEC, 0);
+	new = own ? shm_file_reopen(region->fd, O_RDONLY) : fd_duplicate(region->fd);
 	if (new < 0 && !own)
 		return tshare_fail(-errno, "region: %s", strerror(errno));
 	if (shm_is_shortage(new) || new == -ENODEV)
@@ -318,7 +319,7 @@ static int shm_export(void *opened, const struct backend_region *region, uint64_
 				   "offset, size: a part of a region has no descriptor "
 				   "on shared memory; load the module tshare");
 	new = readonly && !region->readonly ? shm_file_reopen(region->fd, O_RDONLY) :
-					      fcntl(region->fd, F_DUPFD_CLOEXEC, 0);
+					      fd_duplicate(region->fd);
 	if (new == -1)
 		return tshare_fail(-errno, "region: %s", strerror(errno));
 	if (new < 0)

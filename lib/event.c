@@ -13,6 +13,7 @@
 
 #include "container.h"
 #include "error.h"
+#include "fd.h"
 #include "feeder.h"
 #include "futex.h"
 #include "lock.h"
@@ -74,7 +75,7 @@ static int event_new(struct tshare_waiter *waiter)
 		return tshare_fail(-ENOMEM, "region: out of memory");
 	event->watch.waiter = waiter;
 	event->watch.ops = &event_ops;
-	event->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	event->fd = fd_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	err = event->fd < 0 ? tshare_fail(-errno, "region: eventfd: %s", strerror(errno)) :
 			      watch_start(&event->watch);
 	if (err) {

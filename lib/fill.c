@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctx.h"
+#include "fd.h"
 #include "region.h"
 
 /* A buffer lies in one huge page where there are some: a disk reads into that in fewer pieces. */
@@ -40,7 +41,7 @@ static int open_own(const struct tshare_region *region)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", region->handle.fd);
-	return open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	return fd_open(path, O_RDWR | O_NONBLOCK);
 }
 
 void fill_init(struct fill *fill, const struct tshare_region *region, uint64_t length)

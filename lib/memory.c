@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "fd.h"
 #include "lock.h"
 
 /* What a memory cgroup is charged beside the pages: for their index, and their page tables. */
@@ -33,7 +34,7 @@ static uint64_t saturating_difference(uint64_t a, uint64_t b)
 /* NULL without the file, and with a shortage in @err where that is why it can't be opened. */
 static FILE *open_file(const char *path, int *err)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file = fd_fopen(path);
 
 	if (!file && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
 		*err = -errno;

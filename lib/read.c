@@ -15,6 +15,7 @@
 #include "ctx.h"
 #include "error.h"
 #include "export.h"
+#include "fd.h"
 #include "fill.h"
 #include "region.h"
 #include "sized.h"
@@ -239,7 +240,7 @@ static void prepare_direct(struct work *work)
 	work->leave_cache = true;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", work->fd);
 	/* Not a flag of the caller's descriptor, which others may share. */
-	atomic_init(&work->direct, open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK));
+	atomic_init(&work->direct, fd_open(path, O_RDONLY | O_DIRECT | O_NONBLOCK));
 	if (!may_ask_for_pages(work->fd, path))
 		return;
 	work->pages = mmap(NULL, mapped_size(work), PROT_READ, MAP_SHARED, work->fd, first);

@@ -16,6 +16,7 @@
 #include "desc-list.h"
 #include "error.h"
 #include "export.h"
+#include "fd.h"
 #include "layout.h"
 #include "log.h"
 #include "map.h"
@@ -571,7 +572,7 @@ static int import_anywhere(struct tshare_region *region, int fd, bool readonly)
 /* Another thread may close or replace @fd, so it is duplicated once and then left alone. */
 static int import_duplicate(struct tshare_region *region, int fd, bool readonly)
 {
-	_cleanup_close_ int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	_cleanup_close_ int own = fd_duplicate(fd);
 	int err;
 
 	if (own < 0)

@@ -15,6 +15,7 @@
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
+#include "fd.h"
 #include "futex.h"
 #include "shm/allocate.h"
 #include "shm/file.h"
@@ -125,13 +126,18 @@ static int add_memory(const struct shm_session *session, int fd, const struct sh
 
 /* Unnamed regions */
 
+static int try_memfd(unsigned int flags)
+{
+	return fd_move_up(memfd_create("tshare", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+}
+
 static int new_memfd(void)
 {
 	int fd;
 
-	fd = memfd_create("tshare", MFD_CLOEXEC | MFD_NOEXEC_SEAL | MFD_ALLOW_SEALING);
+	fd = try_memfd(MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
-		fd = memfd_create("tshare", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		fd = try_memfd(0);
 	return fd < 0 ? tshare_fail(-errno, "region: memfd: %s", strerror(errno)) : fd;
 }
 

@@ -17,6 +17,7 @@
 #include "cleanup.h"
 #include "desc-list.h"
 #include "error.h"
+#include "fd.h"
 #include "ofd-lock.h"
 #include "shm/session.h"
 
@@ -306,6 +307,6 @@ int shm_file_reopen(int fd, int access)
 	int new;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	new = open(path, access | O_CLOEXEC | O_NONBLOCK);
+	new = fd_open(path, access | O_NONBLOCK);
 	return new < 0 ? shm_fail_proc(-errno, path) : new;
 }

@@ -15,6 +15,7 @@
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
+#include "fd.h"
 #include "futex.h"
 #include "shm/file.h"
 #include "shm/home.h"
@@ -178,7 +179,7 @@ static int fail_watch(int err)
 
 static int watch_directory(int dir)
 {
-	_cleanup_close_ int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	_cleanup_close_ int watch = fd_move_up(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 	char path[32];
 
 	if (watch < 0)

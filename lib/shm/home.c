@@ -17,6 +17,7 @@
 
 #include "cleanup.h"
 #include "error.h"
+#include "fd.h"
 
 #define DEFAULT_DIR "/dev/shm"
 
@@ -40,7 +41,7 @@ int shm_directory_open(void)
 
 	if (dir[0] != '/')
 		return tshare_fail(-EINVAL, "TSHARE_SHM_DIR: '%s' must be an absolute path", dir);
-	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = fd_open(dir, O_PATH | O_DIRECTORY);
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT || errno == ENOTDIR)
@@ -82,7 +83,7 @@ static int open_here(int dir, const char *path, int flags)
 	};
 	int fd;
 
-	fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	fd = fd_move_up(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
 	return fd < 0 ? -errno : fd;
 }
 
@@ -93,7 +94,7 @@ static int open_entry(int dir, const char *entry, int flags)
 
 	if (fd != -ENOSYS && fd != -EPERM)
 		return fd == -EXDEV ? -EPROTO : fd;
-	fd = openat(dir, entry, flags | O_NOFOLLOW | O_CLOEXEC);
+	fd = fd_open_at(dir, entry, flags | O_NOFOLLOW, 0);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -226,7 +227,7 @@ bool shm_home_has(int home, int fd)
 
 DIR *shm_directory_stream(int dir)
 {
-	_cleanup_close_ int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = fd_open_at(dir, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 
 	if (stream)
@@ -335,6 +336,6 @@ int shm_home_make_maker(int home)
 	/* The umask is ignored. */
 	if (fchmodat(home, SHM_MAKER_FILE, MAKER_MODE, 0))
 		return -errno;
-	fd = openat(home, SHM_MAKER_FILE, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	fd = fd_open_at(home, SHM_MAKER_FILE, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 	return fd < 0 ? -errno : fd;
 }

@@ -16,6 +16,7 @@
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
+#include "fd.h"
 #include "shm/file.h"
 #include "shm/home.h"
 #include "shm/session.h"
@@ -68,7 +69,7 @@ static bool is_shared_id(uid_t uid)
 {
 	static atomic_uint shared; /* 0 until it is known */
 	unsigned int id = atomic_load_explicit(&shared, memory_order_relaxed);
-	_cleanup_fclose_ FILE *file = id ? NULL : fopen("/proc/sys/kernel/overflowuid", "re");
+	_cleanup_fclose_ FILE *file = id ? NULL : fd_fopen("/proc/sys/kernel/overflowuid");
 
 	if (!id && (!file || fscanf(file, "%u", &id) != 1))
 		return true;

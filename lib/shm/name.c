@@ -17,6 +17,7 @@
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
+#include "fd.h"
 #include "lock.h"
 #include "ofd-lock.h"
 #include "shm/file.h"
@@ -227,7 +228,7 @@ static int open_new(const struct shm_session *session, struct shm_name *name)
 	_cleanup_close_ int file = -1, life = -1;
 	int err;
 
-	file = openat(session->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, SHM_OWNER_ACCESS);
+	file = fd_open_at(session->dir, ".", O_TMPFILE | O_RDWR, SHM_OWNER_ACCESS);
 	if (file < 0)
 		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
 	life = shm_file_reopen(file, O_RDWR);

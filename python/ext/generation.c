@@ -193,7 +193,7 @@ PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 
 	if (fd < 0)
 		return NULL;
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import multiprocessing
 import os
@@ -117,7 +118,8 @@ class _Descriptor(resource_sharer.DupFd):
     """A duplicate of a descriptor, recorded in _unfetched until it is fetched."""
 
     def __init__(self, fd: int) -> None:
-        duplicate = os.dup(fd)
+        # Not one of the first three, to which messages of this process may go.
+        duplicate = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
 
         def send(connection: Any, pid: int) -> None:
             reduction.send_handle(connection, duplicate, pid)
