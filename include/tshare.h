@@ -543,7 +543,8 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
  *
  * Return: 0; -EINVAL if it is no draft; -ENOENT if its name was removed; -EEXIST if
  * another region has the name and TSHARE_REPLACE is missing; -EPERM if that region is
- * another user's, or the draft was made in another context.
+ * another user's, or the draft was made in another context; -EFBIG if RLIMIT_FSIZE lets the
+ * process write to no file (shm).
  */
 int tshare_region_finish(struct tshare_region *region, uint32_t flags);
 

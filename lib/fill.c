@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,6 +11,7 @@
 
 #include "ctx.h"
 #include "fd.h"
+#include "limited.h"
 #include "region.h"
 
 /* A buffer lies in one huge page where there are some: a disk reads into that in fewer pieces. */
@@ -96,27 +95,6 @@ bool fill_prepare(const struct fill *fill, uint64_t offset, uint64_t length,
 	       is_untouched(fill->region, offset + length - 1) && allocate(buffer);
 }
 
-/*
- * A write beyond RLIMIT_FSIZE, which others may lower at any time, fails with EFBIG, and would
- * end the process by a signal to the thread. One that waits already is the caller's.
- */
-static ssize_t write_unsignalled(int fd, const void *from, size_t length, off_t offset)
-{
-	static const struct timespec no_time;
-	sigset_t raised, before, pending;
-	ssize_t count;
-
-	sigemptyset(&raised);
-	sigaddset(&raised, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &raised, &before);
-	sigpending(&pending);
-	count = pwrite(fd, from, length, offset);
-	if (count < 0 && errno == EFBIG && !sigismember(&pending, SIGXFSZ))
-		sigtimedwait(&raised, NULL, &no_time);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return count;
-}
-
 size_t fill_write(struct fill *fill, const struct fill_buffer *buffer, size_t length,
 		  uint64_t offset)
 {
@@ -126,11 +104,10 @@ size_t fill_write(struct fill *fill, const struct fill_buffer *buffer, size_t le
 	ssize_t count;
 
 	while (fd >= 0 && done < length) {
-		count = write_unsignalled(fd, (char *)buffer->data + done, length - done,
-					  start + done);
+		count = limited_write(fd, (char *)buffer->data + done, length - done, start + done);
 		if (count > 0) {
 			done += count;
-		} else if (!count || errno != EINTR) {
+		} else if (count != -EINTR) {
 			atomic_store_explicit(&fill->fd, -1, memory_order_relaxed);
 			break;
 		}

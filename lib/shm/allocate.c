@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "limited.h"
 #include "lock.h"
 #include "map.h"
 #include "shm/session.h"
@@ -72,10 +73,10 @@ static int add_first_pages(const struct shm_session *session, int fd, uint64_t o
 
 	for (; offset < end; offset += session->huge_page_size) {
 		do
-			err = posix_fallocate(fd, first_page(session, offset), session->page_size);
-		while (err == EINTR);
+			err = limited_allocate(fd, first_page(session, offset), session->page_size);
+		while (err == -EINTR);
 		if (err)
-			return -err;
+			return err;
 	}
 	return 0;
 }
@@ -145,9 +146,9 @@ static int allocate_rest(const struct shm_session *session, int fd, uint64_t off
 
 	while (size) {
 		length = smaller(size, piece);
-		err = posix_fallocate(fd, offset, length);
-		if (err && err != EINTR)
-			return -err;
+		err = limited_allocate(fd, offset, length);
+		if (err && err != -EINTR)
+			return err;
 		if (err) {
 			piece = length / 2 & ~(uint64_t)(session->page_size - 1);
 			if (!piece)

@@ -17,6 +17,7 @@
 #include "error.h"
 #include "fd.h"
 #include "futex.h"
+#include "limited.h"
 #include "shm/allocate.h"
 #include "shm/file.h"
 #include "shm/home.h"
@@ -50,8 +51,12 @@ static int refuse_unsupported(const struct backend_request *request)
 	return 0;
 }
 
-static int fail_file(int err, const struct backend_request *request)
+static int fail_file(int err, const struct shm_header *header,
+		     const struct backend_request *request)
 {
+	/* It may have been lowered since it was looked at. */
+	if (err == -EFBIG && shm_check_limit(header))
+		return err;
 	if (err == -ENOSPC || err == -EFBIG || err == -ENOMEM)
 		return shm_fail_no_room(request);
 	return tshare_fail(err, "size: %" PRIu64 " bytes: %s", request->size, strerror(-err));
@@ -85,13 +90,13 @@ static int try_to_write_file(int fd, const struct shm_header *header,
 	err = shm_check_room(request, is_draft(request) ? 0 : request->size, request->descs_size);
 	if (err)
 		return err;
-	err = ftruncate(fd, header->data_offset + header->size) ? -errno : 0;
+	err = limited_truncate(fd, header->data_offset + header->size);
 	/* Of a size beyond all files. */
 	if (err == -EINVAL)
 		err = -EFBIG;
 	if (!err)
 		err = shm_file_write(fd, header, request->descs);
-	return err ? fail_file(err, request) : set_mode(fd, request->mode);
+	return err ? fail_file(err, header, request) : set_mode(fd, request->mode);
 }
 
 /* All of a region but its memory: other processes may look at that of a draft from now on. */
@@ -112,7 +117,7 @@ static int try_to_add_memory(const struct shm_session *session, int fd,
 	if (err)
 		return err;
 	err = shm_allocate(session, fd, header->data_offset, header->size);
-	return err ? fail_file(err, request) : 0;
+	return err ? fail_file(err, header, request) : 0;
 }
 
 /* A draft keeps its claim meanwhile: to those that wait for it, it would have ended otherwise. */

@@ -18,6 +18,7 @@
 #include "desc-list.h"
 #include "error.h"
 #include "fd.h"
+#include "limited.h"
 #include "ofd-lock.h"
 #include "shm/session.h"
 
@@ -259,36 +260,19 @@ int shm_header_make(const struct shm_session *session, const struct backend_requ
 	return 0;
 }
 
-static int write_all(int fd, const void *buffer, size_t size, off_t offset)
-{
-	ssize_t done;
-
-	while (size) {
-		done = pwrite(fd, buffer, size, offset);
-		if (done < 0 && errno != EINTR)
-			return -errno;
-		if (done < 0)
-			continue;
-		buffer = (const char *)buffer + done;
-		offset += done;
-		size -= done;
-	}
-	return 0;
-}
-
 int shm_file_write(int fd, const struct shm_header *header, const void *descs)
 {
 	int err;
 
-	err = write_all(fd, header, sizeof(*header), 0);
+	err = limited_write_all(fd, header, sizeof(*header), 0);
 	if (err)
 		return err;
-	return write_all(fd, descs, header->descs_size, SHM_DESCS_OFFSET);
+	return limited_write_all(fd, descs, header->descs_size, SHM_DESCS_OFFSET);
 }
 
 int shm_file_write_flags(int fd, uint32_t flags)
 {
-	return write_all(fd, &flags, sizeof(flags), offsetof(struct shm_header, flags));
+	return limited_write_all(fd, &flags, sizeof(flags), offsetof(struct shm_header, flags));
 }
 
 /* Opening again */

@@ -350,7 +350,8 @@ static int finish_draft(struct shm_session *session, struct shm_name *name,
 		return tshare_fail_name(err, name->name);
 	err = shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, false));
 	if (err)
-		fail_directory(err);
+		tshare_fail(err, "region: its file can't be written: %s%s", strerror(-err),
+			    err == -EFBIG ? " (see RLIMIT_FSIZE, ulimit -f)" : "");
 	else
 		err = give_name(session->dir, home, name->fd, name->name, name->lifetime, replace);
 	if (err) {

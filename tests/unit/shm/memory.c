@@ -100,6 +100,30 @@ TEST(files_beyond_the_limit_are_an_error_and_no_signal)
 	CHECK(!in_child(create_beyond_the_file_size, name));
 }
 
+static int finish_without_the_right_to_write(void *name)
+{
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_DRAFT };
+	struct rlimit limit = { 0, RLIM_INFINITY };
+	struct tshare_region *draft;
+
+	if (tshare_region_create(ctx, name, 1, NULL, 0, &options, &draft) ||
+	    setrlimit(RLIMIT_FSIZE, &limit))
+		return 1;
+	if (tshare_region_finish(draft, 0) != -EFBIG || !error_says("RLIMIT_FSIZE"))
+		return 2;
+	limit.rlim_cur = RLIM_INFINITY;
+	if (open_error(name) != -EINPROGRESS || setrlimit(RLIMIT_FSIZE, &limit))
+		return 3;
+	return tshare_region_finish(draft, 0) || tshare_region_unlink(draft);
+}
+
+TEST(no_draft_is_finished_beyond_the_limit_of_files)
+{
+	char name[] = "limited";
+
+	CHECK(!in_child(finish_without_the_right_to_write, name));
+}
+
 /* Root's capability would exceed the limit. */
 static bool drop_ipc_lock(void)
 {

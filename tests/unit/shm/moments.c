@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What happens between two steps of a call: this program has a renameat(), a
+ * What happens between two steps of a call: this program has a renameat(), an ftruncate(), a
  * posix_fallocate() and a clock_gettime() of its own, which the library calls in place of
  * the C library's.
  */
@@ -22,8 +22,9 @@
 
 #include "../shm.h"
 
-/* What happens before the next allocation of a file, renaming, or look at the clock. */
-static void (*before_allocation)(void), (*before_renaming)(void), (*before_clock)(void);
+/* What happens before a file's next allocation or truncation, renaming, or look at the clock. */
+static void (*before_allocation)(void), (*before_truncation)(void), (*before_renaming)(void),
+	(*before_clock)(void);
 
 static int allocation_error; /* of the next one, or 0 */
 
@@ -46,6 +47,12 @@ int posix_fallocate(int fd, off_t offset, off_t length)
 	if (err)
 		return err;
 	return syscall(SYS_fallocate, fd, 0, offset, length) ? errno : 0;
+}
+
+int ftruncate(int fd, off_t size)
+{
+	happen(&before_truncation);
+	return syscall(SYS_ftruncate, fd, size);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -450,6 +457,33 @@ TEST(a_region_with_a_name_has_room_in_the_address_space)
 	tshare_region_unref(old);
 	/* The child ended without its destructors. */
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+}
+
+/* The limit of files, which another process lowers */
+
+static void lower_the_limit_of_files(void)
+{
+	const struct rlimit limit = { 0, 0 };
+
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
+}
+
+static int create_while_the_limit_is_lowered(void *name)
+{
+	struct tshare_region *region;
+
+	before_truncation = lower_the_limit_of_files;
+	return tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region) != -EFBIG ||
+	       !error_says("RLIMIT_FSIZE");
+}
+
+TEST(create_under_a_limit_of_files_that_is_lowered_is_an_error)
+{
+	char name[] = "lowered";
+
+	CHECK(!in_child(create_while_the_limit_is_lowered, NULL));
+	CHECK(!in_child(create_while_the_limit_is_lowered, name));
+	CHECK(!has_home(name));
 }
 
 /* Memory, which a dead process has */
