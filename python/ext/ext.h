@@ -238,6 +238,8 @@ static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 }
 /* Other libraries' tensors */
 
+/* The result of a module's function with one argument; NULL with an error set. */
+PyObject *ts_call(const char *module_name, const char *name, PyObject *x);
 /*
  * New reference to a type of a module, or NULL if the process has not imported the
  * module, or NULL with an error set. What a module that is just being imported lacks is

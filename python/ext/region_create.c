@@ -291,19 +291,6 @@ out:
 	return self;
 }
 
-/* The items of a mapping, and of nested ones with paths as keys. */
-static PyObject *flat_items(PyObject *mapping)
-{
-	PyObject *module, *items;
-
-	module = PyImport_ImportModule("tshare._nested");
-	if (!module)
-		return NULL;
-	items = PyObject_CallMethod(module, "flatten", "O", mapping);
-	Py_DECREF(module);
-	return items;
-}
-
 PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
 			   PyObject *kwnames)
 {
@@ -334,7 +321,7 @@ PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 				     Py_TYPE(given[1]));
 			return NULL;
 		}
-		items = flat_items(given[1]);
+		items = ts_call("tshare._nested", "flatten", given[1]);
 		if (!items)
 			return NULL;
 	}

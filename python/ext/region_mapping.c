@@ -69,11 +69,15 @@ PyObject *ts_region_subscript(PyObject *self, PyObject *key)
 {
 	struct tshare_tensor *tensor;
 	int found = lookup(self, key, &tensor);
+	PyObject *arguments;
 
 	if (found > 0)
 		return ts_tensor_wrap(tensor);
-	if (!found)
-		PyErr_SetObject(PyExc_KeyError, key);
+	/* In a tuple, since a key that is one would be taken for the exception's arguments. */
+	arguments = found ? NULL : PyTuple_Pack(1, key);
+	if (arguments)
+		PyErr_SetObject(PyExc_KeyError, arguments);
+	Py_XDECREF(arguments);
 	return NULL;
 }
 
@@ -149,30 +153,19 @@ PyObject *ts_region_iter(PyObject *self)
 	return iterator;
 }
 
-/* Makes one of the views of collections.abc, which use only the mapping. */
-static PyObject *view(PyObject *self, const char *name)
-{
-	PyObject *module, *result;
-
-	module = PyImport_ImportModule("collections.abc");
-	if (!module)
-		return NULL;
-	result = PyObject_CallMethod(module, name, "O", self);
-	Py_DECREF(module);
-	return result;
-}
+/* The views of collections.abc use only the mapping. */
 
 PyObject *ts_region_keys(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return view(self, "KeysView");
+	return ts_call("collections.abc", "KeysView", self);
 }
 
 PyObject *ts_region_values(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return view(self, "ValuesView");
+	return ts_call("collections.abc", "ValuesView", self);
 }
 
 PyObject *ts_region_items(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return view(self, "ItemsView");
+	return ts_call("collections.abc", "ItemsView", self);
 }

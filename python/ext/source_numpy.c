@@ -5,11 +5,8 @@
 /* Calls tshare._numpy's function of that name, which raises to refuse @x. */
 static int ask_numpy(const char *function, PyObject *x)
 {
-	PyObject *module, *result;
+	PyObject *result = ts_call("tshare._numpy", function, x);
 
-	module = PyImport_ImportModule("tshare._numpy");
-	result = module ? PyObject_CallMethod(module, function, "O", x) : NULL;
-	Py_XDECREF(module);
 	Py_XDECREF(result);
 	return result ? 0 : -1;
 }
@@ -55,8 +52,8 @@ int ts_source_from_numpy(PyObject *x, struct ts_source *source)
 				     Py_TYPE(x));
 		return -1;
 	}
-	result = PyObject_CallMethod(module, "convert", "O", x);
 	Py_DECREF(module);
+	result = ts_call("tshare._numpy", "convert", x);
 	if (!result)
 		return -1;
 	if (PyArg_ParseTuple(result, "OOO", &array, &dtype, &shape) &&

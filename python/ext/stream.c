@@ -45,17 +45,12 @@ static PyObject *end_waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unus
 static int register_end_waits(void)
 {
 	static PyMethodDef definition = { "end_waits", end_waits, METH_NOARGS, NULL };
-	PyObject *module = PyImport_ImportModule("atexit"), *function, *result = NULL;
-	int err;
+	PyObject *function = PyCFunction_New(&definition, NULL), *result;
 
-	function = module ? PyCFunction_New(&definition, NULL) : NULL;
-	if (function)
-		result = PyObject_CallMethod(module, "register", "O", function);
-	err = result ? 0 : -1;
-	Py_XDECREF(result);
+	result = function ? ts_call("atexit", "register", function) : NULL;
 	Py_XDECREF(function);
-	Py_XDECREF(module);
-	return err;
+	Py_XDECREF(result);
+	return result ? 0 : -1;
 }
 
 /* Arguments of Region's methods */

@@ -316,16 +316,7 @@ static PyObject *tensor_exit(PyObject *self, PyObject *Py_UNUSED(args))
 /* Calls a module of the package to convert the tensor for another library. */
 static PyObject *convert(PyObject *self, const char *module_name)
 {
-	PyObject *module, *array;
-
-	if (!ts_tensor_handle(self))
-		return NULL;
-	module = PyImport_ImportModule(module_name);
-	if (!module)
-		return NULL;
-	array = PyObject_CallMethod(module, "as_array", "O", self);
-	Py_DECREF(module);
-	return array;
+	return ts_tensor_handle(self) ? ts_call(module_name, "as_array", self) : NULL;
 }
 
 static PyObject *tensor_jax_array(PyObject *self, PyObject *Py_UNUSED(unused))

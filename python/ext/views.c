@@ -26,26 +26,14 @@ PyObject *ts_imported_type(const char *module_name, const char *name)
 	return type;
 }
 
-static PyObject *call_pickling(const char *function, PyObject *obj)
-{
-	PyObject *pickling, *result;
-
-	pickling = PyImport_ImportModule("tshare._pickling");
-	if (!pickling)
-		return NULL;
-	result = PyObject_CallMethod(pickling, function, "O", obj);
-	Py_DECREF(pickling);
-	return result;
-}
-
 PyObject *ts_tensor_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return call_pickling("reduce_tensor", self);
+	return ts_call("tshare._pickling", "reduce_tensor", self);
 }
 
 PyObject *ts_region_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return call_pickling("reduce_region", self);
+	return ts_call("tshare._pickling", "reduce_region", self);
 }
 
 /* The module copy would otherwise use the pickle, and return another view as a copy. */
@@ -128,7 +116,7 @@ PyObject *ts_reducer_override(PyObject *Py_UNUSED(module), PyObject *obj)
 			continue;
 		if (kinds[i].has_buffer && lies_elsewhere(obj))
 			break;
-		return call_pickling(kinds[i].reduce, obj);
+		return ts_call("tshare._pickling", kinds[i].reduce, obj);
 	}
 	Py_INCREF(Py_NotImplemented);
 	return Py_NotImplemented;

@@ -124,6 +124,42 @@ def test_empty_buffers_are_taken():
     assert (t.dtype, t.shape, t.nbytes) == ("float64", (0,), 0)
 
 
+class Pair(tuple):
+    """A subclass of tuple, as torch.Size is."""
+
+
+TUPLES = {
+    "none": (),
+    "one": (7,),
+    "three": (1, 2, 3),
+    "nested": ((1, 2, 3),),
+    "subclass": Pair((7,)),
+}
+
+
+@pytest.mark.parametrize("kind", [*TUPLES, "torch.Size"])
+def test_tuples_are_arrays(kind):
+    np = need("numpy")
+    x = need("torch").Size([3]) if kind == "torch.Size" else TUPLES[kind]
+    expected = np.asarray(x)
+    t = tshare.asarray(x)
+    assert (t.dtype, t.shape) == (expected.dtype.name, expected.shape)
+    assert t.numpy().tolist() == expected.tolist()
+    t = tshare.create(None, expected.shape, t.dtype)
+    t.copy_from(x)
+    assert t.numpy().tolist() == expected.tolist()
+    t = tshare.Region.create(None, {"x": [x]})["x"]
+    assert t.numpy().tolist() == [expected.tolist()]
+
+
+@pytest.mark.parametrize("x", TUPLES.values(), ids=TUPLES)
+def test_tuples_have_no_dlpack(x):
+    with pytest.raises(TypeError, match="has no __dlpack__"):
+        tshare.from_dlpack(x)
+    with pytest.raises(AttributeError, match="has no __dlpack__"):
+        tshare.array_interface(x)
+
+
 def test_interface_is_taken():
     numbers = array.array("i", range(6))
     where = (numbers.buffer_info()[0], False)

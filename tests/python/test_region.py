@@ -45,10 +45,11 @@ def test_region_is_a_mapping_of_names_to_tensors(region):
     assert dict(**region).keys() == {"w", "b", "scale"}
 
 
-@pytest.mark.parametrize("key", ["x", "", 3, None, "w\0", "x" * 200, "\ud800"])
+@pytest.mark.parametrize("key", ["x", "", 3, None, "w\0", "x" * 200, "\ud800", ("w", "b"), ()])
 def test_region_without_that_key_raises_key_error(region, key):
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError) as caught:
         region[key]
+    assert caught.value.args == (key,)
 
 
 def test_tensors_of_a_region_do_not_overlap(region):
