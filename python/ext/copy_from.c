@@ -51,8 +51,7 @@ static int check_dtype(const struct ts_source *source, const struct tshare_tenso
 	return -1;
 }
 
-/* The bytes of its region that a tensor with elements lies in. */
-static void extent_of(const struct tshare_tensor *handle, int64_t *first, int64_t *end)
+void ts_tensor_extent(const struct tshare_tensor *handle, int64_t *first, int64_t *end)
 {
 	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
 	int64_t bits = (int64_t)dtype.bits * dtype.lanes, below = 0, above = 1, span;
@@ -76,8 +75,8 @@ static bool may_overlap(const struct tshare_tensor *a, const struct tshare_tenso
 	if (tshare_region_get_id(tshare_tensor_get_region(a)) !=
 	    tshare_region_get_id(tshare_tensor_get_region(b)))
 		return false;
-	extent_of(a, &a_first, &a_end);
-	extent_of(b, &b_first, &b_end);
+	ts_tensor_extent(a, &a_first, &a_end);
+	ts_tensor_extent(b, &b_first, &b_end);
 	return a_first < b_end && b_first < a_end;
 }
 

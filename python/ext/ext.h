@@ -309,6 +309,8 @@ int ts_tensor_ass_subscript(PyObject *self, PyObject *key, PyObject *value);
 PyObject *ts_tensor_iter(PyObject *self);
 int ts_tensor_contains(PyObject *self, PyObject *value);
 PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x);
+/* The bytes of its region that a tensor with elements lies in. */
+void ts_tensor_extent(const struct tshare_tensor *handle, int64_t *first, int64_t *end);
 PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);
 PyObject *ts_tensor_spec(PyObject *self, void *closure);

@@ -3,6 +3,8 @@
 #include "region.h"
 
 #include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The buffer holds a reference to the memory, and so doesn't keep the region from being closed. */
 int ts_region_getbuffer(PyObject *self, Py_buffer *view, int flags)
@@ -56,6 +58,52 @@ struct part {
 	int64_t length;
 };
 
+/* The end of the region's last tensor or, without tensors, the start of its last page. */
+static int find_end(struct tshare_region *handle, int64_t *end)
+{
+	size_t count = tshare_region_get_tensor_count(handle), i;
+	int64_t first, last;
+
+	*end = count ? 0 : tshare_region_get_size(handle) - sysconf(_SC_PAGESIZE);
+	for (i = 0; i < count; i++) {
+		struct tshare_tensor *tensor;
+		int err = tshare_region_get_tensor(handle, i, &tensor);
+
+		if (err < 0) {
+			ts_raise(err, NULL);
+			return -1;
+		}
+		if (tshare_tensor_get_nbytes(tensor)) {
+			ts_tensor_extent(tensor, &first, &last);
+			*end = last > *end ? last : *end;
+		}
+		ts_tensor_unref(tensor);
+	}
+	return 0;
+}
+
+/*
+ * All up to the region's end or, since a region is whole pages and a file seldom is, up to the
+ * file's, if that leaves out nothing but what no tensor has.
+ */
+static int find_length(struct tshare_region *handle, struct part *part)
+{
+	struct stat file;
+	int64_t end, left;
+
+	part->length = tshare_region_get_size(handle) - part->offset;
+	if (fstat(part->fd, &file) || !S_ISREG(file.st_mode))
+		return 0;
+	left = file.st_size - part->file_offset;
+	if (left <= 0 || left >= part->length)
+		return 0;
+	if (find_end(handle, &end) < 0)
+		return -1;
+	if (part->offset + left >= end)
+		part->length = left;
+	return 0;
+}
+
 static int parse_part(struct tshare_region *handle, PyObject *const *given, struct part *part)
 {
 	int64_t size = tshare_region_get_size(handle);
@@ -70,9 +118,8 @@ static int parse_part(struct tshare_region *handle, PyObject *const *given, stru
 	     ts_int_arg(given[1], "file_offset", 0, INT64_MAX, &part->file_offset) < 0) ||
 	    (given[2] && ts_int_arg(given[2], "offset", 0, size, &part->offset) < 0))
 		return -1;
-	part->length = size - part->offset;
 	if (ts_none(given[3]))
-		return 0;
+		return find_length(handle, part);
 	return ts_int_arg(given[3], "length", 0, INT64_MAX, &part->length);
 }
 

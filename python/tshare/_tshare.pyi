@@ -785,7 +785,9 @@ class Region(Mapping[str, Tensor], Buffer):
             position neither matters nor changes.
         :param file_offset: Bytes of the file before the part.
         :param offset: Bytes of the region before the place where the part is to be.
-        :param length: Bytes to read; None for all of the region from offset on.
+        :param length: Bytes to read; None for all of the region from offset on. The file may
+            then end earlier, after the last tensor's bytes or, without tensors, in the region's
+            last page.
         :param threads: Threads that read at a time, 1 to 64; None for the library's choice.
         :param direct: Have the disk write into the region (O_DIRECT), so that the page cache
             doesn't grow. What can't be read so is read through the page cache, and dropped from

@@ -107,6 +107,36 @@ def test_read_of_a_shorter_file_is_enodata(path):
     assert caught.value.errno == errno.ENODATA
 
 
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [
+        ({"tensors": {"x": (1000, "uint8")}}, 1000),
+        ({"tensors": {"x": (1000, "uint8", None, 8192)}, "size": 1 << 20}, 9192),
+        ({"tensors": {"x": (5, "int16", None, 64), "none": ((0, 3), "int8", None, 2048)}}, 74),
+        ({"tensors": {"x": ((2, 3), "int16", (64, 4))}}, 74),
+        ({"tensors": {}, "size": 1000}, 1000),
+    ],
+)
+def test_read_takes_a_file_of_the_tensors_bytes(tmp_path, arguments, size):
+    region = tshare.Region.create(None, **arguments)
+    content = os.urandom(size + 100)
+    (path := tmp_path / "file").write_bytes(content[:size])
+    with open(path, "r+b") as file:
+        region.read(file)
+        assert bytes(region)[: size + 100] == content[:size] + bytes(100)
+        path.write_bytes(b"head" + content[7:size])
+        region.read(file, 4, 7)
+        assert bytes(region)[: size + 100] == content[:size] + bytes(100)
+
+
+def test_read_of_a_file_without_the_last_tensor_s_bytes_is_enodata(tmp_path):
+    region = tshare.Region.create(None, {"x": (1000, "uint8")})
+    (path := tmp_path / "file").write_bytes(bytes(999))
+    with open(path, "rb") as file, pytest.raises(OSError, match="length: ") as caught:
+        region.read(file)
+    assert caught.value.errno == errno.ENODATA
+
+
 def test_read_into_a_readonly_region_is_a_permission_error(path, name):
     with tshare.create(name, 4), open(path, "rb") as file:
         with pytest.raises(PermissionError, match="region: is read-only"):
