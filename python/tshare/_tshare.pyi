@@ -202,6 +202,8 @@ class Tensor(Buffer):
 
         PyTorch ignores that memory is read-only: a write to it ends the process with
         SIGSEGV.
+
+        :raises BufferError: PyTorch has no such type, or no negative strides, as of t[::-1].
         """
     def copy_from(self, x: Any, /) -> None:
         """Copy the elements of another tensor or array into this one.

@@ -329,6 +329,28 @@ def test_torch_is_the_tensor_over_the_memory(t):
     assert tshare.create(None, 3, "bfloat16").torch().dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize("key", [slice(None, None, -1), (slice(1), slice(None, None, -2))])
+def test_torch_of_negative_strides_names_the_remedy(t, key):
+    view = t[key]
+    with pytest.raises(BufferError, match="^torch: .* negative strides"):
+        view.torch()
+    copy = tshare.asarray(view, copy=True).torch()
+    assert copy.tolist() == view.numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "key", [(slice(None, None, -1), slice(0)), slice(None, 0, -4)]
+)
+def test_torch_takes_negative_strides_that_are_never_followed(t, key):
+    assert t[key].torch().tolist() == t[key].numpy().tolist()
+
+
+def test_torch_of_packed_elements_with_negative_strides_is_refused():
+    t = tshare.create(None, (4, 4), "float4_e2m1fn")
+    with pytest.raises(BufferError, match="negative strides"):
+        t[::-1].torch()
+
+
 def test_torch_of_a_readonly_tensor(name):
     tshare.create(name, 4)
     t = tshare.open(name, readonly=True)
