@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from torch.utils.dlpack import from_dlpack
 
 from ._tshare import Tensor
+
+_warned = False
 
 
 def _check_strides(tensor: Tensor) -> None:
@@ -21,7 +24,25 @@ def _check_strides(tensor: Tensor) -> None:
         )
 
 
+def _warn_of_readonly() -> None:
+    """Warn once, as torch.from_numpy() does, in the line that has called torch()."""
+    global _warned
+
+    if _warned:
+        return
+    warnings.warn(
+        "the tensor is read-only, and PyTorch ignores that: a write to it ends the process "
+        "with SIGSEGV (clone() what is to be written; python -X faulthandler shows where)",
+        UserWarning,
+        stacklevel=3,
+    )
+    _warned = True
+
+
 def as_array(tensor: Tensor) -> Any:
     """Return a torch.Tensor over the tensor's memory."""
     _check_strides(tensor)
-    return from_dlpack(tensor)
+    array = from_dlpack(tensor)
+    if tensor.readonly:
+        _warn_of_readonly()
+    return array

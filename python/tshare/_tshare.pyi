@@ -201,7 +201,7 @@ class Tensor(Buffer):
         """Return a torch.Tensor over the memory, never a copy.
 
         PyTorch ignores that memory is read-only: a write to it ends the process with
-        SIGSEGV.
+        SIGSEGV. The first such tensor of a process is a UserWarning.
 
         :raises BufferError: PyTorch has no such type, or no negative strides, as of t[::-1].
         """

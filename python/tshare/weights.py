@@ -477,7 +477,9 @@ def open(name: str, *, wait: float = 0.0) -> Weights:
 
 def _as_torch(name: str, tensor: Tensor) -> torch.Tensor:
     import torch
+    from torch.utils.dlpack import from_dlpack
 
+    # Not by torch(), which warns of memory that is read-only: all weights are.
     dtype = getattr(torch, tensor.dtype, None)
     shape = tensor.shape
     if tensor.dtype == "float4_e2m1fn" and shape and not shape[-1] % 2:
@@ -489,11 +491,11 @@ def _as_torch(name: str, tensor: Tensor) -> torch.Tensor:
     found: torch.Tensor
     try:
         if shape == tensor.shape:
-            found = tensor.torch()
+            found = from_dlpack(tensor)
             return found
     except (BufferError, RuntimeError):
         pass
-    content = _bytes_of(tensor.region, tensor._spec[4], tensor.nbytes).torch()
+    content = from_dlpack(_bytes_of(tensor.region, tensor._spec[4], tensor.nbytes))
     found = content.view(dtype).reshape(shape)
     return found
 

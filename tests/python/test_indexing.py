@@ -2,11 +2,15 @@
 """t[...], iteration, copy_from(), numpy() and torch()."""
 
 import itertools
+import signal
+import subprocess
+import sys
+import warnings
 
 import pytest
 
 import tshare
-from support import need, version
+from support import need, spawn, version
 
 np = need("numpy")
 torch = need("torch")
@@ -338,9 +342,7 @@ def test_torch_of_negative_strides_names_the_remedy(t, key):
     assert copy.tolist() == view.numpy().tolist()
 
 
-@pytest.mark.parametrize(
-    "key", [(slice(None, None, -1), slice(0)), slice(None, 0, -4)]
-)
+@pytest.mark.parametrize("key", [(slice(None, None, -1), slice(0)), slice(None, 0, -4)])
 def test_torch_takes_negative_strides_that_are_never_followed(t, key):
     assert t[key].torch().tolist() == t[key].numpy().tolist()
 
@@ -351,11 +353,47 @@ def test_torch_of_packed_elements_with_negative_strides_is_refused():
         t[::-1].torch()
 
 
+WARNS = """
+import sys, tshare
+t = tshare.open(sys.argv[1], readonly=True)
+t.torch()
+t.torch(); x = t[1:].torch()
+print(x.tolist())
+"""
+
+
+def test_torch_of_a_readonly_tensor_warns_once_where_it_is_called(name):
+    if version(torch) < (2, 9):
+        pytest.skip("PyTorch before 2.9 takes no read-only memory")
+    keep = tshare.create(name, 3)
+    process = spawn(WARNS, name, stderr=subprocess.PIPE)
+    output, errors = process.communicate(timeout=300)
+    assert (output, process.returncode) == ("[0, 0]\n", 0)
+    assert errors.count("Warning") == 1
+    assert "<string>:4: UserWarning: the tensor is read-only" in errors
+    assert not keep.closed
+
+
+def test_faulthandler_names_the_line_that_writes_to_readonly_memory(name):
+    if version(torch) < (2, 9):
+        pytest.skip("PyTorch before 2.9 takes no read-only memory")
+    keep = tshare.create(name, 3)
+    code = f"import tshare\nx = tshare.open({name!r}, readonly=True).torch()\nx[1] = 5"
+    command = [sys.executable, "-X", "faulthandler", "-c", code]
+    process = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert process.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in process.stderr
+    assert 'File "<string>", line 3' in process.stderr
+    assert bytes(keep) == bytes(3)
+
+
 def test_torch_of_a_readonly_tensor(name):
     tshare.create(name, 4)
     t = tshare.open(name, readonly=True)
     if version(torch) >= (2, 9):
-        assert t.torch().tolist() == [0] * 4
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert t.torch().tolist() == [0] * 4
     else:
         with pytest.raises(BufferError, match="read-only"):
             t.torch()

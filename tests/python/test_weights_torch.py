@@ -72,6 +72,7 @@ def on_meta():
         return Tied().eval()
 
 
+@pytest.mark.filterwarnings("error:the tensor is read-only")
 def test_assigned_module_computes_the_same(tmp_path, name):
     model, x = made(), torch.arange(20)
     path = tmp_path / "model.safetensors"
