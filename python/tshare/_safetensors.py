@@ -14,6 +14,7 @@ import itertools
 import json
 import math
 import os
+import re
 import reprlib
 import stat
 from collections.abc import Iterator
@@ -22,7 +23,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 SUFFIX = ".safetensors"
-INDEX_SUFFIX = ".index.json"
+
+# What else is in a folder of transformers, which takes the first two only if it has no safetensors.
+_PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+_CONFIG = "config.json"
+_ADAPTER_CONFIG = "adapter_config.json"
+_SHARD = re.compile(
+    rf"(?P<stem>.+)-\d+-of-(?P<count>\d{{1,9}})(?P<variant>(\.[^.]+)?){re.escape(SUFFIX)}$"
+)
+
+# What a file of Git LFS begins with, and its longest content.
+_LFS = b"version https://git-lfs.github.com/spec/"
+_LFS_MAX = 1024
 
 # The format's own limit.
 HEADER_MAX = 100_000_000
@@ -144,42 +156,6 @@ def _read(file: File, found: FileIO, length: int) -> bytes:
     return content
 
 
-# Which files there are
-
-
-def find(given: Path) -> tuple[list[File], File | None]:
-    """Return the files of tensors at a path, and the index, if it is one or a folder with one."""
-    if given.is_dir():
-        return _find_in_folder(given)
-    if given.name.endswith(INDEX_SUFFIX):
-        return _files_in(given.parent), find_file(given)
-    return [find_file(given)], None
-
-
-def _in_folder(folder: Path, suffix: str) -> list[Path]:
-    """Return what is called so, but for "._NAME", in which macOS keeps a file's attributes."""
-    return sorted(
-        entry
-        for entry in folder.iterdir()
-        if entry.name.endswith(suffix) and not entry.name.startswith("._")
-    )
-
-
-def _files_in(folder: Path) -> list[File]:
-    return [find_file(path) for path in _in_folder(folder, SUFFIX)]
-
-
-def _find_in_folder(folder: Path) -> tuple[list[File], File | None]:
-    indexes = _in_folder(folder, f"{SUFFIX}{INDEX_SUFFIX}")
-    if len(indexes) > 1:
-        names = ", ".join(index.name for index in indexes)
-        raise ValueError(f"{folder}: has several indexes: {names} (pass the path of one)")
-    files = _files_in(folder)
-    if not files:
-        raise FileNotFoundError(f"{folder}: has no file *{SUFFIX}")
-    return files, find_file(indexes[0]) if indexes else None
-
-
 # JSON
 
 
@@ -203,6 +179,14 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _check_pointer(path: Path, content: bytes) -> None:
+    """Refuse what Git has in place of a large file until "git lfs pull" fetches it."""
+    if content.startswith(_LFS):
+        size = re.search(rb"^size (\d{1,19})$", content, re.MULTILINE)
+        what = f"a file of {size[1].decode()} bytes" if size else "the file"
+        raise ValueError(f"{path}: is a Git LFS pointer to {what} (fetch it by git lfs pull)")
+
+
 def _parse(path: Path, what: str, content: bytes) -> dict[str, Any]:
     try:
         text = content.decode("utf-8")
@@ -222,6 +206,15 @@ def _parse(path: Path, what: str, content: bytes) -> dict[str, Any]:
     return parsed
 
 
+def _read_json(file: File, what: str) -> dict[str, Any]:
+    if file.size > HEADER_MAX:
+        raise ValueError(f"{file.path}: {what}: its {file.size} bytes are more than {HEADER_MAX}")
+    with opened(file) as found:
+        content = _read(file, found, file.size)
+    _check_pointer(file.path, content)
+    return _parse(file.path, what, content)
+
+
 # The index
 
 
@@ -234,14 +227,10 @@ def _is_file_name(name: object) -> bool:
     )
 
 
-def read_index(index: File) -> dict[str, str]:
+def _read_index(index: File) -> dict[str, str]:
     """Return the name of the file that each tensor is in."""
     path = index.path
-    if index.size > HEADER_MAX:
-        raise ValueError(f"{path}: index: its {index.size} bytes are more than {HEADER_MAX}")
-    with opened(index) as found:
-        content = _read(index, found, index.size)
-    places = _parse(path, "index", content).get("weight_map")
+    places = _read_json(index, "index").get("weight_map")
     if not isinstance(places, dict):
         raise ValueError(f"{path}: weight_map: must be an object")
     for name, file in places.items():
@@ -251,6 +240,119 @@ def read_index(index: File) -> dict[str, str]:
                 f"same folder, not {shown(file)}"
             )
     return places
+
+
+# Which files there are
+
+
+class Found(NamedTuple):
+    """Files of tensors, in the order of their names."""
+
+    files: list[File]
+    # The index, and the tensors that it names in each of the files.
+    index_file: File | None
+    shards: dict[str, set[str]]
+
+
+def _is_index(name: str) -> bool:
+    """Whether a file of this name is an index: NAME.index.json, or with a variant's name in it."""
+    return re.search(r"\.index(\.[^.]+)?\.json$", name) is not None
+
+
+def find(given: Path) -> Found:
+    """Return the files at a path: a file, an index and what it names, or those of a folder.
+
+    Of a folder they are what from_pretrained() of transformers would load. Where it would load
+    none of them, only one set of files may be there.
+    """
+    if given.is_dir():
+        return _find_in_folder(given)
+    if _is_index(given.name):
+        return _find_by_index(given)
+    return Found([find_file(given)], None, {})
+
+
+def _find_by_index(path: Path) -> Found:
+    index = find_file(path)
+    shards: dict[str, set[str]] = {}
+    for name, shard in _read_index(index).items():
+        shards.setdefault(shard, set()).add(name)
+    files = []
+    for shard in sorted(shards):
+        try:
+            files.append(find_file(path.parent / shard))
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                errno.ENOENT, f"the file is in {path.name}, and missing", error.filename
+            ) from None
+    return Found(files, index, shards)
+
+
+def _named_by_config(folder: Path) -> Path | None:
+    """Return the file or index that config.json has for from_pretrained() to load, if it does."""
+    path = folder / _CONFIG
+    if not path.exists():
+        return None
+    name = _read_json(find_file(path), "config").get("transformers_weights")
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name.endswith((SUFFIX, f"{SUFFIX}.index.json")):
+        raise ValueError(f"{path}: transformers_weights: must be a file *{SUFFIX}, or an index")
+    if "/" in name:
+        raise ValueError(f"{path}: transformers_weights: must be in the folder, not {shown(name)}")
+    return folder / name
+
+
+def _first_choice(folder: Path) -> Path | None:
+    """Return the file or index that from_pretrained() would load, if it is of safetensors."""
+    # Without a config.json, it takes the model that the adapter was made for from elsewhere.
+    if (folder / _ADAPTER_CONFIG).exists() and not (folder / _CONFIG).exists():
+        return None
+    names = (f"model{SUFFIX}", f"model{SUFFIX}.index.json")
+    # As for transformers, a link to nothing isn't there.
+    there = (path for path in map(folder.joinpath, names) if path.exists())
+    return _named_by_config(folder) or next(there, None)
+
+
+def _sets_in_folder(folder: Path) -> list[list[Path]]:
+    """Return the sets of files: what each index names, with it; shards without one; the others."""
+    # "._NAME" is where macOS keeps a file's attributes.
+    paths = sorted(path for path in folder.iterdir() if not path.name.startswith("._"))
+    indexes = [path for path in paths if SUFFIX in path.name and _is_index(path.name)]
+    sets = [[index] for index in indexes]
+    named = {file.path for index in indexes for file in _find_by_index(index).files}
+    shards: dict[tuple[str, ...], list[Path]] = {}
+    for path in paths:
+        if path.name.endswith(SUFFIX) and path not in named:
+            shard = _SHARD.match(path.name)
+            key = shard.group("stem", "count", "variant") if shard else (path.name,)
+            shards.setdefault(key, []).append(path)
+    for key, found in shards.items():
+        if len(key) > 1 and len(found) != int(key[1]):
+            raise FileNotFoundError(
+                errno.ENOENT,
+                f"has {len(found)} of {int(key[1])} files, and no index",
+                str(found[0]),
+            )
+        sets.append(found)
+    return sets
+
+
+def _find_in_folder(folder: Path) -> Found:
+    chosen = _first_choice(folder)
+    if chosen is not None:
+        return find(chosen)
+    sets = _sets_in_folder(folder)
+    pickled = [path for path in map(folder.joinpath, _PICKLED) if path.exists()]
+    names = [paths[0].name for paths in sets] + [path.name for path in pickled]
+    if not sets:
+        what = f" ({names[0]} is of another format)" if pickled else ""
+        raise FileNotFoundError(f"{folder}: has no file *{SUFFIX}{what}")
+    if len(names) > 1:
+        raise ValueError(f"{folder}: has several models: {', '.join(names)} (pass the path of one)")
+    if len(sets[0]) == 1:
+        return find(sets[0][0])
+    return Found([find_file(path) for path in sets[0]], None, {})
 
 
 # The header
@@ -329,8 +431,10 @@ def read_header(file: File) -> Header:
     with opened(file) as binary:
         # The kernel reads nothing ahead, which would stay in the page cache.
         os.posix_fadvise(binary.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-        length = int.from_bytes(_read(file, binary, 8), "little")
+        first = _read(file, binary, 8)
+        length = int.from_bytes(first, "little")
         if length > HEADER_MAX:
+            _check_pointer(path, first + binary.read(_LFS_MAX))
             raise ValueError(
                 f"{path}: is no file of safetensors: its first eight bytes, the length of the "
                 f"header, are {length}, more than {HEADER_MAX}"

@@ -108,17 +108,20 @@ def _first_difference(region: Region, path: Path, offset: int, size: int) -> int
 
 
 def _verify(given: argparse.Namespace) -> int:
-    files = {file.path.name: file.path for file in _safetensors.find(path_arg(given.path))[0]}
+    files = [file.path for file in _safetensors.find(path_arg(given.path)).files]
     with weights.open(given.name) as loaded:
         places = loaded._manifest["places"]
         if not places:
             raise ValueError(f"{given.name}: has only parts of files, which can't be compared")
-        for name, (offset, size) in places.items():
-            if name not in files:
-                raise FileNotFoundError(f"{given.path}: has no file {name}")
-            at = _first_difference(loaded.region, files[name], offset, size)
+        if len(files) != len(places):
+            raise ValueError(
+                f"{given.path}: leads to {len(files)} files, and {given.name} has {len(places)}"
+            )
+        # Both are in the order of names, since those of a copy may be others.
+        for path, (offset, size) in zip(files, places.values(), strict=True):
+            at = _first_difference(loaded.region, path, offset, size)
             if at is not None:
-                raise ValueError(f"{files[name]}: differs from byte {at} on")
+                raise ValueError(f"{path}: differs from byte {at} on")
     if given.json:
         _print_json({"name": given.name, "files": list(places), "same": True})
     else:

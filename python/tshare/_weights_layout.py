@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -137,7 +136,7 @@ class Source:
     def __init__(self, path: str | os.PathLike[str], only: Collection[str] | None) -> None:
         self.path = path_arg(path)
         self.only = names_arg(only)
-        self.files, self.index = _safetensors.find(self.path)
+        self.files, self.index, self._shards = _safetensors.find(self.path)
         names = None if self.only is None else sorted(self.only)
         known = [file.identity for file in (*self.files, *([self.index] if self.index else []))]
         self.identity = hashlib.sha256(json.dumps([known, names]).encode()).hexdigest()
@@ -152,36 +151,15 @@ class Source:
         """Return the users whose region of these files is as good as the files."""
         return {0, os.geteuid(), *(file.owner for file in self.files)}
 
-    def _shards(self) -> dict[str, set[str]] | None:
-        """Return the tensors of each file that the index names; None without an index."""
-        if self.index is None:
-            return None
-        shards: dict[str, set[str]] = {}
-        for name, shard in _safetensors.read_index(self.index).items():
-            shards.setdefault(shard, set()).add(name)
-        for shard in shards.keys() - {file.path.name for file in self.files}:
-            raise FileNotFoundError(
-                errno.ENOENT,
-                f"the file is in {self.index.path.name}, and missing",
-                str(self.index.path.parent / shard),
-            )
-        return shards
-
     def _contents(self) -> Iterator[tuple[File, dict[str, str], dict[str, Entry]]]:
-        """Return for each file its metadata and its tensors, if there is an index those in it."""
-        shards = self._shards()
+        """Return for each file its metadata and its tensors."""
         for file in self.files:
-            if shards is not None and file.path.name not in shards:
-                continue
             metadata, tensors = _safetensors.read_header(file)
-            if shards is not None:
-                names = shards[file.path.name]
-                if missing := names - tensors.keys():
-                    raise ValueError(
-                        f"{file.path}: tensor {_safetensors.shown(min(missing))}: is in the index, "
-                        "not in the file"
-                    )
-                tensors = {name: entry for name, entry in tensors.items() if name in names}
+            if missing := self._shards.get(file.path.name, set()) - tensors.keys():
+                raise ValueError(
+                    f"{file.path}: tensor {_safetensors.shown(min(missing))}: is in the index, "
+                    "not in the file"
+                )
             yield file, metadata, tensors
 
     def layout(self) -> Layout:

@@ -182,8 +182,6 @@ def _digests(sha256: str | Mapping[str, str] | None, source: Source) -> dict[str
 def _check_digests(region: Region, places: Mapping[str, Any], digests: dict[str, str]) -> None:
     with memoryview(region) as view:
         for name, digest in digests.items():
-            if name not in places:
-                raise ValueError(f"sha256: the index names no file {name!r}")
             offset, size = places[name]
             with view[offset : offset + size] as content:
                 found = hashlib.sha256(content).hexdigest()
@@ -406,7 +404,8 @@ def load(
     The first process reads the files, and the others wait for it. All of them have the same
     memory, read-only.
 
-    :param path: A file, an index of several (``*.index.json``), or a folder with either.
+    :param path: A file, an index of several (``*.index.json``), or a folder: of that, the files
+        that from_pretrained() of transformers would load, or else the only ones there.
     :param name: Name of the region; None for one that is made of the files' device, inode, size
         and time of modification, and of only, so that changed files have another region.
     :param only: Names of the tensors that are wanted; None for all. What lies between them is
@@ -426,7 +425,8 @@ def load(
         by what only another user can remove, as what a process of theirs left that was killed.
     :raises PermissionError: The region or draft of this name is another user's, or can't be
         opened.
-    :raises ValueError: A file is damaged; sha256 or only doesn't fit the files.
+    :raises ValueError: A file is damaged; a folder has several models; sha256 or only doesn't fit
+        the files.
     :raises OSError: ESTALE: a file was changed while it was read. EIO: the disk fails. ENOMEM or
         ENOSPC: there is no room.
     """

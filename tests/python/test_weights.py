@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -111,16 +112,16 @@ def test_metadata_is_that_of_the_file(tmp_path, name):
 
 
 def test_metadata_of_several_files_is_the_first_one_s_first(tmp_path, name):
-    save(tmp_path / "1.safetensors", {"a": ("U8", (1,))}, {"format": "pt", "a": "1"})
-    save(tmp_path / "2.safetensors", {"b": ("U8", (1,))}, {"format": "np", "b": "2"})
+    save(tmp_path / "m-1-of-2.safetensors", {"a": ("U8", (1,))}, {"format": "pt", "a": "1"})
+    save(tmp_path / "m-2-of-2.safetensors", {"b": ("U8", (1,))}, {"format": "np", "b": "2"})
     assert weights.load(tmp_path, name).metadata == {"format": "pt", "a": "1", "b": "2"}
 
 
 def test_region_has_each_file_unchanged_at_a_multiple_of_2_mib(tmp_path, name):
-    save(tmp_path / "a.safetensors", {"a": ("F32", (1000, 700))})
-    save(tmp_path / "b.safetensors", {"b": ("I16", (5,))})
+    save(tmp_path / "m-1-of-2.safetensors", {"a": ("F32", (1000, 700))})
+    save(tmp_path / "m-2-of-2.safetensors", {"b": ("I16", (5,))})
     with weights.load(tmp_path, name) as loaded, memoryview(loaded.region) as view:
-        for place, file in ((0, "a.safetensors"), (4 << 20, "b.safetensors")):
+        for place, file in ((0, "m-1-of-2.safetensors"), (4 << 20, "m-2-of-2.safetensors")):
             expected = (tmp_path / file).read_bytes()
             assert view[place : place + len(expected)] == expected
 
@@ -146,13 +147,20 @@ def test_index_and_folder_lead_to_all_shards(tmp_path, name):
     assert weights.load(tmp_path, name).region.id == by_index.region.id
 
 
-def test_index_decides_which_tensors_there_are(tmp_path, name):
+def test_files_of_an_index_are_loaded_whole_as_from_pretrained_does(tmp_path, name):
+    index = save_shards(tmp_path, {"1.safetensors": {"a": ("F32", (3,))}})
+    save(tmp_path / "1.safetensors", {"a": ("F32", (3,)), "b": ("U8", (1,))})
+    assert sorted(weights.load(index, name)) == ["a", "b"]
+
+
+def test_tensor_that_two_files_of_an_index_have_is_refused(tmp_path, name):
     shards = {"1.safetensors": {"a": ("F32", (3,))}, "2.safetensors": {"b": ("F32", (2,))}}
     index = save_shards(tmp_path, shards)
-    save(tmp_path / "2.safetensors", {"a": ("U8", (2,)), "b": ("F32", (2,)), "c": ("U8", (1,))})
-    loaded = weights.load(index, name)
-    assert sorted(loaded) == ["a", "b"]
-    assert loaded["a"].dtype == "float32"
+    save(tmp_path / "2.safetensors", {"a": ("U8", (2,)), "b": ("F32", (2,))})
+    with pytest.raises(
+        ValueError, match=r"2\.safetensors: tensor 'a': is in .*1\.safetensors, too"
+    ):
+        weights.load(index, name)
 
 
 def test_file_that_the_index_does_not_name_is_not_read(tmp_path, name):
@@ -168,12 +176,156 @@ def test_changed_index_is_another(tmp_path, name):
             weights.load(touch(index), name)
 
 
-def test_folder_with_several_indexes_is_refused(tmp_path, name):
-    index = save_shards(tmp_path, {"1.safetensors": {"a": ("F32", (3,))}})
-    shutil.copy(index, tmp_path / "other.safetensors.index.json")
-    with pytest.raises(ValueError, match="has several indexes: model.*, other.* the path of one"):
+# Which files of a folder
+
+
+ONE, TWO = {"a": ("F32", (1,))}, {"b": ("F32", (1,))}
+INDEX = "model.safetensors.index.json"
+
+# What is in a folder, each file with a tensor of its own name, and which of it is loaded.
+# An index is given as the files that it names.
+FOLDERS = {
+    "the file before the index": (["model", ("model", "old-1", "old-2")], ["model"]),
+    "the file before an index whose shards are gone": (["model", ("model", "-gone")], ["model"]),
+    "the index": ([("model", "model-1-of-2", "model-2-of-2")], ["model-1-of-2", "model-2-of-2"]),
+    "the file before a variant": (["model", "model.fp16"], ["model"]),
+    "the index before a variant's": (
+        [("model", "model-1-of-1"), ("model.fp16", "model.fp16-1-of-1")],
+        ["model-1-of-1"],
+    ),
+    "a variant's index": ([("model.fp16", "x.fp16-1-of-1")], ["x.fp16-1-of-1"]),
+    "an adapter beside a model": (
+        ["model", "adapter_model", "adapter_config.json", "config.json"],
+        ["model"],
+    ),
+    "an adapter alone": (["adapter_model", "adapter_config.json"], ["adapter_model"]),
+    "consolidated beside the file": (["consolidated", "model"], ["model"]),
+    "consolidated beside the index": (
+        ["consolidated", ("model", "model-1-of-1")],
+        ["model-1-of-1"],
+    ),
+    "consolidated, with an index of its own": (
+        [("consolidated", "consolidated-1-of-1"), ("model", "model-1-of-1")],
+        ["model-1-of-1"],
+    ),
+    "consolidated alone": (["consolidated"], ["consolidated"]),
+    "shards without an index": (["model-1-of-2", "model-2-of-2"], ["model-1-of-2", "model-2-of-2"]),
+    "safetensors before pickles": (["model", "pytorch_model.bin"], ["model"]),
+    "what config.json names": (["model", "other", ("config.json", "other")], ["other"]),
+}
+
+
+def make_folder(folder, content):
+    """Make what an entry of FOLDERS or UNCLEAR lists."""
+    for what in content:
+        stem, *shards = [what] if isinstance(what, str) else what
+        if stem == "config.json":
+            named = {"transformers_weights": f"{shards[0]}.safetensors"} if shards else {}
+            (folder / stem).write_text(json.dumps(named))
+        elif stem.endswith((".json", ".bin")):
+            (folder / stem).write_text("{}")
+        elif not shards:
+            save(folder / f"{stem}.safetensors", {stem: ("U8", (1,))})
+        else:
+            places = {shard: f"{shard}.safetensors" for shard in shards}
+            stem, _, variant = stem.partition(".")
+            index = ".".join(
+                [stem, "safetensors", "index", *([variant] if variant else []), "json"]
+            )
+            (folder / index).write_text(json.dumps({"metadata": {}, "weight_map": places}))
+            for shard in shards:
+                if not shard.startswith("-"):
+                    save(folder / places[shard], {shard: ("U8", (1,))})
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_folder_is_what_from_pretrained_loads(tmp_path, name, kind):
+    content, expected = FOLDERS[kind]
+    make_folder(tmp_path, content)
+    assert sorted(weights.load(tmp_path, name)) == expected
+
+
+# What is in a folder, and what the error names.
+UNCLEAR = {
+    "two files": (["x", "y"], "x.safetensors, y.safetensors"),
+    "a file and an index of others": (
+        ["consolidated", ("x", "x-1-of-1")],
+        "x.safetensors.index.json, consolidated.safetensors",
+    ),
+    "two indexes": (
+        [("x", "x-1-of-1"), ("x.fp16", "x.fp16-1-of-1")],
+        "x.safetensors.index.fp16.json, x.safetensors.index.json",
+    ),
+    "shards and a file": (
+        ["consolidated", "model-1-of-2", "model-2-of-2"],
+        "consolidated.safetensors, model-1-of-2.safetensors",
+    ),
+    "two sets of shards": (
+        ["model-1-of-1", "model-1-of-1.fp16"],
+        "model-1-of-1.fp16.safetensors, model-1-of-1.safetensors",
+    ),
+    "variants alone": (["x.bf16", "x.fp16"], "x.bf16.safetensors, x.fp16.safetensors"),
+    "a pickle that from_pretrained() would load": (
+        ["consolidated", "pytorch_model.bin"],
+        "consolidated.safetensors, pytorch_model.bin",
+    ),
+    "a model that an adapter's folder isn't": (
+        ["adapter_config.json", "adapter_model", "model"],
+        "adapter_model.safetensors, model.safetensors",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNCLEAR)
+def test_folder_with_several_models_is_refused(tmp_path, name, kind):
+    content, named = UNCLEAR[kind]
+    make_folder(tmp_path, content)
+    text = f"{tmp_path}: has several models: {named} (pass the path of one)"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         weights.load(tmp_path, name)
-    assert sorted(weights.load(index, name)) == ["a"]
+
+
+def test_shard_that_is_missing_without_an_index_is_an_error(tmp_path, name):
+    make_folder(tmp_path, ["model-1-of-3", "model-3-of-3"])
+    with pytest.raises(FileNotFoundError, match="has 2 of 3 files, and no index") as caught:
+        weights.load(tmp_path, name)
+    assert caught.value.filename == str(tmp_path / "model-1-of-3.safetensors")
+
+
+def test_link_to_nothing_is_no_file_of_the_folder_as_for_transformers(tmp_path, name):
+    make_folder(tmp_path, [("model", "model-1-of-1")])
+    (tmp_path / "model.safetensors").symlink_to("none")
+    assert sorted(weights.load(tmp_path, name)) == ["model-1-of-1"]
+
+
+def test_folder_of_pickles_alone_names_them(tmp_path, name):
+    make_folder(tmp_path, ["pytorch_model.bin"])
+    with pytest.raises(FileNotFoundError, match=r"\(pytorch_model\.bin is of another format\)"):
+        weights.load(tmp_path, name)
+
+
+@pytest.mark.parametrize("bad", [5, "../model.safetensors", "x/y.safetensors", "adapter_model.bin"])
+def test_file_that_config_names_must_be_one_of_the_folder_s(tmp_path, name, bad):
+    make_folder(tmp_path, ["model"])
+    (tmp_path / "config.json").write_text(json.dumps({"transformers_weights": bad}))
+    with pytest.raises(ValueError, match=r"config\.json: transformers_weights: must be "):
+        weights.load(tmp_path, name)
+
+
+@pytest.mark.parametrize(
+    "index", ["model.safetensors.index.json", "model.safetensors.index.fp16.json"]
+)
+def test_path_of_an_index_is_what_it_names(tmp_path, name, index):
+    save_shards(tmp_path, {"1.safetensors": ONE}).rename(tmp_path / index)
+    save(tmp_path / "model.safetensors", TWO)
+    assert sorted(weights.load(tmp_path / index, name)) == ["a"]
+
+
+def test_file_that_no_index_names_makes_no_difference(tmp_path):
+    save_shards(tmp_path, {"1.safetensors": ONE})
+    with weights.load(tmp_path) as loaded:
+        save(tmp_path / "other.safetensors", TWO)
+        assert weights.load(tmp_path).region.id == loaded.region.id
 
 
 @pytest.mark.parametrize("with_index", [False, True])
@@ -780,7 +932,7 @@ def test_waiting_replacers_agree_on_one(path, tmp_path, name):
 @pytest.mark.parametrize("size", [1, 9 << 20])
 def test_progress_counts_up_and_no_count_comes_twice(tmp_path, name, size):
     for file in "12":
-        save(tmp_path / f"{file}.safetensors", {file: ("U8", (size,), bytes(size))})
+        save(tmp_path / f"m-{file}-of-2.safetensors", {file: ("U8", (size,), bytes(size))})
     counts = []
     with weights.load(tmp_path, name, progress=lambda *count: counts.append(count)):
         pass
@@ -908,9 +1060,21 @@ def test_error_is_short_whatever_the_index_holds(tmp_path, name, places):
 
 def test_file_of_another_kind_is_called_that(tmp_path, name):
     path = tmp_path / "model.safetensors"
-    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    path.write_bytes(b"PK\3\4" + bytes(range(100)))
     with pytest.raises(ValueError, match=r"model\.safetensors: is no file of safetensors"):
         weights.load(path, name)
+
+
+@pytest.mark.parametrize("what", ["model.safetensors", INDEX])
+@pytest.mark.parametrize(
+    ("size", "text"), [("4976698672", "a file of 4976698672 bytes"), ("x", "the file")]
+)
+def test_pointer_of_git_lfs_is_called_that(tmp_path, name, what, size, text):
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize {size}\n"
+    (tmp_path / what).write_text(pointer)
+    text = f"{tmp_path / what}: is a Git LFS pointer to {text} (fetch it by git lfs pull)"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        weights.load(tmp_path, name)
 
 
 def test_damaged_index_is_named(tmp_path, name):
@@ -935,7 +1099,7 @@ def make_link_to_zeros(path):
 
 
 @pytest.mark.parametrize("make", [make_fifo, make_link_to_zeros])
-@pytest.mark.parametrize("bad", ["a.safetensors", "model.safetensors.index.json"])
+@pytest.mark.parametrize("bad", ["model.safetensors", INDEX])
 def test_what_is_no_regular_file_is_refused_before_it_is_opened(tmp_path, name, bad, make):
     save(tmp_path / "b.safetensors", TENSORS)
     make(tmp_path / bad)
@@ -966,16 +1130,17 @@ def test_file_that_is_replaced_before_its_header_is_read_is_refused(
     tmp_path, name, monkeypatch, which
 ):
     index = save_shards(tmp_path, {"a.safetensors": {"a": ("U8", (1,))}})
-    find = _safetensors.find
+    find_file = _safetensors.find_file
 
     def find_and_replace(path):
-        found = find(path)
-        other = tmp_path / "other"
-        other.write_bytes((tmp_path / which).read_bytes())
-        os.replace(other, tmp_path / which)
+        found = find_file(path)
+        if path.name == which:
+            other = tmp_path / "other"
+            other.write_bytes(path.read_bytes())
+            os.replace(other, path)
         return found
 
-    monkeypatch.setattr(_safetensors, "find", find_and_replace)
+    monkeypatch.setattr(_safetensors, "find_file", find_and_replace)
     with pytest.raises(OSError, match="changed while it was read") as caught:
         weights.load(index, name)
     assert (caught.value.errno, caught.value.filename) == (errno.ESTALE, str(tmp_path / which))
@@ -1020,13 +1185,6 @@ def test_file_without_tensors_is_loaded(tmp_path, name):
     loaded = weights.load(path, name)
     assert len(loaded) == 0
     assert weights.load(path, name).metadata == {"format": "pt"}
-
-
-def test_two_files_of_a_folder_have_no_tensor_in_common(tmp_path, name):
-    save(tmp_path / "1.safetensors", {"a": ("U8", (1,))})
-    save(tmp_path / "2.safetensors", {"a": ("U8", (1,))})
-    with pytest.raises(ValueError, match=r"2\.safetensors: tensor 'a': is in .*1\.safetensors"):
-        weights.load(tmp_path, name)
 
 
 def test_only_names_tensors_of_the_files(load):

@@ -75,12 +75,21 @@ def test_verify_refuses_what_it_can_not_compare(path, tmp_path, name):
         assert f"tshare weights: {name}: has only parts of files" in done.stderr
 
 
-def test_verify_names_a_file_that_is_missing(path, tmp_path, name):
+def test_verify_takes_a_copy_of_another_name(path, tmp_path, name):
     with weights.load(path, name):
-        other = path.rename(tmp_path / "other.safetensors")
-        done = command("verify", name, other)
+        done = command("verify", name, path.rename(tmp_path / "other.safetensors"))
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_verify_refuses_another_number_of_files(path, tmp_path, name):
+    with weights.load(path, name):
+        for i in (1, 2):
+            save(tmp_path / f"copy-{i}-of-2.safetensors", {str(i): ("U8", (1,))})
+        path.unlink()
+        done = command("verify", name, tmp_path)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == f"tshare weights: {other}: has no file model.safetensors\n"
+        text = f"tshare weights: {tmp_path}: leads to 2 files, and {name} has 1\n"
+        assert done.stderr == text
 
 
 def test_output_has_no_control_characters_of_a_file_s_name(tmp_path, name):
