@@ -206,12 +206,12 @@ void columns_take_live(struct columns *columns, int width)
 		int width;
 	} live[] = {
 		{ "SIZE", 0 },	       { "OWNER", 80 },	     { "USERS", 60 }, { "MAKER", TOP_WIDE },
-		{ "AGE", 60 },	       { "GENERATION", 60 }, { "RATE", 0 },   { "STATE", 0 },
+		{ "AGE", 60 },	       { "GENERATION", 60 }, { "RATE", 20 },  { "STATE", 40 },
 		{ "FLAGS", TOP_WIDE }, { "NAME", 0 },
 	};
 	size_t i, k;
 
-	*columns = (struct columns){ 0 };
+	*columns = (struct columns){ .live = true };
 	for (i = 0; i < sizeof(live) / sizeof(live[0]); i++)
 		for (k = 0; k < N_COLUMNS; k++)
 			if (width >= live[i].width && !strcmp(all[k].column.name, live[i].name))
@@ -269,8 +269,10 @@ void columns_begin(const struct columns *columns, struct table *table)
 	struct table_column heads[N_COLUMNS];
 	size_t i;
 
-	for (i = 0; i < columns->count; i++)
+	for (i = 0; i < columns->count; i++) {
 		heads[i] = all[columns->places[i]].column;
+		heads[i].shorten = columns->live && !heads[i].right;
+	}
 	table_init(table, heads, columns->count);
 }
 

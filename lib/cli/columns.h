@@ -17,6 +17,7 @@ struct columns {
 	size_t count;
 	bool exact;   /* sizes are bytes */
 	bool details; /* a column needs more than what the backend lists */
+	bool live;    /* the table is drawn on a terminal, and has to fit it */
 };
 
 /* The usual ones, and all of them. */

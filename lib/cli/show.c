@@ -15,7 +15,7 @@
 /* The most elements that are printed of a tensor. */
 #define N_VALUES 8
 
-/* Bytes of a tensor's name that a table shows, so that one doesn't widen it for all. */
+/* Columns that a table has for a tensor's name, so that one doesn't widen it for all. */
 #define NAME_SHOWN 64
 
 struct request {
@@ -91,28 +91,6 @@ static void values_cell(struct table *table, const struct tshare_tensor *tensor)
 	free(text);
 }
 
-/* Whether a byte of UTF-8 belongs to the character before. */
-static bool is_continuation(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
-/* Where names differ is at their ends: long ones are shortened in the middle. */
-static void name_cell(struct table *table, const char *name)
-{
-	size_t length = strlen(name), head = NAME_SHOWN / 2, tail = length - NAME_SHOWN / 2;
-
-	if (length <= NAME_SHOWN) {
-		table_cell(table, "%s", name);
-		return;
-	}
-	while (head && is_continuation(name[head]))
-		head--;
-	while (is_continuation(name[tail]))
-		tail++;
-	table_cell(table, "%.*s...%s", (int)head, name, name + tail);
-}
-
 static void tensor_row(const struct tshare_tensor *tensor, struct table *table, bool exact)
 {
 	int32_t ndim = tshare_tensor_get_ndim(tensor);
@@ -120,7 +98,7 @@ static void tensor_row(const struct tshare_tensor *tensor, struct table *table, 
 
 	name_type(tshare_tensor_get_dtype(tensor), dtype);
 	table_row(table);
-	name_cell(table, tshare_tensor_get_name(tensor));
+	table_short_cell(table, tshare_tensor_get_name(tensor), NAME_SHOWN);
 	table_cell(table, "%s", dtype);
 	dims_cell(table, tshare_tensor_get_shape(tensor), ndim);
 	if (tshare_tensor_is_contiguous(tensor))

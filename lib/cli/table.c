@@ -10,7 +10,8 @@
 #include "terminal.h"
 #include "text.h"
 
-#define BOLD "\033[1m"
+#define BOLD	  "\033[1m"
+#define SEPARATOR "  "
 
 /* https://no-color.org */
 static bool wants_colors(void)
@@ -27,7 +28,7 @@ static void start(struct table *table)
 	setlocale(LC_CTYPE, "C.UTF-8");
 	table->table = scols_new_table();
 	if (table->table)
-		table->err = scols_table_set_column_separator(table->table, "  ");
+		table->err = scols_table_set_column_separator(table->table, SEPARATOR);
 	if (!table->err)
 		table->err = scols_table_enable_colors(table->table, wants_colors());
 }
@@ -71,20 +72,12 @@ void table_row(struct table *table)
 		table->err = -ENOMEM;
 }
 
-__attribute__((format(printf, 2, 0))) static void add_cell(struct table *table, const char *format,
-							   va_list args)
+static void add_text(struct table *table, const char *given, size_t width)
 {
-	char *text, *given;
-
-	if (table->err)
-		return;
-	if (vasprintf(&given, format, args) < 0) {
-		table->err = -ENOMEM;
-		return;
-	}
 	/* libsmartcols escapes what a terminal obeys, but not what reorders text or is invisible. */
-	text = text_reveal(given);
-	free(given);
+	char *whole = text_reveal(given), *text = whole ? text_shorten(whole, width) : NULL;
+
+	free(whole);
 	if (!text) {
 		table->err = -ENOMEM;
 		return;
@@ -94,6 +87,21 @@ __attribute__((format(printf, 2, 0))) static void add_cell(struct table *table, 
 		free(text);
 }
 
+__attribute__((format(printf, 2, 0))) static void add_cell(struct table *table, const char *format,
+							   va_list args)
+{
+	char *given;
+
+	if (table->err)
+		return;
+	if (vasprintf(&given, format, args) < 0) {
+		table->err = -ENOMEM;
+		return;
+	}
+	add_text(table, given, SIZE_MAX);
+	free(given);
+}
+
 void table_cell(struct table *table, const char *format, ...)
 {
 	va_list args;
@@ -101,6 +109,59 @@ void table_cell(struct table *table, const char *format, ...)
 	va_start(args, format);
 	add_cell(table, format, args);
 	va_end(args);
+}
+
+void table_short_cell(struct table *table, const char *name, size_t width)
+{
+	if (!table->err)
+		add_text(table, name, width);
+}
+
+/* Columns that are left of @width for the last column; libsmartcols measures the others. */
+static size_t measure_room(struct table *table, size_t width)
+{
+	size_t last = scols_table_get_ncols(table->table) - 1, used = 0, i;
+	char *text;
+
+	table->err = scols_table_set_termwidth(table->table, UINT16_MAX);
+	if (!table->err)
+		table->err = scols_print_table_to_string(table->table, &text);
+	if (table->err)
+		return 0;
+	free(text);
+	for (i = 0; i < last; i++)
+		used += scols_column_get_width(scols_table_get_column(table->table, i)) +
+			strlen(SEPARATOR);
+	return used < width ? width - used : 0;
+}
+
+static void shorten_last(struct table *table, size_t room)
+{
+	struct libscols_cell *cell;
+	char *text;
+	size_t i;
+
+	for (i = 0; !table->err && i < scols_table_get_nlines(table->table); i++) {
+		cell = scols_line_get_cell(scols_table_get_line(table->table, i),
+					   scols_table_get_ncols(table->table) - 1);
+		text = text_shorten(scols_cell_get_data(cell), room);
+		table->err = text ? scols_cell_refer_data(cell, text) : -ENOMEM;
+	}
+}
+
+int table_print_fitting(struct table *table, size_t width)
+{
+	size_t room;
+
+	if (!table->err)
+		table->err = scols_table_set_termforce(table->table, SCOLS_TERMFORCE_ALWAYS);
+	if (!table->err) {
+		room = measure_room(table, width);
+		shorten_last(table, room);
+	}
+	if (!table->err)
+		table->err = scols_table_set_termwidth(table->table, width);
+	return table_print(table);
 }
 
 int table_print(struct table *table)

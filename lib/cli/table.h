@@ -27,8 +27,18 @@ void table_hide_headings(struct table *table);
 void table_row(struct table *table);
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* A name, which is shortened in the middle if it takes more than @width columns of a terminal. */
+void table_short_cell(struct table *table, const char *name, size_t width);
+
 /* Prints and releases the table. Returns EXIT_OK, or EXIT_FAILED after printing the error. */
 int table_print(struct table *table);
+
+/*
+ * As table_print(), on a terminal of that width, which no line exceeds. The cells of the last
+ * column are shortened in the middle, and columns that may be shortened at their ends where that
+ * doesn't suffice.
+ */
+int table_print_fitting(struct table *table, size_t width);
 void table_release(struct table *table);
 
 /* A table of names and values, without headings. */

@@ -10,7 +10,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* The other screen, without a cursor; lines that are too long are cut, not wrapped. */
+/*
+ * The other screen, without a cursor. It doesn't wrap lines, so that what exceeds a terminal of a few
+ * columns takes no line of its own.
+ */
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[?7h\033[?25h\033[?1049l"
 

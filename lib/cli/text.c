@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "text.h"
 
@@ -183,6 +184,58 @@ char *text_reveal(const char *text)
 		return revealed;
 	free(revealed);
 	return NULL;
+}
+
+/* Columns that libsmartcols fills with the character at @at, whose @length is stored. */
+static size_t columns_of(const unsigned char *at, size_t *length)
+{
+	int sequence = text_sequence(at), columns = -1;
+
+	*length = sequence ? sequence : 1;
+	if (sequence && !text_is_control(at) && !(at[0] == '\\' && at[1] == 'x'))
+		columns = wcwidth((wchar_t)code_at(at));
+	return columns < 0 ? *length * strlen("\\x00") : (size_t)columns;
+}
+
+/* Where the columns of @text beyond @width begin, or its end. */
+static const char *skip_columns(const char *text, size_t width)
+{
+	size_t length, columns;
+
+	for (; *text; text += length) {
+		columns = columns_of((const unsigned char *)text, &length);
+		if (columns > width)
+			break;
+		width -= columns;
+	}
+	return text;
+}
+
+static size_t count_columns(const char *text)
+{
+	size_t columns = 0, length;
+
+	for (; *text; text += length)
+		columns += columns_of((const unsigned char *)text, &length);
+	return columns;
+}
+
+char *text_shorten(const char *text, size_t width)
+{
+	size_t whole = count_columns(text), kept = width - strlen("..."), length;
+	const char *tail = text;
+	char *shortened;
+	int head;
+
+	if (whole <= width || width <= strlen("..."))
+		return strdup(text);
+	head = (int)(skip_columns(text, kept / 2) - text);
+	for (; whole > kept - kept / 2; tail += length)
+		whole -= columns_of((const unsigned char *)tail, &length);
+	/* A tail doesn't begin with an accent of what was before it. */
+	while (*tail && !columns_of((const unsigned char *)tail, &length))
+		tail += length;
+	return asprintf(&shortened, "%.*s...%s", head, text, tail) < 0 ? NULL : shortened;
 }
 
 bool text_read_line(const char *path, char *text, size_t size)

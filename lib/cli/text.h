@@ -31,6 +31,13 @@ void text_put(FILE *stream, const char *text);
 /* A copy with the escapes of the second kind alone, or NULL. */
 char *text_reveal(const char *text);
 
+/*
+ * A copy, or NULL, of a text of text_reveal(), which takes up to @width columns of a terminal when
+ * libsmartcols prints it. "..." replaces the middle of a longer one, as names differ at their ends;
+ * it stays whole if there is no room for more than that.
+ */
+char *text_shorten(const char *text, size_t width);
+
 /* Reads the first line of a file; false, and "", if there is none. */
 bool text_read_line(const char *path, char *text, size_t size);
 

@@ -106,41 +106,42 @@ static void sort(struct top *top)
 		      orders[top->order].compare);
 }
 
-static int print_rows(const struct top *top, int width, size_t rows)
+static void add_rows(const struct top *top, int width, size_t rows, struct table *table)
 {
 	struct columns columns;
-	struct table table;
 	size_t i;
 
 	columns_take_live(&columns, width);
-	columns_begin(&columns, &table);
+	columns_begin(&columns, table);
 	for (i = 0; i < top->regions.count && i < rows; i++)
-		columns_add(&columns, &table, &top->regions.regions[i]);
-	return table_print(&table);
+		columns_add(&columns, table, &top->regions.regions[i]);
 }
 
-static void print_head(const struct top *top)
+static void print_head(const struct top *top, int width)
 {
-	char bytes[BYTES_LEN];
+	char bytes[BYTES_LEN], text[128];
 	uint64_t size = 0;
 	size_t i;
 
 	for (i = 0; i < top->regions.count; i++)
 		size += top->regions.regions[i].info.region_size;
 	format_bytes(bytes, size, false);
-	printf("\033[H\033[2J%zu region%s, %s, by %s; q quits, sort: s u g r a n\n\n",
-	       top->regions.count, top->regions.count == 1 ? "" : "s", bytes,
-	       orders[top->order].name);
+	snprintf(text, sizeof(text), "%zu region%s, %s, by %s; q quits, sort: s u g r a n",
+		 top->regions.count, top->regions.count == 1 ? "" : "s", bytes,
+		 orders[top->order].name);
+	printf("\033[H\033[2J%.*s\n\n", width, text);
 }
 
 static int draw(struct top *top)
 {
 	int columns, lines, status;
+	struct table table;
 
 	terminal_size(&columns, &lines);
 	sort(top);
-	print_head(top);
-	status = print_rows(top, columns, lines > LINES_LEFT ? lines - LINES_LEFT : 0);
+	print_head(top, columns);
+	add_rows(top, columns, lines > LINES_LEFT ? lines - LINES_LEFT : 0, &table);
+	status = table_print_fitting(&table, columns);
 	/* A terminal that is gone; main() prints the error. */
 	if (fflush(stdout) || ferror(stdout))
 		return EXIT_FAILED;
@@ -191,9 +192,13 @@ static int run_live(struct top *top)
 static int run_once(struct top *top)
 {
 	int status = look(top);
+	struct table table;
 
+	if (status)
+		return status;
 	sort(top);
-	return status ? status : print_rows(top, TOP_WIDE, top->regions.count);
+	add_rows(top, TOP_WIDE, top->regions.count, &table);
+	return table_print(&table);
 }
 
 static int parse_order(const struct verb *verb, const char *name, size_t *order)
