@@ -39,7 +39,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_bench = {
 	.name = "bench",
 	.arguments = "[OPTION...]",
-	.summary = "time how arrays pass between libraries and processes, with tshare and without",
+	.summary = "time how arrays pass between libraries and processes",
 	.help = "      --quick            few sizes, up to 16M, in 20 seconds\n"
 		"      --max-size SIZE    the largest array (default: 1G)\n"
 		"      --time SECONDS     how long to measure (default: 160)\n"

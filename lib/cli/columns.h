@@ -40,9 +40,9 @@ int columns_parse(struct columns *columns, const struct verb *verb, const char *
 void columns_begin(const struct columns *columns, struct table *table);
 void columns_add(const struct columns *columns, struct table *table, const struct details *details);
 
-#define COLUMNS_HELP                                                                              \
-	"\nColumns: ID, NAME, SIZE, TENSORS, MODE, OWNER, GROUP, USERS (processes that have it\n" \
-	"open), PIDS, MAKER, AGE, GENERATION, STATE (of the publishers: live, dead), RUNG\n"      \
-	"(where the memory is from), NODE, LIFETIME, BACKEND, FLAGS. See tshare(1).\n"
+#define COLUMNS_HELP                                                                           \
+	"\nColumns: ID, NAME, SIZE, TENSORS, MODE, OWNER, GROUP, USERS (processes that have\n" \
+	"it open), PIDS, MAKER, AGE, GENERATION, STATE (of the publishers: live, dead),\n"     \
+	"RUNG (where the memory is from), NODE, LIFETIME, BACKEND, FLAGS. See tshare(1).\n"
 
 #endif /* TSHARE_CLI_COLUMNS_H */

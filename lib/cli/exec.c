@@ -185,12 +185,11 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_exec = {
 	.name = "exec",
 	.arguments = "[OPTION...] [SHAPE DTYPE] -- COMMAND [ARGUMENT...]",
-	.summary = "create a region, run a command with it, remove it when the command ends",
+	.summary = "create a region for as long as a command runs",
 	.options = options,
 	.take = take,
 	.help = LAYOUT_HELP
 	"  -n, --name NAME        name of the region (default: none)\n"
-	"\nThe command has the region's file descriptor in $TSHARE_FD, its name "
-	"in $TSHARE_NAME.\n",
+	"\nThe command has the region's descriptor in $TSHARE_FD, its name in $TSHARE_NAME.\n",
 	.run = run,
 };

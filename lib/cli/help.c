@@ -39,9 +39,9 @@ void print_usage(FILE *stream)
 	      stream);
 	for (i = 0; i < N_VERBS; i++)
 		fprintf(stream, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("\n'tshare help VERB' lists the verb's options; 'tshare --version' prints the versions.\n"
-	      "TSHARE_BACKEND=kmod (kernel module) or shm (POSIX shared memory) selects the backend;\n"
-	      "by default kmod is used if it is available. See tshare(1).\n",
+	fputs("\n'tshare help VERB' lists the verb's options, 'tshare --version' the versions.\n"
+	      "TSHARE_BACKEND=kmod (kernel module) or shm (POSIX shared memory) selects the\n"
+	      "backend; by default kmod is used if it is available. See tshare(1).\n",
 	      stream);
 }
 

@@ -342,7 +342,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_info = {
 	.name = "info",
 	.arguments = "[--json]",
-	.summary = "show the state of the module, the backends with their limits, and CUDA",
+	.summary = "show the module, the backends with their limits, and CUDA",
 	.help = REPORTING_HELP("object"),
 	.options = options,
 	.take = take,

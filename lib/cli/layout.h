@@ -21,17 +21,17 @@ struct layout {
 };
 
 /* Lines of --help for the options below. */
-#define LAYOUT_HELP                                                                           \
-	"      SHAPE              elements along each dimension: 8x480x640x3; or 'scalar'\n"  \
-	"      DTYPE              type of an element: uint8, float32, bfloat16, ...\n"        \
-	"  -t, --tensor NAME:SHAPE:DTYPE\n"                                                   \
-	"                         a named tensor, in place of SHAPE DTYPE; may be repeated\n" \
-	"  -s, --size BYTES       size of the region; K, M, G and T may follow (default:\n"   \
-	"                         what the tensors need)\n"                                   \
-	"  -m, --mode MODE        permission bits, octal (default: 0600)\n"                   \
-	"      --node N           NUMA node that the memory must be on (default: any)\n"      \
-	"      --dma32            memory with physical addresses below 4 GiB, or an error\n"  \
-	"      --contiguous       physically contiguous memory, or an error\n"                \
+#define LAYOUT_HELP                                                                          \
+	"      SHAPE              elements along each dimension: 8x480x640x3; or 'scalar'\n" \
+	"      DTYPE              type of an element: uint8, float32, bfloat16, ...\n"       \
+	"  -t, --tensor NAME:SHAPE:DTYPE\n"                                                  \
+	"                         a named tensor instead of SHAPE DTYPE; repeatable\n"       \
+	"  -s, --size BYTES       size of the region; K, M, G and T may follow (default:\n"  \
+	"                         what the tensors need)\n"                                  \
+	"  -m, --mode MODE        permission bits, octal (default: 0600)\n"                  \
+	"      --node N           NUMA node that the memory must be on (default: any)\n"     \
+	"      --dma32            memory with physical addresses below 4 GiB, or an error\n" \
+	"      --contiguous       physically contiguous memory, or an error\n"               \
 	"  -r, --replace          take the name of another region, which loses it\n"
 
 enum {

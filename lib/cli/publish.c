@@ -34,7 +34,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_publish = {
 	.name = "publish",
 	.arguments = "NAME",
-	.summary = "add one to a region's generation, wake its waiters, print the generation",
+	.summary = "add one to a region's generation, print it, wake the waiters",
 	.help = "",
 	.run = run,
 };

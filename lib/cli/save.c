@@ -308,7 +308,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_save = {
 	.name = "save",
 	.arguments = "NAME[:TENSOR] FILE",
-	.summary = "write a tensor to a .npy file, which NumPy and 'tshare create --from' read",
+	.summary = "write a tensor to a .npy file, as NumPy and 'create --from' read",
 	.help = "      FILE               the file, which is replaced; or - for standard output\n",
 	.run = run,
 };

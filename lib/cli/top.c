@@ -260,7 +260,7 @@ const struct verb verb_top = {
 	.name = "top",
 	.arguments = "[OPTION...]",
 	.summary = "show the regions live, sorted; q quits",
-	.help = "  -s, --sort KEY         size, users, generation, rate, age or name (default: size)\n"
+	.help = "  -s, --sort KEY         size (default), users, generation, rate, age or name\n"
 		"  -d, --delay SECONDS    between two looks (default: 1)\n",
 	.options = options,
 	.take = take,
