@@ -39,7 +39,10 @@ static void put_owner(struct table *table, const struct details *details)
 
 static void put_group(struct table *table, const struct details *details)
 {
-	table_cell(table, "%u", details->info.gid);
+	char group[REPORT_USER_LEN];
+
+	report_group(details->info.gid, group);
+	table_cell(table, "%s", group);
 }
 
 static void put_users(struct table *table, const struct details *details)
