@@ -207,7 +207,7 @@ static void add_bytes(struct table *facts, const char *name, uint64_t bytes)
 	if (bytes == UINT64_MAX)
 		facts_add(facts, name, "none");
 	else
-		facts_add(facts, name, "%" PRIu64 " bytes", bytes);
+		facts_add_bytes(facts, name, bytes, false);
 }
 
 static void add_signature(struct table *facts, const struct module_report *report)

@@ -81,7 +81,15 @@ static int read_pools(struct pools *pools)
 	return EXIT_OK;
 }
 
-static int print_text(const struct pools *pools)
+static void size_cell(struct table *table, uint64_t size, bool exact)
+{
+	char text[BYTES_LEN];
+
+	format_bytes(text, size, exact);
+	table_cell(table, "%s", text);
+}
+
+static int print_text(const struct pools *pools, bool exact)
 {
 	static const struct table_column columns[] = {
 		{ "NODE", .right = true }, { "SIZE", .right = true },	{ "TARGET", .right = true },
@@ -96,10 +104,10 @@ static int print_text(const struct pools *pools)
 
 		table_row(&table);
 		table_cell(&table, "%" PRId32, pool->node);
-		table_cell(&table, "%" PRIu64, pool->size);
-		table_cell(&table, "%" PRIu64, pool->target);
-		table_cell(&table, "%" PRIu64, pool->free);
-		table_cell(&table, "%" PRIu64, pool->zeroed);
+		size_cell(&table, pool->size, exact);
+		size_cell(&table, pool->target, exact);
+		size_cell(&table, pool->free, exact);
+		size_cell(&table, pool->zeroed, exact);
 	}
 	return table_print(&table);
 }
@@ -172,8 +180,9 @@ static int fail_set(int err, int32_t node, uint64_t size)
 	}
 }
 
-static int set(int32_t node, uint64_t size)
+static int set(int32_t node, uint64_t size, bool exact)
 {
+	char has[BYTES_LEN], goes[BYTES_LEN];
 	struct pool pool;
 	int err = write_size(node, size);
 
@@ -181,9 +190,12 @@ static int set(int32_t node, uint64_t size)
 		return fail_set(err, node, size);
 	if (!read_pool(node, &pool))
 		return failure("node %" PRId32 ": %s", node, strerror(errno));
-	printf("node %" PRId32 ": %" PRIu64 " bytes", node, pool.size);
-	if (pool.size > pool.target)
-		printf(", of which %" PRIu64 " go when their regions do", pool.size - pool.target);
+	format_bytes(has, pool.size, exact);
+	printf("node %" PRId32 ": %s", node, has);
+	if (pool.size > pool.target) {
+		format_bytes(goes, pool.size - pool.target, exact);
+		printf(", of which %s go when their regions do", goes);
+	}
 	printf("\n");
 	return EXIT_OK;
 }
@@ -204,7 +216,13 @@ static bool have_module(void)
 	return kmod;
 }
 
-static int show(bool json)
+struct request {
+	bool json;
+	bool exact;   /* sizes are bytes */
+	int32_t node; /* -1: not given, which is that of a machine with one */
+};
+
+static int show(const struct request *request)
 {
 	struct pools pools;
 	int status;
@@ -213,14 +231,14 @@ static int show(bool json)
 		return EXIT_FAILED;
 	status = read_pools(&pools);
 	if (!status)
-		status = json ? print_json(&pools) : print_text(&pools);
+		status = request->json ? print_json(&pools) : print_text(&pools, request->exact);
 	free(pools.pools);
 	return status;
 }
 
-/* @node: -1 for that of a machine with one */
-static int change(const struct verb *verb, int32_t node, const char *text)
+static int change(const struct verb *verb, const struct request *request, const char *text)
 {
+	int32_t node = request->node;
 	struct pools pools;
 	uint64_t size;
 	int status;
@@ -239,20 +257,16 @@ static int change(const struct verb *verb, int32_t node, const char *text)
 		if (node < 0)
 			return failure("the machine has several NUMA nodes: --node is needed");
 	}
-	return set(node, size);
+	return set(node, size, request->exact);
 }
 
 enum { OPTION_NODE = OPTION_LONG };
 
 static const struct option options[] = {
 	{ "json", no_argument, NULL, 'j' },
+	{ "bytes", no_argument, NULL, 'b' },
 	{ "node", required_argument, NULL, OPTION_NODE },
 	{ 0 },
-};
-
-struct request {
-	bool json;
-	int32_t node; /* -1: not given */
 };
 
 static int take(const struct verb *verb, int option, void *data)
@@ -261,6 +275,8 @@ static int take(const struct verb *verb, int option, void *data)
 
 	if (option == 'j')
 		request->json = true;
+	else if (option == 'b')
+		request->exact = true;
 	else if (!parse_node(optarg, &request->node))
 		return usage_error(verb, "--node: '%s' is not the number of a NUMA node", optarg);
 	return EXIT_OK;
@@ -275,8 +291,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 		return status;
 	argv += optind;
 	if (!argv[0])
-		return request.node < 0 ? show(request.json) :
-					  usage_error(verb, "--node is for 'set'");
+		return request.node < 0 ? show(&request) : usage_error(verb, "--node is for 'set'");
 	if (strcmp(argv[0], "set"))
 		return usage_error(verb, "unexpected argument '%s'", argv[0]);
 	if (request.json)
@@ -285,16 +300,17 @@ static int run(const struct verb *verb, int argc, char **argv)
 		return usage_error(verb, "needs a SIZE");
 	if (argv[2])
 		return usage_error(verb, "unexpected argument '%s'", argv[2]);
-	return change(verb, request.node, argv[1]);
+	return change(verb, &request, argv[1]);
 }
 
 const struct verb verb_pool = {
 	.name = "pool",
-	.arguments = "[--json] | set SIZE [--node N]",
+	.arguments = "[-bj] | set SIZE [-b] [--node N]",
 	.summary = "show or set how much contiguous memory is kept for regions",
 	.options = options,
 	.take = take,
 	.help = REPORTING_HELP(
-		"array") "      --node N           NUMA node; needed if the machine has several\n",
+		"array") "  -b, --bytes            print sizes in bytes\n"
+			 "      --node N           NUMA node; needed if the machine has several\n",
 	.run = run,
 };

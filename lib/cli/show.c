@@ -128,17 +128,6 @@ static void region_json(struct tshare_region *region, const struct details *deta
 	details_json(details);
 }
 
-static void add_size(struct table *facts, uint64_t size, bool exact)
-{
-	char text[BYTES_LEN];
-
-	format_bytes(text, size, exact);
-	if (exact || size < 1024)
-		facts_add(facts, "size", "%s bytes", text);
-	else
-		facts_add(facts, "size", "%s (%" PRIu64 " bytes)", text, size);
-}
-
 /* What /proc and debugfs tell. */
 static void add_details(struct table *facts, const struct details *details)
 {
@@ -168,7 +157,7 @@ static int region_text(struct tshare_region *region, const struct details *detai
 	facts_add(&facts, "region", "%s", tshare_region_get_name(region));
 	facts_add(&facts, "backend", "%s", tshare_region_get_backend(region));
 	facts_add(&facts, "id", "%" PRIu64, info->id);
-	add_size(&facts, info->region_size, exact);
+	facts_add_bytes(&facts, "size", info->region_size, exact);
 	facts_add(&facts, "owner", "%s", user);
 	facts_add(&facts, "mode", "%04o", info->mode);
 	facts_add(&facts, "flags", "%s", flags);

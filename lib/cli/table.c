@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <inttypes.h>
 #include <libsmartcols.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "table.h"
 #include "terminal.h"
 #include "text.h"
@@ -197,4 +199,15 @@ void facts_add(struct table *table, const char *name, const char *format, ...)
 	va_start(args, format);
 	add_cell(table, format, args);
 	va_end(args);
+}
+
+void facts_add_bytes(struct table *table, const char *name, uint64_t bytes, bool exact)
+{
+	char text[BYTES_LEN];
+
+	format_bytes(text, bytes, exact);
+	if (exact || bytes < 1024)
+		facts_add(table, name, "%s bytes", text);
+	else
+		facts_add(table, name, "%s (%" PRIu64 " bytes)", text, bytes);
 }

@@ -46,4 +46,7 @@ void facts_init(struct table *table);
 void facts_add(struct table *table, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* A number of bytes, for people and with all its digits; @exact: with those alone */
+void facts_add_bytes(struct table *table, const char *name, uint64_t bytes, bool exact);
+
 #endif /* TSHARE_CLI_TABLE_H */

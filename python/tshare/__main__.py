@@ -267,7 +267,16 @@ def _backend_json(found: Limits | str, used: bool) -> dict[str, Any]:
 
 
 def _bytes(count: int) -> str:
-    return "none" if count == 2**64 - 1 else f"{count} bytes"
+    if count == 2**64 - 1:
+        return "none"
+    number, unit = float(count), ""
+    for larger in "KMGT":
+        # What would be rounded to 1024.0 is one of the next unit.
+        if number < (1023.95 if unit else 1024):
+            break
+        number, unit = number / 1024, larger
+    exact = f"{count} bytes"
+    return f"{number:.1f}".removesuffix(".0") + f"{unit} ({exact})" if unit else exact
 
 
 def _backend_facts(name: str, found: Limits | str, used: bool) -> list[tuple[str, object]]:

@@ -64,7 +64,7 @@ _tshare_options() {
 	top) echo '--sort -s --delay -d' ;;
 	unlink) echo '--all -a --glob -g --id -i --dry-run -n' ;;
 	wait) echo '--generation -g --timeout -t' ;;
-	pool) echo '--json -j --node' ;;
+	pool) echo '--json -j --bytes -b --node' ;;
 	weights) echo '--json -j --name --persist --replace' ;;
 	bench) echo '--quick --max-size --time --csv --plot --progress' ;;
 	esac

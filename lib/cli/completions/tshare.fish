@@ -42,7 +42,7 @@ complete -c tshare -n '__fish_tshare_verb exec' -s n -l name -x -d 'Name of the 
 complete -c tshare -n '__fish_tshare_verb list' -s A -l all-namespaces -d 'Those of all IPC namespaces'
 complete -c tshare -n '__fish_tshare_verb list' -s o -l output -x -a "$columns" -d Columns
 complete -c tshare -n '__fish_tshare_verb list' -s O -l output-all -d 'All columns'
-complete -c tshare -n '__fish_tshare_verb list show' -s b -l bytes -d 'Sizes in bytes'
+complete -c tshare -n '__fish_tshare_verb list show pool' -s b -l bytes -d 'Sizes in bytes'
 complete -c tshare -n '__fish_tshare_verb list' -s n -l noheadings -d 'No headings'
 
 complete -c tshare -n '__fish_tshare_verb top' -s s -l sort -x \
