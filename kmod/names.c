@@ -71,55 +71,25 @@ static bool region_may_access_noaudit(const struct tshare_region *region, int ac
 /*
  * Names
  *
- * A hash of the name chooses its tree, so that a lookup among many names visits few others:
- * each is in a region of which the caches may hold nothing. In a tree names that share a
- * hash, by chance or by intent, are found as fast. The trees of drafts are apart, where only
- * CREATE and UNLINK look. A draft's name always belongs to its maker's file. Once the
- * region is finished, its lifetime decides whether the name still does.
+ * Each namespace has a tree of its own, so nobody learns from the time of a search what others
+ * have. Drafts are in another tree, where only CREATE and UNLINK look. A draft's name always
+ * belongs to its maker's file. Once the region is finished, its lifetime decides whether the
+ * name still does.
  */
 
-struct name_trees {
-	struct rb_root trees[2048];
-};
-
-/* Under tshare_lock. */
-static struct name_trees finished_names, draft_names;
-
-/* What a tree is ordered by. */
-struct name_key {
-	const struct tshare_ns *ns;
-	const char *name;
-};
-
-static int name_compare(const void *key, const struct rb_node *node)
+static int name_compare(const void *name, const struct rb_node *node)
 {
-	const struct tshare_region *region = rb_entry(node, struct tshare_region, name_node);
-	const struct name_key *wanted = key;
-
-	if (wanted->ns != region->ns)
-		return wanted->ns < region->ns ? -1 : 1;
-	return strcmp(wanted->name, region->name);
+	return strcmp(name, rb_entry(node, struct tshare_region, name_node)->name);
 }
 
 static bool name_is_before(struct rb_node *a, const struct rb_node *b)
 {
-	const struct tshare_region *region = rb_entry(a, struct tshare_region, name_node);
-	const struct name_key key = { region->ns, region->name };
-
-	return name_compare(&key, b) < 0;
+	return name_compare(rb_entry(a, struct tshare_region, name_node)->name, b) < 0;
 }
 
-static struct rb_root *name_tree(struct name_trees *names, const struct tshare_ns *ns,
-				 const char *name)
+static struct tshare_region *name_find(const struct rb_root *names, const char *name)
 {
-	return &names->trees[tshare_ns_hash(ns, name) % ARRAY_SIZE(names->trees)];
-}
-
-static struct tshare_region *name_find(struct name_trees *names, const struct tshare_ns *ns,
-				       const char *name)
-{
-	const struct name_key key = { ns, name };
-	struct rb_node *node = rb_find(&key, name_tree(names, ns, name), name_compare);
+	struct rb_node *node = rb_find(name, names, name_compare);
 
 	return node ? rb_entry(node, struct tshare_region, name_node) : NULL;
 }
@@ -136,8 +106,7 @@ static bool region_is_draft(const struct tshare_region *region)
 
 static struct rb_root *region_name_tree(const struct tshare_region *region)
 {
-	return name_tree(region_is_draft(region) ? &draft_names : &finished_names, region->ns,
-			 region->name);
+	return region_is_draft(region) ? &region->ns->drafts : &region->ns->finished;
 }
 
 static void name_unlink(struct tshare_region *region)
@@ -161,7 +130,7 @@ static void name_tell_given(const struct tshare_region *region)
 {
 	if (!region_is_draft(region))
 		tshare_waiters_wake(region->ns, region->name, 0);
-	else if (!name_find(&finished_names, region->ns, region->name))
+	else if (!name_find(&region->ns->finished, region->name))
 		tshare_waiters_follow(region->ns, region->name, region->id);
 }
 
@@ -173,7 +142,7 @@ static void name_tell_removed(const struct tshare_region *region)
 		tshare_waiters_wake(region->ns, region->name, region->id);
 		return;
 	}
-	draft = name_find(&draft_names, region->ns, region->name);
+	draft = name_find(&region->ns->drafts, region->name);
 	if (draft)
 		tshare_waiters_follow(region->ns, region->name, draft->id);
 }
@@ -225,7 +194,7 @@ static void name_release(struct tshare_region *region)
 static int name_check_replace(const struct tshare_ns *ns, const char *name, bool replace,
 			      bool privileged)
 {
-	const struct tshare_region *region = name_find(&finished_names, ns, name);
+	const struct tshare_region *region = name_find(&ns->finished, name);
 
 	if (!region)
 		return 0;
@@ -238,7 +207,7 @@ static int name_check_replace(const struct tshare_ns *ns, const char *name, bool
 static int name_check_new(const struct tshare_ns *ns, const char *name, bool replace,
 			  bool privileged)
 {
-	if (name_find(&draft_names, ns, name))
+	if (name_find(&ns->drafts, name))
 		return -EEXIST;
 	return name_check_replace(ns, name, replace, privileged);
 }
@@ -283,7 +252,7 @@ static struct tshare_region *name_take(struct tshare_file *tf, struct tshare_reg
 	struct tshare_region *old = NULL;
 
 	if (!region_is_draft(region))
-		old = name_find(&finished_names, region->ns, region->name);
+		old = name_find(&region->ns->finished, region->name);
 	if (old)
 		name_remove(old);
 	name_insert(tf, region);
@@ -481,13 +450,13 @@ static struct tshare_region *region_lookup_id(struct tshare_file *tf, u64 id)
 /* The region that a caller looks for, or why there is none: see name_is_awaited(). */
 static struct tshare_region *name_resolve(const struct tshare_ns *ns, struct tshare_open *req)
 {
-	struct tshare_region *region = name_find(&finished_names, ns, req->name);
+	struct tshare_region *region = name_find(&ns->finished, req->name);
 
 	if (region) {
 		req->draft = 0;
 		return region->id == req->other_than ? ERR_PTR(-EAGAIN) : region;
 	}
-	region = name_find(&draft_names, ns, req->name);
+	region = name_find(&ns->drafts, req->name);
 	if (!region || (req->draft && region->id != req->draft))
 		return ERR_PTR(-ENOENT);
 	req->draft = region->id;
@@ -599,7 +568,7 @@ static int region_unlink(struct tshare_ns *ns, const char *name, struct tshare_r
 
 	mutex_lock(&tshare_lock);
 	if (!region)
-		region = name_find(&finished_names, ns, name) ?: name_find(&draft_names, ns, name);
+		region = name_find(&ns->finished, name) ?: name_find(&ns->drafts, name);
 	if (!region || !region_has_name(region))
 		ret = -ENOENT;
 	else if (!privileged && !uid_eq(current_fsuid(), region->uid))

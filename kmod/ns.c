@@ -7,11 +7,8 @@
 #include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
 #include <linux/proc_ns.h>
-#include <linux/random.h>
 #include <linux/rbtree.h>
-#include <linux/siphash.h>
 #include <linux/slab.h>
-#include <linux/string.h>
 #include <linux/workqueue.h>
 
 #include "ns.h"
@@ -172,7 +169,6 @@ static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 		.user_ns = get_user_ns(ipc->user_ns),
 		.usage = usage,
 	};
-	get_random_bytes(&ns->hash_key, sizeof(ns->hash_key));
 	*usage = (struct tshare_ns_usage){ .inum = ns->inum, .user_ns = ns->user_ns };
 	return ns;
 
@@ -270,23 +266,3 @@ void tshare_ns_put(struct tshare_ns *ns)
 	if (ns)
 		ns_free(ns);
 }
-
-/**
- * tshare_ns_hash() - a hash of a name
- * @ns: the namespace
- * @name: the name
- *
- * The names of all namespaces share tables, and the time that a search takes shows how many others
- * are in the same place. The key is the namespace's own and secret, so that nobody can tell whose
- * names these are, or choose names for a place.
- *
- * Return: the hash.
- */
-u32 tshare_ns_hash(const struct tshare_ns *ns, const char *name)
-{
-	return hsiphash(name, strlen(name), &ns->hash_key);
-}
-
-#ifdef TSHARE_KUNIT
-#include "tests/ns.c"
-#endif

@@ -5,7 +5,6 @@
 
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
-#include <linux/siphash.h>
 #include <linux/types.h>
 #include <linux/user_namespace.h>
 
@@ -51,7 +50,9 @@ struct tshare_ns_usage {
  *        is never freed
  * @user_ns: the user namespace that owns it, a reference
  * @usage: what its regions have together, a reference
- * @hash_key: see tshare_ns_hash(); constant
+ * @finished: finished regions by their names
+ * @drafts: drafts by their names
+ * @waiters: callers that wait for a name, by that
  */
 struct tshare_ns {
 	unsigned int refs;
@@ -61,7 +62,9 @@ struct tshare_ns {
 	struct file *file;
 	struct user_namespace *user_ns;
 	struct tshare_ns_usage *usage;
-	hsiphash_key_t hash_key;
+	struct rb_root finished;
+	struct rb_root drafts;
+	struct rb_root waiters;
 };
 
 struct tshare_ns *tshare_ns_open(void);
@@ -69,6 +72,5 @@ void tshare_ns_close(struct tshare_ns *ns);
 void tshare_ns_use(struct tshare_ns *ns);
 void tshare_ns_get(struct tshare_ns *ns);
 void tshare_ns_put(struct tshare_ns *ns);
-u32 tshare_ns_hash(const struct tshare_ns *ns, const char *name);
 
 #endif /* TSHARE_NS_H */

@@ -12,16 +12,23 @@
  * that only what is done to its name wakes it, and of that only what may end its wait:
  * a new draft changes what it waits for, and is written down for it.
  */
-#include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/lockdep.h>
+#include <linux/rbtree.h>
 #include <linux/string.h>
 
 #include "ns.h"
 #include "waiters.h"
 
-/* By namespace and name; under tshare_lock. */
-static DEFINE_HASHTABLE(waiters, 8);
+static int waiter_compare(const void *name, const struct rb_node *node)
+{
+	return strcmp(name, rb_entry(node, struct tshare_waiter, node)->name);
+}
+
+static bool waiter_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return waiter_compare(rb_entry(a, struct tshare_waiter, node)->name, b) < 0;
+}
 
 /**
  * tshare_waiter_add() - have a caller woken by what is done to a name
@@ -30,7 +37,7 @@ static DEFINE_HASHTABLE(waiters, 8);
  * @name: the name, which must not change before tshare_waiter_remove()
  * @draft: id of the draft that the caller waits for, or 0
  */
-void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns, const char *name,
+void tshare_waiter_add(struct tshare_waiter *waiter, struct tshare_ns *ns, const char *name,
 		       u64 draft)
 {
 	waiter->ns = ns;
@@ -39,7 +46,7 @@ void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns,
 	waiter->woken = true;
 	init_waitqueue_head(&waiter->queue);
 	mutex_lock(&tshare_lock);
-	hash_add(waiters, &waiter->node, tshare_ns_hash(ns, name));
+	rb_add(&waiter->node, &ns->waiters, waiter_is_before);
 	mutex_unlock(&tshare_lock);
 }
 
@@ -50,7 +57,7 @@ void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns,
 void tshare_waiter_remove(struct tshare_waiter *waiter)
 {
 	mutex_lock(&tshare_lock);
-	hash_del(&waiter->node);
+	rb_erase(&waiter->node, &waiter->ns->waiters);
 	mutex_unlock(&tshare_lock);
 }
 
@@ -77,12 +84,6 @@ int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout)
 	return wait_event_interruptible_hrtimeout(waiter->queue, READ_ONCE(waiter->woken), timeout);
 }
 
-static bool waiter_awaits(const struct tshare_waiter *waiter, const struct tshare_ns *ns,
-			  const char *name)
-{
-	return waiter->ns == ns && !strcmp(waiter->name, name);
-}
-
 /**
  * tshare_waiters_wake() - wake the waiters for a name
  * @ns: the namespace; the caller holds tshare_lock
@@ -93,10 +94,12 @@ static bool waiter_awaits(const struct tshare_waiter *waiter, const struct tshar
 void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft)
 {
 	struct tshare_waiter *waiter;
+	struct rb_node *node;
 
 	lockdep_assert_held(&tshare_lock);
-	hash_for_each_possible(waiters, waiter, node, tshare_ns_hash(ns, name)) {
-		if (!waiter_awaits(waiter, ns, name) || (draft && waiter->draft != draft))
+	rb_for_each(node, name, &ns->waiters, waiter_compare) {
+		waiter = rb_entry(node, struct tshare_waiter, node);
+		if (draft && waiter->draft != draft)
 			continue;
 		WRITE_ONCE(waiter->woken, true);
 		wake_up(&waiter->queue);
@@ -115,10 +118,12 @@ void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft
 void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 draft)
 {
 	struct tshare_waiter *waiter;
+	struct rb_node *node;
 
 	lockdep_assert_held(&tshare_lock);
-	hash_for_each_possible(waiters, waiter, node, tshare_ns_hash(ns, name)) {
-		if (waiter_awaits(waiter, ns, name) && !waiter->draft)
+	rb_for_each(node, name, &ns->waiters, waiter_compare) {
+		waiter = rb_entry(node, struct tshare_waiter, node);
+		if (!waiter->draft)
 			waiter->draft = draft;
 	}
 }

@@ -4,7 +4,7 @@
 #define TSHARE_WAITERS_H
 
 #include <linux/ktime.h>
-#include <linux/list.h>
+#include <linux/rbtree.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
@@ -12,7 +12,7 @@ struct tshare_ns;
 
 /**
  * struct tshare_waiter - a caller that waits for a name
- * @node: among the waiters whose names have the same hash; under tshare_lock
+ * @node: among the waiters of the namespace, by @name; under tshare_lock
  * @ns: the namespace, which the caller's open file uses
  * @name: the name
  * @draft: id of the draft that the caller waits for; 0 for none yet; under tshare_lock
@@ -21,15 +21,15 @@ struct tshare_ns;
  *         written under tshare_lock
  */
 struct tshare_waiter {
-	struct hlist_node node;
-	const struct tshare_ns *ns;
+	struct rb_node node;
+	struct tshare_ns *ns;
 	const char *name;
 	u64 draft;
 	wait_queue_head_t queue;
 	bool woken;
 };
 
-void tshare_waiter_add(struct tshare_waiter *waiter, const struct tshare_ns *ns, const char *name,
+void tshare_waiter_add(struct tshare_waiter *waiter, struct tshare_ns *ns, const char *name,
 		       u64 draft);
 void tshare_waiter_remove(struct tshare_waiter *waiter);
 void tshare_waiter_rearm(struct tshare_waiter *waiter);

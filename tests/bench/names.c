@@ -4,9 +4,6 @@
  * on tmpfs. Names that lie far from one another have their objects on pages of their own, and
  * the more of them are opened, the less of these is in the processor's caches. So the search for
  * a name shows in a row that opens as many names on both sides.
- *
- * Names of other namespaces are in the same tables, so the few are measured while there are no
- * others: the many are made and removed in each round.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -29,7 +26,7 @@
 #define TIMES  100 /* of @CALLS names, in one round */
 #define TURNS  5   /* rounds of names; one more goes before, uncounted */
 
-/* A namespace of its own, as names of persistent regions belong to one. */
+/* The names of a namespace of its own, for as long as @dev is open. */
 struct names {
 	int dev;
 	unsigned int count;
@@ -52,11 +49,7 @@ static struct names new_names(unsigned int count)
 	if (names.dev < 0)
 		err(1, "/dev/tshare");
 	for (unsigned int i = 0; i < count; i++) {
-		struct tshare_create args = {
-			.size = 4096,
-			.mode = 0600,
-			.flags = TSHARE_CREATE_PERSIST,
-		};
+		struct tshare_create args = { .size = 4096, .mode = 0600 };
 
 		name_of(args.name, i);
 		if (ioctl(names.dev, TSHARE_IOCTL_CREATE, &args))
@@ -64,18 +57,6 @@ static struct names new_names(unsigned int count)
 		close(args.fd);
 	}
 	return names;
-}
-
-static void remove_names(const struct names *names)
-{
-	for (unsigned int i = 0; i < names->count; i++) {
-		struct tshare_unlink args = {};
-
-		name_of(args.name, i);
-		if (ioctl(names->dev, TSHARE_IOCTL_UNLINK, &args))
-			err(1, "UNLINK");
-	}
-	close(names->dev);
 }
 
 /* @opened names in turn, far from one another. */
@@ -104,18 +85,14 @@ static void run_names(void)
 {
 	double one_of_few[TURNS + 1], few_of_few[TURNS + 1];
 	double one_of_many[TURNS + 1], few_of_many[TURNS + 1], more_of_many[TURNS + 1];
+	const struct names few = new_names(FEW), many = new_names(MANY);
 
 	for (int i = 0; i <= TURNS; i++) {
-		struct names names = new_names(FEW);
-
-		one_of_few[i] = open_regions(&names, 1);
-		few_of_few[i] = open_regions(&names, 10);
-		remove_names(&names);
-		names = new_names(MANY);
-		one_of_many[i] = open_regions(&names, 1);
-		few_of_many[i] = open_regions(&names, 10);
-		more_of_many[i] = open_regions(&names, 100);
-		remove_names(&names);
+		one_of_few[i] = open_regions(&few, 1);
+		few_of_few[i] = open_regions(&few, 10);
+		one_of_many[i] = open_regions(&many, 1);
+		few_of_many[i] = open_regions(&many, 10);
+		more_of_many[i] = open_regions(&many, 100);
 	}
 	pair_print("C: open 10 names among 100000", "among 10", few_of_many + 1, few_of_few + 1,
 		   TURNS, 1.2);

