@@ -9,6 +9,10 @@
  * dma-bufs share its list of device mappings, since a CPU access through one
  * concerns the devices behind the others; those over the same pages share a
  * dma_resv too, which is their range's.
+ *
+ * A device may have a copy of the pages, in a bounce buffer or behind caches that it doesn't
+ * see. Copying one over the other loses what was stored in the other, so a copy is made
+ * only as brackets allow: see design.rst, "CPU access".
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -17,6 +21,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/personality.h>
+#include <linux/rbtree.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -41,11 +46,16 @@ atomic_long_t tshare_export_count;
  * @region: the region, a reference
  * @range: the pages of it, a reference
  * @writable: whether the opener may write
+ * @brackets: CPU accesses for writing that have begun and not ended; under the region's
+ *            maps_lock
+ * @writer_node: in the region's writers while @brackets isn't 0, likewise
  */
 struct tshare_dmabuf {
 	struct tshare_region *region;
 	struct tshare_range *range;
 	bool writable;
+	unsigned long brackets;
+	struct rb_node writer_node;
 };
 
 /**
@@ -205,6 +215,49 @@ err_free:
 	return ERR_PTR(err);
 }
 
+typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
+			enum dma_data_direction dir);
+
+/*
+ * Syncs the bytes [begin, end) of the region, so far as a device has them mapped, by its
+ * addresses. The table belongs to the importer until it is unmapped, and
+ * CONFIG_DMABUF_DEBUG garbles the pages in it. The direction is the mapping's, as the DMA
+ * API demands: nothing is copied to a device that only writes, or from one that only reads.
+ */
+static void map_sync(struct tshare_map *map, u64 begin, u64 end, sync_fn sync)
+{
+	u64 start = map->start;
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sgtable_dma_sg(&map->sgt, sg, i) {
+		u64 next = start + sg_dma_len(sg);
+		u64 from = max(start, begin), to = min(next, end);
+
+		if (from < to)
+			sync(map->dev, sg_dma_address(sg) + (from - start), to - from, map->dir);
+		start = next;
+	}
+}
+
+/*
+ * Syncs a range for the CPU, without the pages on which a bracket for writing is open: what
+ * has been stored there would be lost. The caller holds maps_lock.
+ */
+static void map_sync_for_cpu(struct tshare_map *map, const struct tshare_region *region,
+			     const struct tshare_range *range)
+{
+	u64 from = range_start(range), end = range_end(range);
+	struct rb_node *node;
+
+	for (node = rb_first(&region->writers); node; node = rb_next(node)) {
+		range = rb_entry(node, struct tshare_dmabuf, writer_node)->range;
+		map_sync(map, from, min(end, range_start(range)), dma_sync_single_for_cpu);
+		from = max(from, range_end(range));
+	}
+	map_sync(map, from, end, dma_sync_single_for_cpu);
+}
+
 static void tshare_dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 				enum dma_data_direction dir)
 {
@@ -213,57 +266,61 @@ static void tshare_dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_tab
 
 	mutex_lock(&export->region->maps_lock);
 	list_del(&map->node);
+	map_sync_for_cpu(map, export->region, export->range);
 	mutex_unlock(&export->region->maps_lock);
-	dma_unmap_sgtable(map->dev, sgt, map->dir, 0);
+	dma_unmap_sgtable(map->dev, sgt, map->dir, DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(sgt);
 	kfree(map);
 }
 
-typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
-			enum dma_data_direction dir);
-
-/*
- * Syncs the part of a device mapping that lies in @range, by its addresses. The table
- * belongs to the importer until it is unmapped, and CONFIG_DMABUF_DEBUG garbles the
- * pages in it.
- */
-static void map_sync(struct tshare_map *map, const struct tshare_range *range, sync_fn sync)
+static bool writer_is_before(struct rb_node *a, const struct rb_node *b)
 {
-	u64 start = map->start;
-	struct scatterlist *sg;
-	int i;
-
-	for_each_sgtable_dma_sg(&map->sgt, sg, i) {
-		u64 end = start + sg_dma_len(sg);
-		u64 from = max(start, range_start(range)), to = min(end, range_end(range));
-
-		if (from < to)
-			sync(map->dev, sg_dma_address(sg) + (from - start), to - from, map->dir);
-		start = end;
-	}
+	return rb_entry(a, struct tshare_dmabuf, writer_node)->range->first <
+	       rb_entry(b, struct tshare_dmabuf, writer_node)->range->first;
 }
 
-/* Syncs what devices have mapped of a dma-buf's pages, through whichever dma-buf. */
-static void export_sync_maps(struct tshare_dmabuf *export, sync_fn sync)
+/*
+ * Shows the CPU what devices have mapped of the dma-buf's pages, through whichever
+ * dma-buf. An access for writing alone does so too: it may store a part of the bytes, and its end
+ * gives the device all of them.
+ */
+static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
+	struct tshare_dmabuf *export = dmabuf->priv;
 	struct tshare_region *region = export->region;
+	bool writes = dir != DMA_FROM_DEVICE;
 	struct tshare_map *map;
 
 	mutex_lock(&region->maps_lock);
 	list_for_each_entry(map, &region->maps, node)
-		map_sync(map, export->range, sync);
+		map_sync_for_cpu(map, region, export->range);
+	if (writes && export->writable && !export->brackets++)
+		rb_add(&export->writer_node, &region->writers, writer_is_before);
 	mutex_unlock(&region->maps_lock);
+	return 0;
 }
 
-static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
+/* Ends @nr brackets for writing, and gives devices what was stored. */
+static void export_end_brackets(struct tshare_dmabuf *export, unsigned long nr)
 {
-	export_sync_maps(dmabuf->priv, dma_sync_single_for_cpu);
-	return 0;
+	const struct tshare_range *range = export->range;
+	struct tshare_map *map;
+
+	list_for_each_entry(map, &export->region->maps, node)
+		map_sync(map, range_start(range), range_end(range), dma_sync_single_for_device);
+	export->brackets -= nr;
+	if (!export->brackets)
+		rb_erase(&export->writer_node, &export->region->writers);
 }
 
 static int tshare_dmabuf_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	export_sync_maps(dmabuf->priv, dma_sync_single_for_device);
+	struct tshare_dmabuf *export = dmabuf->priv;
+
+	mutex_lock(&export->region->maps_lock);
+	if (dir != DMA_FROM_DEVICE && export->brackets)
+		export_end_brackets(export, 1);
+	mutex_unlock(&export->region->maps_lock);
 	return 0;
 }
 
@@ -354,6 +411,11 @@ static void tshare_dmabuf_release(struct dma_buf *dmabuf)
 {
 	struct tshare_dmabuf *export = dmabuf->priv;
 
+	/* A process that was killed has left its brackets open. */
+	mutex_lock(&export->region->maps_lock);
+	if (export->brackets)
+		export_end_brackets(export, export->brackets);
+	mutex_unlock(&export->region->maps_lock);
 	tshare_range_put(&export->region->ranges, export->range);
 	tshare_region_unuse(export->region);
 	kfree(export);

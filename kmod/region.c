@@ -174,6 +174,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	tshare_ranges_init(&region->ranges, region->nr_pages);
 	mutex_init(&region->maps_lock);
 	INIT_LIST_HEAD(&region->maps);
+	region->writers = RB_ROOT;
 	INIT_LIST_HEAD(&region->attachments);
 	strscpy_pad(region->name, req->name, sizeof(region->name));
 	RB_CLEAR_NODE(&region->name_node);

@@ -146,6 +146,24 @@ TEST_F(caches, are_written_back_when_cpu_access_ends)
 	EXPECT_EQ(0, calls_for(FOR_CPU, self->start, SIZE, variant->direction));
 }
 
+TEST_F(caches, are_kept_where_a_bracket_for_writing_is_open)
+{
+	ASSERT_EQ(0, attach(self->importer, self->fd, variant->direction));
+	ASSERT_EQ(0, cpu_access(self->fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_WRITE));
+	ASSERT_TRUE(trace_clear());
+	ASSERT_EQ(0, cpu_access(self->fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ));
+	EXPECT_EQ(0, calls_for(FOR_CPU, self->start, SIZE, variant->direction));
+}
+
+TEST_F(caches, are_kept_when_an_access_for_reading_ends)
+{
+	ASSERT_EQ(0, attach(self->importer, self->fd, variant->direction));
+	ASSERT_EQ(0, cpu_access(self->fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ));
+	ASSERT_TRUE(trace_clear());
+	ASSERT_EQ(0, cpu_access(self->fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_READ));
+	EXPECT_EQ(0, calls_for(FOR_DEVICE, self->start, SIZE, variant->direction));
+}
+
 TEST_F(caches, are_forgotten_when_the_device_unmaps_the_region)
 {
 	ASSERT_EQ(0, attach(self->importer, self->fd, variant->direction));

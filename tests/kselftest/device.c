@@ -520,7 +520,7 @@ TEST_F(ranges, are_synced_where_they_overlap)
 	device = export_range(self->dev, self->rw, variant->device_first * PAGE,
 			      variant->device_pages * PAGE, TSHARE_EXPORT_WRITE);
 	cpu = export_range(self->dev, self->rw, variant->cpu_first * PAGE,
-			   variant->cpu_pages * PAGE, 0);
+			   variant->cpu_pages * PAGE, TSHARE_EXPORT_WRITE);
 	ASSERT_LE(0, cpu);
 	ASSERT_EQ(0, attach(self->importer, device, IMPORTER_BOTH_WAYS));
 	ASSERT_EQ(0, device_writes(self->importer,

@@ -20,7 +20,7 @@
  * use of the memory goes through that descriptor:
  *
  * - mmap() maps the memory, with MAP_SHARED only and never PROT_EXEC;
- * - DMA_BUF_IOCTL_SYNC brackets CPU access where devices are at work;
+ * - DMA_BUF_IOCTL_SYNC brackets CPU access where devices are at work, see below;
  * - DMA_BUF_IOCTL_EXPORT_SYNC_FILE and _IMPORT_SYNC_FILE exchange fences;
  * - SCM_RIGHTS passes it to another process;
  * - close() drops its reference.
@@ -75,6 +75,33 @@
  * A region carries an immutable list of *tensor descriptors*. The kernel
  * checks that each lies inside its region, keeps them, and copies them to every
  * opener, so that no reader has to trust a writer's memory for shapes.
+ */
+
+/**
+ * DOC: CPU access beside devices
+ *
+ * A device may work on a copy of the memory: the kernel bounces what the device doesn't
+ * reach (in a confidential guest, with swiotlb=force, above 4 GiB without an IOMMU), and
+ * some devices don't see the processors' caches. A CPU access then needs a *bracket*,
+ * DMA_BUF_SYNC_START before it and DMA_BUF_SYNC_END after it, with the same direction. An
+ * access that stores gives DMA_BUF_SYNC_WRITE or _RW.
+ *
+ * - START copies what devices have written to the memory. It copies nothing to pages on
+ *   which a bracket for writing is open, through whichever dma-buf of the region: these
+ *   may show old bytes until that bracket ends.
+ * - END of a bracket for writing copies all the pages of its dma-buf to the devices. Every
+ *   other END copies nothing: one for reading alone, one without START, one through a
+ *   read-only descriptor.
+ * - A dma-buf counts its open brackets for writing. Processes that share its file share
+ *   the count. Brackets that are open when the file is released, as after a kill, end then.
+ *
+ * So no store in a bracket is lost to other processes. These bytes can be lost:
+ *
+ * - what is stored without a bracket for writing, at the next START of anyone who has the
+ *   region open, readers included, or when a device unmaps it;
+ * - what a device writes to pages on which a bracket for writing is open;
+ * - what the CPU stores in pages that a device has mapped for writing alone;
+ * - what all but one device write, if several have mapped the same pages for writing.
  */
 
 /**
@@ -643,8 +670,8 @@ struct tshare_finish {
  *
  * All dma-bufs over the same pages of a region share their fences, whichever
  * call exported them. Dma-bufs over other pages don't, even where they overlap, nor
- * does the region as a whole. DMA_BUF_IOCTL_SYNC through a dma-buf reaches what
- * devices have mapped of its pages, and nothing else.
+ * does the region as a whole. DMA_BUF_IOCTL_SYNC through a dma-buf copies between its
+ * pages and what devices have mapped of them, and nothing else.
  *
  * The kernel can use entries of 2 MiB for a mapping where its address is
  * congruent with its place in the region (struct tshare_info.offset and the
