@@ -38,6 +38,7 @@ Errors::
 from collections.abc import Mapping as _Mapping
 
 from . import _pickling
+from ._pickling import by_name
 from ._tshare import (
     CudaTensor,
     Limits,
@@ -72,6 +73,7 @@ __all__ = [
     "array_interface",
     "asarray",
     "backend",
+    "by_name",
     "create",
     "from_dlpack",
     "from_fd",

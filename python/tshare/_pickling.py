@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Tensors and regions in pickles, and other libraries' views of them.
 
-multiprocessing passes a region by its descriptor. Any other pickle holds the region's
-name, since bytes can't hold a descriptor; a region without a name is refused.
+multiprocessing passes a region by its descriptor. Bytes can't hold one, and nothing tells a pickle
+that is sent from one that is kept: a name in a file would lose the data, and a copy in a message
+the writes. So other picklers are refused, unless by_name() says that the name is meant.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _identity(region: Region) -> _Identity:
     return _boot(), region.backend, region.id, region.size
 
 
-def _by_name(region: Region) -> tuple[str, _Identity] | None:
+def _place_of_name(region: Region) -> tuple[str, _Identity] | None:
     """Return the arguments of _find(), or None if the region has no name (any more)."""
     name = region.info().name
     return None if name is None else (name, _identity(region))
@@ -172,7 +173,7 @@ def _arrive(handle: Any, readonly: bool, by_name: tuple[str, _Identity] | None) 
 
 
 def _send(region: Region, readonly: bool) -> _Reduced:
-    return _arrive, (_duplicate(region.fileno()), readonly, _by_name(region))
+    return _arrive, (_duplicate(region.fileno()), readonly, _place_of_name(region))
 
 
 class _Passage:
@@ -190,13 +191,23 @@ class _Passage:
         self.readonly = readonly
 
     def __reduce__(self) -> _Reduced:
-        by_name = _by_name(self.region)
-        if by_name is None:
-            raise TypeError(
-                "a tshare.Tensor or Region without a name can be pickled only by multiprocessing, "
-                "which passes its descriptor (create it with a name, or use multiprocessing)"
-            )
-        return _find, (*by_name, self.readonly)
+        raise TypeError(
+            "a tshare.Tensor or Region can be pickled only by multiprocessing, which passes its "
+            "descriptor (to keep the data, save t.numpy() or t.torch(); to pass the tensor on by "
+            "its region's name, pickle tshare.by_name(t))"
+        )
+
+
+class _NamedPassage(_Passage):
+    """A region as part of a pickle that holds its name."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> _Reduced:
+        place = _place_of_name(self.region)
+        if place is None:
+            raise ValueError("tshare.by_name: the region has no name any more")
+        return _find, (*place, self.readonly)
 
 
 # Weak: a pickler holds references to all that it has written until it is done.
@@ -212,11 +223,11 @@ def _memory(region: Region) -> tuple[Any, ...]:
     return region.backend, file.st_dev, file.st_ino
 
 
-def _passage(region: Region, readonly: bool) -> _Passage:
-    key = (*_memory(region), readonly)
+def _passage(region: Region, readonly: bool, kind: type[_Passage] = _Passage) -> _Passage:
+    key = (*_memory(region), readonly, kind)
     passage = _passages.get(key)
     if passage is None:
-        passage = _passages[key] = _Passage(region, readonly)
+        passage = _passages[key] = kind(region, readonly)
     return passage
 
 
@@ -224,13 +235,51 @@ def _passage(region: Region, readonly: bool) -> _Passage:
 
 
 def reduce_region(region: Region) -> Any:
-    """Reduce a region for any pickler but multiprocessing's."""
+    """Refuse a region; multiprocessing's pickler doesn't ask."""
     return _Passage(region, region.readonly).__reduce__()
 
 
 def reduce_tensor(tensor: Tensor) -> _Reduced:
-    """Reduce a tensor for any pickler; multiprocessing's reduces the passage differently."""
+    """Reduce a tensor to what multiprocessing's pickler takes, and others refuse: the passage."""
     return rebuild, (_passage(tensor.region, tensor.readonly), tensor._spec)
+
+
+class _ByName:
+    """What by_name() returns."""
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: Tensor | Region) -> None:
+        self._thing = thing
+
+    def __repr__(self) -> str:
+        return f"tshare.by_name({self._thing!r})"
+
+    def __reduce__(self) -> _Reduced:
+        if isinstance(self._thing, Tensor):
+            tensor = self._thing
+            return rebuild, (_passage(tensor.region, tensor.readonly, _NamedPassage), tensor._spec)
+        return _NamedPassage(self._thing, self._thing.readonly).__reduce__()
+
+
+def by_name(thing: Tensor | Region) -> object:
+    """Return what any pickler can take in place of a tensor or region: the name of its region.
+
+    It arrives as that tensor or region, the same memory, with the access that the sender has. For
+    libraries which start processes and have picklers of their own, such as joblib. What arrives is
+    refused again: where a process only passes it on, as Dask's scheduler does, send the name.
+    The pickle holds no data. It can be loaded for as long as the region has its name, and on this
+    machine: FileNotFoundError or OSError (ESTALE) otherwise. That of a draft can be loaded after
+    finish().
+
+    :param thing: Tensor or region.
+    :raises ValueError: The region has no name.
+    """
+    if not isinstance(thing, Tensor | Region):
+        raise TypeError(f"thing: must be a tshare.Tensor or Region, not {type(thing)}")
+    if _place_of_name(thing.region if isinstance(thing, Tensor) else thing) is None:
+        raise ValueError("thing: its region has no name (create it with one)")
+    return _ByName(thing)
 
 
 def _bytes_of(region: Region, offset: int, size: int) -> Tensor:

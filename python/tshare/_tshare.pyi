@@ -553,8 +553,7 @@ class Region(Mapping[str, Tensor], Buffer):
             while any process has the region open. "persist": until it is unlinked.
         :param draft: Create a draft, which has the name and can't be opened before finish(). It
             is removed when it is closed or this process ends, with any lifetime.
-            multiprocessing passes it to other processes; any other pickle of it can be loaded
-            after finish().
+            multiprocessing passes it to other processes.
         :param exist_ok: Replace, in one step, a region of this user that has the name. That
             region stays for its users, without a name. A draft replaces it in
             finish(replace=True).
@@ -908,7 +907,7 @@ def create(
         any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
         removed when it is closed or this process ends, with any lifetime. multiprocessing passes
-        it to other processes; any other pickle of it can be loaded after finish().
+        it to other processes.
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region
         stays for its users, without a name. A draft replaces it in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.
@@ -1003,7 +1002,7 @@ def asarray(
         any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
         removed when it is closed or this process ends, with any lifetime. multiprocessing passes
-        it to other processes; any other pickle of it can be loaded after finish().
+        it to other processes.
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region
         stays for its users, without a name. A draft replaces it in finish(replace=True).
     :param node: NUMA node that the memory must be on; None for any.

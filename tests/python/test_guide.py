@@ -54,6 +54,14 @@ import multiprocessing
 queue = multiprocessing.SimpleQueue()
 t = tshare.create(None, (20, 3), "uint8")
 """,
+    'torch.save({"epoch": 3, "w": t.torch()}, "checkpoint.pt")': """
+import os, tempfile
+import safetensors.torch
+import tshare.weights
+os.chdir(tempfile.mkdtemp())
+t = tshare.asarray(np.ones((3, 4), "float32"))
+model = tshare.Region.create("model", {"a": np.ones(3), "b": np.zeros(4)})
+""",
     "seen = await region.wait_async(seen, timeout=5)": PUBLISH,
     "selector.register(region.event_fileno(), selectors.EVENT_READ)": """
 import os, selectors

@@ -281,7 +281,7 @@ def test_tensor_s_name_may_be_a_path(key, name):
     region = tshare.Region.open(name)
     assert list(region) == [key, "other"]
     assert region[key].name == key
-    assert pickle.loads(pickle.dumps(region[key])).name == key
+    assert pickle.loads(pickle.dumps(tshare.by_name(region[key]))).name == key
 
 
 @pytest.mark.parametrize("tensors", [None, SPECS])

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import pickle
 import random
 import re
 import shutil
@@ -527,7 +526,6 @@ def test_loaded_tensors_travel(load, travel):
     assert arrived.region.id == loaded.region.id
     assert raw(arrived["a"]) == raw(loaded["a"])
     assert raw(travel(loaded["b"])) == content("U8", (7,))
-    assert sorted(pickle.loads(pickle.dumps(loaded))) == sorted(TENSORS)
 
 
 # Opens the session while it may, and becomes another user then.
