@@ -16,6 +16,7 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -290,7 +291,17 @@ static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_
 	struct tshare_region *region = export->region;
 	bool writes = dir != DMA_FROM_DEVICE;
 	struct tshare_map *map;
+	long err;
 
+	/*
+	 * The core waits, too, but after this call, when the copies have been made. A signal
+	 * would interrupt it there, and the kernel would begin the call again, with a bracket
+	 * open that nobody ends.
+	 */
+	err = dma_resv_wait_timeout(dmabuf->resv, dma_resv_usage_rw(writes), true,
+				    MAX_SCHEDULE_TIMEOUT);
+	if (err < 0)
+		return err;
 	mutex_lock(&region->maps_lock);
 	list_for_each_entry(map, &region->maps, node)
 		map_sync_for_cpu(map, region, export->range);

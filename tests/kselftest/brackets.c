@@ -7,6 +7,8 @@
  * lost either.
  */
 #include "device.h"
+#include "fence.h"
+#include "proc.h"
 
 #define SIZE (256 * KIB)
 #define HALF (SIZE / 2)
@@ -298,6 +300,31 @@ TEST_F(writers, brackets_of_ranges_keep_their_pages_and_no_others)
 
 		EXPECT_TRUE(filled(self->on.mem + page * PAGE, CHUNK, kept ? 1 : page));
 	}
+}
+
+/* The core waits for fences only after it has called the exporter. */
+TEST_F(writers, access_shows_what_the_device_wrote_before_its_fence)
+{
+	struct drm_vgem_fence_attach attached = { .flags = VGEM_FENCE_WRITE };
+	int drm = open_drm("vgem"), other = create(self->on.dev, PAGE, NULL);
+	int status;
+	pid_t pid;
+
+	ASSERT_LE(0, drm);
+	ASSERT_EQ(0, attach(self->on.importer, self->on.rw, IMPORTER_BOTH_WAYS));
+	/* Another region's, since vgem's own copy of this one would be a second device's. */
+	ASSERT_EQ(0, attach_fence(drm, other, &attached));
+	ASSERT_EQ(0, import_fences(self->on.rw, export_fences(other, DMA_BUF_SYNC_RW),
+				   DMA_BUF_SYNC_WRITE));
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		_exit(start(self->on.ro, DMA_BUF_SYNC_READ) || !filled(self->on.mem, CHUNK, 1));
+	wait_for_sleep(pid);
+	EXPECT_EQ(0, device_writes(self->on.importer, 0, 1));
+	EXPECT_EQ(0, signal_fence(drm, &attached));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
 }
 
 TEST_HARNESS_MAIN

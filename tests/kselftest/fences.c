@@ -103,21 +103,6 @@ TEST_F(fences, of_one_device_are_seen_by_another)
 	EXPECT_EQ(0, signal_fence(self->other, &second));
 }
 
-/* Waits until the process sleeps in a system call, or has ended. */
-static void wait_for_sleep(pid_t pid)
-{
-	int tries, asleep = 0;
-
-	for (tries = 0; tries < 1000 && asleep < 10; tries++) {
-		char state = state_of(pid);
-
-		if (!state || state == 'Z')
-			return;
-		asleep = state == 'S' || state == 'D' ? asleep + 1 : 0;
-		usleep(5000);
-	}
-}
-
 /* A child that waits for its turn by @wait, and ends with whether it then sees the pattern. */
 static pid_t start_user(int (*wait)(int fd, bool writes), int fd, bool writes, const char *mem)
 {

@@ -43,6 +43,21 @@ static inline char state_of(pid_t pid)
 	return state;
 }
 
+/* Waits until the process sleeps in a system call, or has ended. */
+static inline void wait_for_sleep(pid_t pid)
+{
+	int tries, asleep = 0;
+
+	for (tries = 0; tries < 1000 && asleep < 10; tries++) {
+		char state = state_of(pid);
+
+		if (!state || state == 'Z')
+			return;
+		asleep = state == 'S' || state == 'D' ? asleep + 1 : 0;
+		usleep(5000);
+	}
+}
+
 static inline bool booted_with(const char *option)
 {
 	char line[4096] = "";

@@ -86,9 +86,9 @@
  * DMA_BUF_SYNC_START before it and DMA_BUF_SYNC_END after it, with the same direction. An
  * access that stores gives DMA_BUF_SYNC_WRITE or _RW.
  *
- * - START copies what devices have written to the memory. It copies nothing to pages on
- *   which a bracket for writing is open, through whichever dma-buf of the region: these
- *   may show old bytes until that bracket ends.
+ * - START waits for fences, then copies what devices have written to the memory. It copies
+ *   nothing to pages on which a bracket for writing is open, through whichever dma-buf of
+ *   the region: these may show old bytes until that bracket ends.
  * - END of a bracket for writing copies all the pages of its dma-buf to the devices. Every
  *   other END copies nothing: one for reading alone, one without START, one through a
  *   read-only descriptor.
