@@ -366,36 +366,33 @@ static PyObject *type_name(PyObject *obj)
 	return foreign ? NULL : PyObject_Str(obj);
 }
 
+int ts_dtype_find(PyObject *obj, struct tshare_dtype *dtype, PyObject **name)
+{
+	const char *text;
+
+	*name = PyUnicode_Check(obj) ? PyUnicode_FromObject(obj) : type_name(obj);
+	if (!*name)
+		return PyErr_Occurred() ? -1 : 1;
+	text = PyUnicode_AsUTF8AndSize(*name, NULL);
+	if (!text) {
+		Py_CLEAR(*name);
+		return -1;
+	}
+	return parse_name(text, dtype) ? 1 : 0;
+}
+
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype)
 {
 	PyObject *name;
-	const char *text;
-	int err;
+	int missing = ts_dtype_find(obj, dtype, &name);
 
-	if (PyUnicode_Check(obj)) {
-		Py_INCREF(obj);
-		name = obj;
-	} else {
-		name = type_name(obj);
-		if (!name) {
-			if (!PyErr_Occurred())
-				PyErr_Format(
-					PyExc_TypeError,
-					"dtype: must be a name such as 'float32', a type of NumPy, "
-					"PyTorch, JAX or ml_dtypes, or float, int, bool or "
-					"complex, not %R",
-					obj);
-			return -1;
-		}
-	}
-	text = PyUnicode_AsUTF8AndSize(name, NULL);
-	if (!text) {
-		Py_DECREF(name);
-		return -1;
-	}
-	err = parse_name(text, dtype);
-	if (err)
+	if (missing > 0 && name)
 		raise_unknown(obj, name);
-	Py_DECREF(name);
-	return err ? -1 : 0;
+	else if (missing > 0)
+		PyErr_Format(PyExc_TypeError,
+			     "dtype: must be a name such as 'float32', a type of NumPy, PyTorch, "
+			     "JAX or ml_dtypes, or float, int, bool or complex, not %R",
+			     obj);
+	Py_XDECREF(name);
+	return missing ? -1 : 0;
 }

@@ -51,6 +51,7 @@ extern PyTypeObject *ts_tensor_type;
 extern PyTypeObject *ts_region_type;
 
 /* Each adds its type or types to the module: 0, or -1 with an error set. */
+int ts_dtype_init(PyObject *module);
 int ts_tensor_init(PyObject *module);
 int ts_region_init(PyObject *module);
 int ts_info_init(PyObject *module);
@@ -185,6 +186,11 @@ int ts_choice_arg(PyObject *obj, const char *argument, const char *const *names,
 /* An int or a sequence of ints, at most TSHARE_NDIM_LIMIT of them. */
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
+/*
+ * The type that an object means: 0; 1 if none, without an error set; -1 with one. @name is
+ * what the object calls it, a new reference or NULL.
+ */
+int ts_dtype_find(PyObject *obj, struct tshare_dtype *dtype, PyObject **name);
 
 /* The keyword arguments of create(), Region.create() and asarray(), in this order. */
 #define TS_OPTION_NAMES "mode", "lifetime", "draft", "exist_ok", "node", "dma32", "contiguous"
@@ -231,6 +237,8 @@ int ts_typestr(const char *typestr, struct tshare_dtype *dtype);
 #endif
 /* New reference to the name. */
 PyObject *ts_dtype_name(struct tshare_dtype dtype);
+/* The same as a DType. */
+PyObject *ts_dtype_wrap(struct tshare_dtype dtype);
 /* Bytes of an element; 0 if it isn't a whole number of them. */
 static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 {

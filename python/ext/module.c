@@ -128,7 +128,9 @@ static int exec(PyObject *module)
 		return -1;
 	}
 	ts_gil_init();
-	if (ts_tensor_init(module) < 0 || ts_region_init(module) < 0 || ts_info_init(module) < 0)
+	if (ts_dtype_init(module) < 0 || ts_tensor_init(module) < 0 || ts_region_init(module) < 0)
+		return -1;
+	if (ts_info_init(module) < 0)
 		return -1;
 	if (ts_pin_init(module) < 0 || ts_cuda_init(module) < 0 || ts_stream_init(module) < 0)
 		return -1;

@@ -151,7 +151,7 @@ static PyObject *get_dtype(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? ts_dtype_name(tshare_tensor_get_dtype(handle)) : NULL;
+	return handle ? ts_dtype_wrap(tshare_tensor_get_dtype(handle)) : NULL;
 }
 
 static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(closure))

@@ -41,6 +41,7 @@ from . import _pickling
 from ._pickling import by_name
 from ._tshare import (
     CudaTensor,
+    DType,
     Limits,
     Pin,
     Region,
@@ -64,6 +65,7 @@ from ._tshare import (
 
 __all__ = [
     "CudaTensor",
+    "DType",
     "Limits",
     "Pin",
     "Region",

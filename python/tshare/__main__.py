@@ -399,7 +399,7 @@ class _Described:
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
         self.name, numbers, self.shape, self.strides, self.offset, *_ = tensor._spec
-        self.dtype = tensor.dtype
+        self.dtype: str = tensor.dtype
         if self.dtype.startswith("dlpack"):
             self.dtype = str(numbers)
         self.contiguous = _is_contiguous(self.shape, self.strides)

@@ -111,6 +111,33 @@ class Limits(NamedTuple):
     """Whether a region's descriptor is a dma-buf."""
 
 @final
+class DType(str):
+    """The type of a tensor's elements: its name, a str such as "float32".
+
+    It is equal to the name, and to the same type of NumPy, PyTorch, JAX and ml_dtypes and of
+    Python, such as np.float32. Its hash is the name's: in a dict whose keys are types of those
+    libraries it is not found.
+
+    :param dtype: What create() takes as dtype.
+    :raises ValueError: There is no such type.
+    :raises TypeError: dtype is no type.
+    """
+
+    def __new__(cls, dtype: Any, /) -> DType: ...
+    @property
+    def name(self) -> str:
+        """The name, as a plain str."""
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element, rounded up."""
+    @property
+    def byteorder(self) -> str:
+        """As NumPy's: "=" for the machine's order, "|" for elements of a byte or less."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
 class Tensor(Buffer):
     """A tensor in shared memory.
 
@@ -133,8 +160,8 @@ class Tensor(Buffer):
         None where an element is not a whole number of bytes.
         """
     @property
-    def dtype(self) -> str:
-        """Name of the type of the elements, such as "uint8"."""
+    def dtype(self) -> DType:
+        """Type of the elements: its name, such as "uint8"."""
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
@@ -332,8 +359,8 @@ class CudaTensor:
         None where an element is not a whole number of bytes.
         """
     @property
-    def dtype(self) -> str:
-        """Name of the type of the elements, such as "uint8"."""
+    def dtype(self) -> DType:
+        """Type of the elements: its name, such as "uint8"."""
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
