@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -548,12 +549,90 @@ def _check_types(module: object, weights: object) -> None:
             )
 
 
-def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
+def _initialiser(module: torch.nn.Module, path: str) -> Callable[[], object] | None:
+    """Return what computes the buffers of a submodule, which nothing but its own code can do.
+
+    Two conventions have it do that: transformers, from version 5 on, calls _init_weights() of the
+    model for each module, and PyTorch's FSDP calls reset_parameters() of the module.
+    """
+    owner = module.get_submodule(path)
+    parts = path.split(".") if path else []
+    for count in range(len(parts), -1, -1):
+        model = module.get_submodule(".".join(parts[:count]))
+        if callable(initialise := getattr(model, "_init_weights", None)):
+            return functools.partial(initialise, owner)
+    reset = getattr(owner, "reset_parameters", None)
+    return reset if callable(reset) else None
+
+
+def _few(names: list[str]) -> str:
+    """Return the names, or the first ones and how many more there are."""
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(names[:8]) + more
+
+
+def _make_buffers(
+    module: torch.nn.Module, path: str, names: list[str], undo: contextlib.ExitStack
+) -> set[str]:
+    """Have a submodule compute buffers that are on "meta"; return the names of those it does."""
+    import torch
+
+    buffers = module.get_submodule(path)._buffers
+    parameters = module.get_submodule(path)._parameters
+    initialise = _initialiser(module, path)
+    others = {name: tensor for name, tensor in buffers.items() if name not in names} | parameters
+    # It writes to those, too. On "meta" nothing is lost.
+    if initialise is None or any(t is not None and not t.is_meta for t in others.values()):
+        return set()
+    meta = {name: tensor for name, tensor in buffers.items() if name in names}
+    undo.callback(buffers.update, meta)
+    empty = {
+        name: torch.empty_like(tensor, device="cpu")
+        for name, tensor in meta.items()
+        if tensor is not None
+    }
+    versions = {name: tensor._version for name, tensor in empty.items()}
+    buffers.update(empty)
+    # The caller may have made "meta" the default, as for the module.
+    with torch.no_grad(), torch.device("cpu"):
+        initialise()
+    made = {n for n in names if buffers[n] is not empty[n] or empty[n]._version != versions[n]}
+    buffers.update({name: tensor for name, tensor in meta.items() if name not in made})
+    return made
+
+
+def _make_unsaved(
+    module: torch.nn.Module, saved: Collection[str], undo: contextlib.ExitStack
+) -> list[str]:
+    """Compute what is on "meta" and not in state_dict(); return the names of what stays there."""
+    import torch
+
+    left = []
+    for path, owner in module.named_modules():
+        prefix = f"{path}." if path else ""
+        names = [
+            name
+            for name, tensor in owner.named_buffers(recurse=False)
+            if tensor.is_meta and prefix + name not in saved
+        ]
+        made = _make_buffers(module, path, names, undo) if names else set()
+        # Tensors that are simple attributes are in no state_dict() either.
+        names += [k for k, v in vars(owner).items() if isinstance(v, torch.Tensor) and v.is_meta]
+        left += [prefix + name for name in names if name not in made]
+    return left
+
+
+def assign(
+    module: torch.nn.Module, weights: Mapping[str, Tensor], *, strict: bool = True
+) -> list[str]:
     """Have a module use these tensors as its parameters and buffers, without a copy.
 
     The module may have been made on the device "meta", where it takes no memory. Tied weights
-    stay tied, and one of their names in weights is enough. No parameter requires a gradient
+    stay tied, and one of their names in weights is enough. No such parameter requires a gradient
     afterwards, since the memory can't be written.
+
+    A buffer that no file has (persistent=False) is computed by the module, if it is on "meta":
+    by _init_weights() of a model of transformers, from version 5 on, or by reset_parameters().
 
     Extra state that is a tensor is passed to the module's set_extra_state(), as a copy, since the
     module may write to it. Of another kind it can't be in a file, and what the module has is left
@@ -561,8 +640,12 @@ def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
 
     :param module: The module.
     :param weights: What load() returned, or another mapping of tensors.
-    :raises ValueError: A tensor of the module is not in weights, or the other way round, or has
-        another shape. The module is unchanged then.
+    :param strict: False lets the module keep what weights lacks and what can't be computed, and
+        ignores what the module lacks.
+    :return: The names of what the module has kept: without strict, or else none.
+    :raises ValueError: A tensor of the module is not in weights, or the other way round; or it
+        is on "meta", is in no file and can't be computed. A tensor has another shape, also
+        without strict. The module is unchanged then.
     """
     import torch
 
@@ -579,18 +662,19 @@ def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
         for name, value in own.items()
         if first.get(name, name) not in weights and isinstance(value, torch.Tensor)
     ]
-    if missing:
-        raise ValueError(f"weights: {missing[0]!r} of the module is missing")
-    if unknown := [name for name in weights if name not in own]:
-        raise ValueError(f"weights: {unknown[0]!r} is no parameter or buffer of the module")
-    found = {name: _as_torch(name, weights[name]) for name in weights}
+    if strict and missing:
+        raise ValueError(f"weights: {_few(missing)}: in the module, and missing")
+    unknown = [name for name in weights if name not in own]
+    if strict and unknown:
+        raise ValueError(f"weights: {_few(unknown)}: no parameter or buffer of the module")
+    found = {name: _as_torch(name, weights[name]) for name in weights if name in own}
     state = {
         name: tensor.clone() if _is_extra(name) else tensor
         for name, tensor in found.items()
         if first.get(name, name) == name
     }
     for name, tensor in own.items():
-        if _is_extra(name) or not isinstance(tensor, torch.Tensor):
+        if _is_extra(name) or not isinstance(tensor, torch.Tensor) or name in missing:
             continue
         # The second name of a tied one counts, too, if weights has it.
         shape = tuple(found[name if name in found else first[name]].shape)
@@ -598,8 +682,18 @@ def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
             raise ValueError(
                 f"weights: {name!r}: its shape is {shape}, the module's {tuple(tensor.shape)}"
             )
+    with contextlib.ExitStack() as undo:
+        left = _make_unsaved(module, own.keys(), undo)
+        if strict and left:
+            raise ValueError(
+                f"module: {_few(left)}: on the device meta, in no file, and not computed by the "
+                "module's reset_parameters() (set them before, or with strict=False afterwards)"
+            )
+        undo.pop_all()
     # Or else load_state_dict() has the new ones require them, too, which integers can't.
-    module.requires_grad_(False)
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        if first.get(name, name) in found:
+            parameter.requires_grad_(False)
     module.load_state_dict(state, strict=False, assign=True)
     for name, given in first.items():
         if name != given:
@@ -607,6 +701,7 @@ def assign(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> None:
             giver, _, given_leaf = given.rpartition(".")
             tensor = getattr(module.get_submodule(giver), given_leaf)
             setattr(module.get_submodule(owner), leaf, tensor)
+    return missing + left
 
 
 if __name__ == "__main__":

@@ -119,8 +119,14 @@ def test_shards_make_the_module_that_was_saved(tmp_path, name):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda state: state.pop("norm.weight"), "'norm.weight' of the module is missing"),
-        (lambda state: state.update(more=torch.ones(1)), "'more' is no parameter or buffer"),
+        (
+            lambda state: state.pop("norm.weight"),
+            "^weights: norm.weight: in the module",
+        ),
+        (
+            lambda state: state.update(more=torch.ones(1)),
+            "^weights: more: no parameter or buffer",
+        ),
         (
             lambda state: state.update({"norm.bias": torch.ones(3)}),
             r"'norm.bias': its shape is \(3,\)",
@@ -245,7 +251,7 @@ def test_extra_state_that_is_a_tensor_and_missing_is_named(tmp_path, name):
     module = Extra(torch.zeros(2))
     before = module.norm.weight
     with weights.load(path, name) as loaded:
-        with pytest.raises(ValueError, match="'_extra_state' of the module is missing"):
+        with pytest.raises(ValueError, match="^weights: _extra_state: in the module, and missing$"):
             weights.assign(module, loaded)
     assert module.norm.weight is before
 
@@ -268,3 +274,164 @@ def test_assigned_parameter_has_the_type_of_the_file(tmp_path, name, dtype):
     assert module.weight.dtype == dtype
     assert as_bytes(module.weight.detach()) == as_bytes(state["weight"])
     assert not any(parameter.requires_grad for parameter in module.parameters())
+
+
+# Buffers that are in no file
+
+
+class Angles(torch.nn.Module):
+    """Has two buffers that aren't saved, and how they are computed as a subclass does."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.register_buffer("angles", torch.arange(3.0), persistent=False)
+        self.register_buffer("other", torch.ones(2), persistent=False)
+
+    def compute(self):
+        torch.nn.init.zeros_(self.weight)
+        self.angles.copy_(torch.arange(3.0))
+        self.other = torch.ones(2)
+
+
+class Reset(Angles):
+    def reset_parameters(self):
+        self.compute()
+
+
+class HalfReset(Angles):
+    def reset_parameters(self):
+        self.other = torch.ones(2)
+
+
+class FailingReset(Angles):
+    def reset_parameters(self):
+        self.other = torch.ones(2)
+        raise RuntimeError("can't")
+
+
+class Model(torch.nn.Sequential):
+    """Initialises its modules as a model of transformers does."""
+
+    def _init_weights(self, module):
+        if isinstance(module, Angles):
+            module.compute()
+
+
+@pytest.fixture
+def assign_meta(tmp_path, name):
+    """A function that makes a module on "meta", and assigns what its state_dict() has there."""
+
+    def assign_meta(make, inside=False, **options):
+        path = tmp_path / "model.safetensors"
+        safetensors_torch.save_file(make().state_dict(), path)
+        with torch.device("meta"):
+            module = make()
+        with weights.load(path, name) as loaded:
+            if inside:
+                with torch.device("meta"):
+                    return module, weights.assign(module, loaded, **options)
+            return module, weights.assign(module, loaded, **options)
+
+    return assign_meta
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        Reset,
+        lambda: torch.nn.Sequential(torch.nn.Linear(1, 1), Reset()),
+        lambda: Model(torch.nn.Sequential(Angles())),
+        lambda: torch.nn.Sequential(Model(Angles()), torch.nn.BatchNorm1d(2)),
+    ],
+)
+def test_buffer_that_is_in_no_file_is_computed_by_the_module(assign_meta, make, inside):
+    module, left = assign_meta(make, inside)
+    assert left == []
+    expected = dict(make().named_buffers())
+    for key, buffer in module.named_buffers():
+        assert torch.equal(buffer, expected[key])
+    angles = next(part for part in module.modules() if isinstance(part, Angles))
+    assert angles.weight.tolist() == [1, 1]
+
+
+class Attribute(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.scale = torch.ones(1)
+
+
+NOT_COMPUTED = {
+    "alone": (Angles, ["angles", "other"]),
+    "in a module": (lambda: torch.nn.Sequential(Angles()), ["0.angles", "0.other"]),
+    "half": (HalfReset, ["angles"]),
+    "an attribute": (lambda: torch.nn.Sequential(Attribute()), ["0.scale"]),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_COMPUTED)
+def test_buffer_that_can_not_be_computed_is_named(assign_meta, kind):
+    make, names = NOT_COMPUTED[kind]
+    with pytest.raises(ValueError, match=f"^module: {', '.join(names)}: on the device meta"):
+        assign_meta(make)
+    module, left = assign_meta(make, strict=False)
+    assert left == names
+    values = dict(module.named_buffers())
+    assert all(values[key].is_meta for key in names if key in values)
+    assert not any(parameter.is_meta for parameter in module.parameters())
+
+
+def test_names_are_cut_where_they_are_many(assign_meta):
+    def make():
+        return torch.nn.Sequential(*(Attribute() for _ in range(20)))
+
+    with pytest.raises(ValueError, match=r"^module: 0\.scale, .*, 7\.scale and 12 more: "):
+        assign_meta(make)
+
+
+@pytest.mark.parametrize("kind", [HalfReset, FailingReset])
+def test_module_that_is_refused_is_as_it_was(tmp_path, name, kind):
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_file(kind().state_dict(), path)
+    with torch.device("meta"):
+        module = kind()
+    before = {**module._buffers, **module._parameters}
+    with weights.load(path, name) as loaded, pytest.raises((ValueError, RuntimeError)):
+        weights.assign(module, loaded)
+    after = {**module._buffers, **module._parameters}
+    assert all(after[key] is before[key] for key in before)
+
+
+def test_module_that_has_memory_is_not_initialised_again(tmp_path, name):
+    module = Reset()
+    module.angles = module.angles.to("meta")
+    module.other[0] = 5
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_file(module.state_dict(), path)
+    with weights.load(path, name) as loaded:
+        with pytest.raises(ValueError, match="^module: angles: on the device meta"):
+            weights.assign(module, loaded)
+    assert module.other.tolist() == [5, 1]
+    assert module.weight.tolist() == [1, 1]
+
+
+def test_without_strict_what_is_missing_or_unknown_is_left(tmp_path, name):
+    path = tmp_path / "model.safetensors"
+    safetensors_torch.save_file({"weight": torch.ones(2, 3), "more": torch.ones(1)}, path)
+    module = torch.nn.Linear(3, 2)
+    bias = module.bias
+    with weights.load(path, name) as loaded:
+        assert weights.assign(module, loaded, strict=False) == ["bias"]
+        assert module.weight.data_ptr() == loaded["weight"].torch().data_ptr()
+    assert module.bias is bias
+    assert bias.requires_grad
+    assert not module.weight.requires_grad
+
+
+def test_without_strict_shapes_are_compared_all_the_same(tmp_path, name):
+    path = save(tmp_path / "model.safetensors", {"weight": ("F32", (2, 4))})
+    with weights.load(path, name) as loaded:
+        with pytest.raises(ValueError, match=r"'weight': its shape is \(2, 4\)"):
+            weights.assign(torch.nn.Linear(3, 2), loaded, strict=False)

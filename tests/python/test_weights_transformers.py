@@ -15,7 +15,6 @@ torch = need("torch")
 
 try:
     import transformers
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 except ImportError:
     pytest.skip("transformers is not installed", allow_module_level=True)
 
@@ -63,8 +62,6 @@ def check_memory(model, state):
 def test_assigned_model_has_the_logits_of_from_pretrained(folder, config, name):
     with torch.device("meta"):
         model = transformers.LlamaForCausalLM(config).eval()
-    # Its buffers are in no file.
-    model.model.rotary_emb = LlamaRotaryEmbedding(config)
     with weights.load(folder, name) as loaded:
         weights.assign(model, loaded)
         check_memory(model, {key: tensor.torch() for key, tensor in loaded.items()})
@@ -76,3 +73,37 @@ def test_from_pretrained_takes_the_tensors_without_a_copy(folder, config):
     model = transformers.LlamaForCausalLM.from_pretrained(None, config=config, state_dict=state)
     check_memory(model, state)
     check_same(model.eval(), folder, config)
+
+
+@pytest.mark.skipif(
+    version(transformers) < (5, 0), reason="transformers before 5 doesn't compute such buffers"
+)
+def test_buffers_that_are_in_no_file_are_computed(tmp_path, name):
+    config = transformers.BertConfig(
+        vocab_size=128,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=128,
+    )
+    expected = transformers.BertModel(config).eval()
+    expected.save_pretrained(tmp_path)
+    with torch.device("meta"):
+        model = transformers.BertModel(config).eval()
+    with weights.load(tmp_path, name) as loaded:
+        assert weights.assign(model, loaded) == []
+    found = model(TOKENS).last_hidden_state
+    assert torch.equal(found, expected(TOKENS).last_hidden_state)
+
+
+def test_file_is_taken_before_the_index_of_older_shards(folder, config, name):
+    torch.manual_seed(1)
+    newer = transformers.LlamaForCausalLM(config).eval()
+    newer.save_pretrained(folder / "newer")
+    (folder / "newer" / "model.safetensors").rename(folder / "model.safetensors")
+    with torch.device("meta"):
+        model = transformers.LlamaForCausalLM(config).eval()
+    with weights.load(folder, name) as loaded:
+        weights.assign(model, loaded)
+    check_same(model, folder, config)
+    assert torch.equal(model(TOKENS).logits, newer(TOKENS).logits)
