@@ -10,14 +10,18 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 
-# Says what is in the file of its n-th run, if there is one, else of the last; and fails if a line
-# says "not ok".
+# Says what is in the file of its n-th run, if there is one, else of the last, and as a guest has the
+# kernel say it, too; and fails if a line says "not ok".
 SUITE = """#!/bin/bash
 echo {name} >> {folder}/started
 count=$(grep -cx {name} {folder}/started)
 file={folder}/{name}.$count
 [ -e "$file" ] || file={folder}/{name}
 cat "$file"
+while [ $# -gt 0 ]; do
+	[ "$1" != --console ] || cp "$file" "$2"
+	shift
+done
 ! grep -q '^not ok' "$file"
 """
 
@@ -29,6 +33,7 @@ SCRIPTS = {
     "abi": "tests/abi/run",
     "install": "tests/install/run",
     "checks": "tests/checks",
+    "kunit": "tests/vm/run",
 }
 
 
@@ -160,6 +165,14 @@ def test_many_suites_that_fail_do_not_run_again(run):
     assert status == 1
     assert len(started) == 4
     assert lines[-1] == "0 passed, 4 failed, 0 skipped"
+
+
+def test_kernel_s_log_is_kept_when_a_guest_runs_again(run, tmp_path):
+    status, _, _ = run(kunit=[BAD, GOOD])
+    assert status == 0
+    kept = tmp_path / "build/tests"
+    assert (kept / "first/kunit.console").read_text() == BAD
+    assert (kept / "kunit.console").read_text() == GOOD
 
 
 def test_unknown_suite_is_an_error(run, tmp_path):

@@ -247,6 +247,13 @@ def test_report_of_a_program_that_crashed_is_printed_from_its_beginning(tally, f
     assert lines[1:-1] == ["    1..1", "    ok 1 - one", *report]
 
 
+def test_sixty_lines_of_a_kernel_s_complaint_are_printed(tally):
+    said = ["run: the kernel complains, see it.console:", *(f"line {n}" for n in range(100))]
+    log = "\n".join(["chatter", *(f"# {line}" for line in said), "not ok - it: exit status 70", ""])
+    _, lines = tally({"kunit.tap": log})
+    assert lines[1:-1] == [f"    # {line}" for line in said[:61]]
+
+
 def test_errors_of_a_program_without_a_report_are_cut_to_their_end(tally):
     case = '<testcase name="1 - one" classname="it"><failure /></testcase>'
     errors = "\n".join(REPORT[1:])
