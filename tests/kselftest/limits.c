@@ -6,6 +6,7 @@
 #include <sys/sysinfo.h>
 
 #include "record.h"
+#include "ring.h"
 
 #define PARAMETERS "/sys/module/tshare/parameters/"
 
@@ -152,6 +153,33 @@ TEST_F(limits, cap_ipc_lock_exempts_from_locked_memory)
 	EXPECT_EQ(-EDQUOT, create(self->dev, PAGE, NULL));
 	ASSERT_TRUE(keep_only_capability(CAP_IPC_LOCK));
 	EXPECT_LE(0, create(self->dev, 4 * MIB, NULL));
+}
+
+/* Root of a container has all capabilities, and none of them on the machine. */
+TEST_F(limits, cap_ipc_lock_in_a_user_namespace_exempts_from_nothing)
+{
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 4 * MIB));
+	ASSERT_EQ(0, unshare(CLONE_NEWUSER));
+	EXPECT_EQ(4 * MIB, region_bytes_max(self->dev));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 4 * MIB + 1, NULL));
+	EXPECT_LE(0, create(self->dev, 4 * MIB, NULL));
+}
+
+TEST_F(limits, memory_that_the_kernel_has_locked_for_the_user_counts)
+{
+	struct iovec buffer = { .iov_len = 1 * MIB };
+	struct ring ring;
+
+	buffer.iov_base = mmap(NULL, buffer.iov_len, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, buffer.iov_base);
+	ASSERT_TRUE(set_limit(RLIMIT_MEMLOCK, 4 * MIB));
+	ASSERT_TRUE(become(USER_A));
+	ASSERT_EQ(0, ring_open(&ring));
+	ASSERT_EQ(0, ring_register(&ring, &buffer, 1));
+	EXPECT_EQ(3 * MIB, region_bytes_max(self->dev));
+	EXPECT_EQ(-EDQUOT, create(self->dev, 3 * MIB + 1, NULL));
+	EXPECT_LE(0, create(self->dev, 3 * MIB, NULL));
+	ring_close(&ring);
 }
 
 /* Whether this process has used a capability since it was forked. */

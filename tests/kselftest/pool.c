@@ -512,6 +512,21 @@ TEST_F(pool, of_a_node_serves_that_node)
 	EXPECT_EQ(0, write_number(POOL(1, "size"), 0));
 }
 
+TEST_F(pool, sizes_of_all_nodes_share_the_limit)
+{
+	if (access(POOL(1, "size"), W_OK))
+		SKIP(return, "the machine has one NUMA node");
+	ASSERT_TRUE(write_file(PARAMETERS "max_mib", "96"));
+	EXPECT_EQ(-EDQUOT, write_number(POOL(1, "size"), 34 * MIB));
+	EXPECT_EQ(0, read_number(POOL(1, "target")));
+	EXPECT_EQ(0, write_number(POOL(1, "size"), 32 * MIB));
+	EXPECT_EQ(-EDQUOT, resize(66 * MIB));
+	EXPECT_EQ(0, resize(32 * MIB));
+	EXPECT_EQ(0, write_number(POOL(1, "size"), 64 * MIB));
+	EXPECT_EQ(0, write_number(POOL(1, "size"), 0));
+	EXPECT_TRUE(write_file(PARAMETERS "max_mib", "0"));
+}
+
 FIXTURE(module)
 {
 	struct stat node;
