@@ -1095,9 +1095,7 @@ int tshare_ctx_list(struct tshare_ctx *ctx,
  * @fn: called for each; what it returns other than 0 ends the walk
  * @data: passed to @fn
  *
- * A persistent name stays in its namespace when the last process of that has exited, and only so
- * it is still found. Several regions may have the same name. Takes CAP_SYS_ADMIN in the initial
- * user namespace.
+ * Several regions may have the same name. Takes CAP_SYS_ADMIN in the initial user namespace.
  *
  * Return: 0, what @fn returned, -EPERM, or -ENOMEM; -EOPNOTSUPP for shared memory.
  */

@@ -14,6 +14,8 @@
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/ns_common.h>
+#include <linux/refcount.h>
 #include <linux/shmem_fs.h>
 #include <linux/sizes.h>
 #include <linux/version.h>
@@ -71,6 +73,16 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
 	return shmem_file_setup(name, size, (vma_flags_t){});
 #else
 	return shmem_file_setup(name, size, 0);
+#endif
+}
+
+/* The references to a namespace, of whichever kind. */
+static inline unsigned int tshare_ns_refs(const struct ns_common *ns)
+{
+#ifdef TSHARE_HAVE_NS_REF_READ
+	return __ns_ref_read(ns);
+#else
+	return refcount_read(&ns->count);
 #endif
 }
 

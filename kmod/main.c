@@ -39,8 +39,7 @@ static int tshare_fops_release(struct inode *inode, struct file *file)
 {
 	struct tshare_file *tf = file->private_data;
 
-	tshare_file_unlink_names(tf);
-	tshare_ns_close(tf->ns);
+	tshare_file_close(tf);
 	kfree(tf);
 	return 0;
 }
@@ -98,6 +97,7 @@ static void __exit tshare_exit(void)
 {
 	tshare_debugfs_exit();
 	misc_deregister(&tshare_device);
+	tshare_names_exit();
 	tshare_pool_sysfs_exit();
 	tshare_account_exit();
 	tshare_cgroup_exit();

@@ -15,6 +15,7 @@
 #include <linux/rbtree.h>
 #include <linux/sched/signal.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 
 #include "foreign.h"
 #include "names.h"
@@ -115,7 +116,7 @@ static void name_unlink(struct tshare_region *region)
 	RB_CLEAR_NODE(&region->name_node);
 }
 
-/* Whether the name belongs to no file. It is then a use of namespace and module. */
+/* Whether the name belongs to no file. It then counts as a use of the module. */
 static bool name_outlives_maker(const struct tshare_region *region)
 {
 	return region->flags & (TSHARE_REGION_PERSIST | TSHARE_REGION_USERS) &&
@@ -156,7 +157,7 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 	WRITE_ONCE(name_count, name_count + 1);
 	if (name_outlives_maker(region)) {
 		__module_get(THIS_MODULE);
-		tshare_ns_use(region->ns);
+		tshare_ns_add_name(region->ns);
 	} else {
 		list_add(&region->name_owner, &tf->names);
 		region->maker = tf;
@@ -180,7 +181,7 @@ static void name_release(struct tshare_region *region)
 	bool persist = name_outlives_maker(region);
 
 	if (persist)
-		tshare_ns_close(region->ns);
+		tshare_ns_remove_name(region->ns);
 	tshare_region_put(region);
 	if (persist)
 		module_put(THIS_MODULE);
@@ -609,11 +610,73 @@ int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id)
 	return ret;
 }
 
+/*
+ * Names of namespaces that have ended
+ *
+ * A name that belongs to no file goes when nobody can look for it any more, as System V shared
+ * memory goes with its namespace. Until that is noticed the module keeps the namespace, with all
+ * System V memory in it. So the first looks are soon after the device is closed there: a
+ * namespace that has ended is kept for no longer than it has been without an open file, and for
+ * a second at most.
+ */
+static void names_work_fn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(names_work, names_work_fn);
+static unsigned long names_delay; /* in jiffies; a race makes a look early or late */
+
+/* A look that is due sooner stays: who closes the device over and over must not put it off. */
+static void names_watch(unsigned long delay)
+{
+	delay = min_t(unsigned long, delay, HZ);
+	if (delay < READ_ONCE(names_delay))
+		mod_delayed_work(system_long_wq, &names_work, delay);
+	else if (!queue_delayed_work(system_long_wq, &names_work, delay))
+		return;
+	WRITE_ONCE(names_delay, delay);
+}
+
+/* A name of @ns that belongs to no file, taken from its region; the caller releases that. */
+static struct tshare_region *name_remove_first(struct tshare_ns *ns)
+{
+	struct tshare_region *region = NULL;
+	struct rb_node *node;
+
+	mutex_lock(&tshare_lock);
+	node = rb_first(&ns->finished);
+	if (node) {
+		region = rb_entry(node, struct tshare_region, name_node);
+		name_remove(region);
+	}
+	mutex_unlock(&tshare_lock);
+	return region;
+}
+
+static void names_work_fn(struct work_struct *work)
+{
+	struct tshare_region *region;
+	struct tshare_ns *ns;
+
+	while ((ns = tshare_ns_next_dead())) {
+		while ((region = name_remove_first(ns)))
+			name_release(region);
+		tshare_ns_put(ns);
+	}
+	if (tshare_ns_any_left())
+		names_watch(2 * READ_ONCE(names_delay));
+}
+
 /**
- * tshare_file_unlink_names() - remove the names that were made through a file
+ * tshare_names_exit() - stop looking for namespaces that have ended
+ */
+void tshare_names_exit(void)
+{
+	cancel_delayed_work_sync(&names_work);
+}
+
+/**
+ * tshare_file_close() - remove the names that were made through a file, and leave its namespace
  * @tf: the file, which is being closed
  */
-void tshare_file_unlink_names(struct tshare_file *tf)
+void tshare_file_close(struct tshare_file *tf)
 {
 	struct tshare_region *region;
 
@@ -626,6 +689,8 @@ void tshare_file_unlink_names(struct tshare_file *tf)
 		if (region)
 			name_release(region);
 	} while (region);
+	if (tshare_ns_close(tf->ns))
+		names_watch(1);
 }
 
 /**

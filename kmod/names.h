@@ -12,7 +12,7 @@ struct tshare_region;
 
 /**
  * struct tshare_file - an open /dev/tshare
- * @ns: the namespace it was opened in, a use
+ * @ns: the namespace it was opened in
  * @names: regions whose names go when it does; under tshare_lock
  */
 struct tshare_file {
@@ -36,7 +36,8 @@ void tshare_region_unuse(struct tshare_region *region);
 int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace);
 u32 tshare_region_get_state(struct tshare_region *region, char *name);
 
-void tshare_file_unlink_names(struct tshare_file *tf);
+void tshare_file_close(struct tshare_file *tf);
+void tshare_names_exit(void);
 int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor,
 		     struct tshare_list_entry *entry);
 

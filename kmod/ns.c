@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* IPC namespaces in which the device is used. */
+#include <linux/dcache.h>
 #include <linux/err.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/ipc_namespace.h>
+#include <linux/list.h>
 #include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
 #include <linux/proc_ns.h>
 #include <linux/rbtree.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
+#include "compat.h"
 #include "ns.h"
 
 DEFINE_MUTEX(tshare_lock); /* protects what ns.h lists */
@@ -22,18 +26,8 @@ DEFINE_MUTEX(tshare_lock); /* protects what ns.h lists */
 static struct rb_root namespaces = RB_ROOT;
 static struct rb_root usages = RB_ROOT;
 
-/**
- * tshare_ns_use() - begin another use
- * @ns: the namespace, in use; the caller holds tshare_lock
- *
- * Ended by tshare_ns_close().
- */
-void tshare_ns_use(struct tshare_ns *ns)
-{
-	lockdep_assert_held(&tshare_lock);
-	ns->users++;
-	ns->refs++;
-}
+/* Namespaces with names that belong to no file, and without open files. */
+static LIST_HEAD(left_namespaces);
 
 static int ns_compare(const void *inum, const struct rb_node *node)
 {
@@ -48,7 +42,7 @@ static bool ns_is_before(struct rb_node *a, const struct rb_node *b)
 	return ns_compare(&rb_entry(a, struct tshare_ns, node)->inum, b) < 0;
 }
 
-/* A use of the namespace with that inode number, if it is known. */
+/* Counts an open file of the namespace with that inode number, if it is known. */
 static struct tshare_ns *ns_find(unsigned int inum)
 {
 	struct rb_node *node = rb_find(&inum, &namespaces, ns_compare);
@@ -57,7 +51,9 @@ static struct tshare_ns *ns_find(unsigned int inum)
 	if (!node)
 		return NULL;
 	ns = rb_entry(node, struct tshare_ns, node);
-	tshare_ns_use(ns);
+	ns->refs++;
+	ns->files++;
+	list_del_init(&ns->left);
 	return ns;
 }
 
@@ -144,7 +140,7 @@ static void ns_free(struct tshare_ns *ns)
 	kfree(ns);
 }
 
-/* A first use of @ipc, not yet among the namespaces that can be found. */
+/* A first open file of @ipc, not yet among the namespaces that can be found. */
 static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 {
 	struct tshare_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL);
@@ -163,12 +159,13 @@ static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 	}
 	*ns = (struct tshare_ns){
 		.refs = 1,
-		.users = 1,
+		.files = 1,
 		.inum = ipc->ns.inum,
 		.file = file,
 		.user_ns = get_user_ns(ipc->user_ns),
 		.usage = usage,
 	};
+	INIT_LIST_HEAD(&ns->left);
 	*usage = (struct tshare_ns_usage){ .inum = ns->inum, .user_ns = ns->user_ns };
 	return ns;
 
@@ -179,9 +176,9 @@ err_free:
 }
 
 /**
- * tshare_ns_open() - use the caller's namespace
+ * tshare_ns_open() - count an open file of the caller's namespace
  *
- * Return: a use, to be ended by tshare_ns_close(), or an ERR_PTR: -ENOMEM, -ENFILE.
+ * Return: the namespace, for tshare_ns_close(), or an ERR_PTR: -ENOMEM, -ENFILE.
  */
 struct tshare_ns *tshare_ns_open(void)
 {
@@ -219,27 +216,127 @@ struct tshare_ns *tshare_ns_open(void)
 	return fresh;
 }
 
-/**
- * tshare_ns_close() - end a use
- * @ns: the namespace, which nothing of the module keeps after the last use
- *
- * An open() of the device in it later gets another struct tshare_ns: without a
- * use the inode number may have been given to another namespace.
+/*
+ * The file to put, outside the lock, of a namespace in which nothing is found any more. An
+ * open() of the device in it later gets another struct tshare_ns: without the file the inode
+ * number may have been given to another namespace.
  */
-void tshare_ns_close(struct tshare_ns *ns)
+static struct file *ns_forget(struct tshare_ns *ns)
 {
-	struct file *file = NULL;
+	struct file *file = ns->file;
+
+	if (ns->files || ns->names || !file)
+		return NULL;
+	list_del_init(&ns->left);
+	rb_erase(&ns->node, &namespaces);
+	RB_CLEAR_NODE(&ns->node);
+	ns->file = NULL;
+	return file;
+}
+
+/**
+ * tshare_ns_close() - end tshare_ns_open()
+ * @ns: the namespace, which nothing of the module keeps after the last open file but names
+ *
+ * Return: whether names are left for which tshare_ns_next_dead() is to be called now and then.
+ */
+bool tshare_ns_close(struct tshare_ns *ns)
+{
+	struct file *file;
+	bool left;
 
 	mutex_lock(&tshare_lock);
-	if (!--ns->users && ns->file) {
-		rb_erase(&ns->node, &namespaces);
-		RB_CLEAR_NODE(&ns->node);
-		swap(file, ns->file);
-	}
+	ns->files--;
+	file = ns_forget(ns);
+	left = ns->file && !ns->files;
+	if (left)
+		list_add(&ns->left, &left_namespaces);
 	mutex_unlock(&tshare_lock);
 	if (file)
 		fput(file);
 	tshare_ns_put(ns);
+	return left;
+}
+
+/**
+ * tshare_ns_add_name() - count a name that belongs to no file
+ * @ns: the namespace, with an open file; the caller holds tshare_lock
+ */
+void tshare_ns_add_name(struct tshare_ns *ns)
+{
+	lockdep_assert_held(&tshare_lock);
+	ns->names++;
+}
+
+/**
+ * tshare_ns_remove_name() - end tshare_ns_add_name()
+ * @ns: the namespace, of which the caller has a reference
+ */
+void tshare_ns_remove_name(struct tshare_ns *ns)
+{
+	struct file *file;
+
+	mutex_lock(&tshare_lock);
+	ns->names--;
+	file = ns_forget(ns);
+	mutex_unlock(&tshare_lock);
+	if (file)
+		fput(file);
+}
+
+/*
+ * Whether nobody is in the namespace, or can enter it: its inode alone refers to it, and our
+ * file alone to that. The lock keeps others from taking or dropping a reference to the file's
+ * dentry meanwhile, such as one through which a process enters before it drops it.
+ */
+static bool ns_is_dead(const struct tshare_ns *ns)
+{
+	struct dentry *dentry = ns->file->f_path.dentry;
+	bool dead;
+
+	spin_lock(&dentry->d_lock);
+	dead = d_count(dentry) == 1 && tshare_ns_refs(get_proc_ns(d_inode(dentry))) == 1;
+	spin_unlock(&dentry->d_lock);
+	return dead;
+}
+
+/**
+ * tshare_ns_next_dead() - a namespace whose names nobody can look for any more
+ *
+ * The kernel doesn't report when the last process leaves a namespace.
+ *
+ * Return: a reference, or NULL. It isn't returned again.
+ */
+struct tshare_ns *tshare_ns_next_dead(void)
+{
+	struct tshare_ns *ns;
+
+	mutex_lock(&tshare_lock);
+	list_for_each_entry(ns, &left_namespaces, left) {
+		if (!ns_is_dead(ns))
+			continue;
+		list_del_init(&ns->left);
+		ns->refs++;
+		mutex_unlock(&tshare_lock);
+		return ns;
+	}
+	mutex_unlock(&tshare_lock);
+	return NULL;
+}
+
+/**
+ * tshare_ns_any_left() - whether any namespace has names, and no open files
+ *
+ * Return: whether tshare_ns_next_dead() has something to look at.
+ */
+bool tshare_ns_any_left(void)
+{
+	bool any;
+
+	mutex_lock(&tshare_lock);
+	any = !list_empty(&left_namespaces);
+	mutex_unlock(&tshare_lock);
+	return any;
 }
 
 void tshare_ns_get(struct tshare_ns *ns)

@@ -3,6 +3,7 @@
 #ifndef TSHARE_NS_H
 #define TSHARE_NS_H
 
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/types.h>
@@ -39,15 +40,17 @@ struct tshare_ns_usage {
 
 /**
  * struct tshare_ns - an IPC namespace, for as long as the device is in use there
- * @refs: uses, regions, and what is charged for; this and all below under
+ * @refs: open files, regions, and what is charged for; this and all below under
  *        tshare_lock
- * @users: open files and persistent names. They keep the namespace itself.
- *         Without any, this is no more than a key, for regions that are left:
- *         equal to no other namespace's, whatever inode number that has
+ * @files: open files
+ * @names: names that belong to no file
  * @node: among the namespaces that can be found, by @inum; cleared when it no longer can
+ * @left: among those that have such names and no open file
  * @inum: its inode number, which is unique while @file holds it
- * @file: keeps the namespace; NULL without users, and for the initial one, which
- *        is never freed
+ * @file: keeps the namespace while there are open files, or somebody may still look for such
+ *        a name; NULL otherwise, and for the initial namespace, which is never freed. Without
+ *        it, this is no more than a key, for regions that are left: equal to no other
+ *        namespace's, whatever inode number that has
  * @user_ns: the user namespace that owns it, a reference
  * @usage: what its regions have together, a reference
  * @finished: finished regions by their names
@@ -56,8 +59,10 @@ struct tshare_ns_usage {
  */
 struct tshare_ns {
 	unsigned int refs;
-	unsigned int users;
+	unsigned int files;
+	unsigned int names;
 	struct rb_node node;
+	struct list_head left;
 	unsigned int inum;
 	struct file *file;
 	struct user_namespace *user_ns;
@@ -68,8 +73,11 @@ struct tshare_ns {
 };
 
 struct tshare_ns *tshare_ns_open(void);
-void tshare_ns_close(struct tshare_ns *ns);
-void tshare_ns_use(struct tshare_ns *ns);
+bool tshare_ns_close(struct tshare_ns *ns);
+void tshare_ns_add_name(struct tshare_ns *ns);
+void tshare_ns_remove_name(struct tshare_ns *ns);
+struct tshare_ns *tshare_ns_next_dead(void);
+bool tshare_ns_any_left(void);
 void tshare_ns_get(struct tshare_ns *ns);
 void tshare_ns_put(struct tshare_ns *ns);
 

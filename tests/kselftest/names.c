@@ -554,34 +554,6 @@ TEST_F(namespaces, files_keep_the_one_they_were_opened_in)
 	EXPECT_EQ(-ENOENT, open_name(open_device(), "kept", 0));
 }
 
-static int persist_in_a_namespace_of_its_own(void *arg)
-{
-	__u64 *id = arg;
-	int dev, fd;
-
-	if (unshare(CLONE_NEWIPC))
-		return 1;
-	dev = open_device();
-	fd = create_persistent(dev, PAGE, "orphan");
-	*id = id_of(dev, fd);
-	return !*id;
-}
-
-TEST_F(namespaces, persistent_names_of_dead_ones_can_be_removed)
-{
-	__u64 *id = mmap(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct counters before = count_all();
-
-	ASSERT_NE(MAP_FAILED, id);
-	ASSERT_EQ(0, in_child(persist_in_a_namespace_of_its_own, id));
-	EXPECT_EQ(before.regions + 1, read_number(SYSFS "regions"));
-	EXPECT_EQ(0, listed(self->outer, 0, *id));
-	EXPECT_EQ(1, listed(self->outer, TSHARE_LIST_ALL, *id));
-	EXPECT_EQ(0, unlink_id(self->outer, *id));
-	EXPECT_EQ(0, listed(self->outer, TSHARE_LIST_ALL, *id));
-	EXPECT_SAME_COUNTERS(before);
-}
-
 /* In a user namespace where @uid outside is root. */
 static bool enter_user_namespace(uid_t uid)
 {
@@ -611,8 +583,6 @@ struct visit {
 	bool user_ns;
 	__u32 flags;
 	__u32 mode;
-	/* Whether it finishes the region that it makes. */
-	bool finish;
 	/* To send the region's descriptor through, -1 not to. */
 	int sock;
 	__u64 id;
@@ -651,8 +621,6 @@ static int visit_a_namespace(void *arg)
 	args.mode = visit->mode;
 	dev = open_device();
 	fd = do_create(dev, &args);
-	if (visit->finish && finish(dev, fd))
-		return 3;
 	visit->id = id_of(dev, fd);
 	visit->ns = current_ipc_ns();
 	if (visit->sock >= 0 && !send_fd(visit->sock, fd))
@@ -723,25 +691,46 @@ TEST_F(namespaces, are_kept_by_an_open_device)
 	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
 }
 
-TEST_F(namespaces, are_kept_by_a_persistent_name_until_it_goes)
+/* As System V memory is: nobody could look for the name any more. */
+TEST_F(namespaces, end_with_their_persistent_names)
 {
 	struct visit visit = { .sysv = SYSV_MEMORY, .flags = TSHARE_CREATE_PERSIST, .sock = -1 };
-	long before = shared_memory();
+	struct counters before = count_all();
+	long shared = shared_memory();
+	int i;
 
-	ASSERT_LT(0, before);
-	ASSERT_EQ(0, make_visit(&visit));
-	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
-	/* The region holds no reference to the namespace. */
-	ASSERT_LE(0, open_id(self->outer, visit.id, 0));
-	ASSERT_EQ(0, unlink_id(self->outer, visit.id));
-	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+	ASSERT_LT(0, shared);
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, make_visit(&visit));
+		EXPECT_TRUE(counters_return_to(before));
+		EXPECT_TRUE(shared_memory_sinks_to(shared, 1000));
+		EXPECT_EQ(-ENOENT, open_id(self->outer, visit.id, 0));
+	}
 }
 
-TEST_F(namespaces, are_kept_by_a_users_name_until_its_last_user_goes)
+/* The first one's end is noticed while the second lives on. */
+TEST_F(namespaces, end_each_by_itself)
+{
+	struct visit visit = { .flags = TSHARE_CREATE_PERSIST, .sock = -1 };
+	__u64 id = id_of(self->inner, create_persistent(self->inner, PAGE, "stays"));
+
+	ASSERT_NE(0, id);
+	close(self->inner);
+	ASSERT_EQ(0, make_visit(&visit));
+	while (listed(self->outer, TSHARE_LIST_ALL, visit.id))
+		usleep(10000);
+	EXPECT_EQ(1, listed(self->outer, TSHARE_LIST_ALL, id));
+	self->inner = open_device();
+	EXPECT_EQ(id, id_of(self->inner, open_name(self->inner, "stays", 0)));
+	EXPECT_EQ(0, unlink_name(self->inner, "stays"));
+}
+
+TEST_F(namespaces, are_not_kept_by_a_users_name)
 {
 	struct visit visit = { .sysv = SYSV_MEMORY, .flags = TSHARE_CREATE_USERS };
 	long before = shared_memory();
-	int socks[2], fd;
+	struct tshare_info info;
+	int socks[2], fd, tries;
 
 	ASSERT_LT(0, before);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, socks));
@@ -749,26 +738,57 @@ TEST_F(namespaces, are_kept_by_a_users_name_until_its_last_user_goes)
 	ASSERT_EQ(0, make_visit(&visit));
 	fd = receive_fd(socks[1]);
 	ASSERT_LE(0, fd);
-	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
-	close(fd);
 	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+	for (tries = 0; tries < 1000; tries++) {
+		ASSERT_EQ(0, get_info(self->outer, fd, &info));
+		if (!info.name[0])
+			break;
+		usleep(10000);
+	}
+	EXPECT_EQ(visit.id, info.id);
+	EXPECT_STREQ("", info.name);
 }
 
-TEST_F(namespaces, are_kept_by_a_persistent_draft_once_it_is_finished)
+/* Longer than the pauses between the module's looks. */
+static void wait_for_looks(void)
 {
-	struct visit visit = {
-		.sysv = SYSV_MEMORY,
-		.flags = TSHARE_CREATE_PERSIST | TSHARE_CREATE_DRAFT,
-		.finish = true,
-		.sock = -1,
-	};
-	long before = shared_memory();
+	sleep(3);
+}
 
-	ASSERT_LT(0, before);
-	ASSERT_EQ(0, make_visit(&visit));
-	EXPECT_FALSE(shared_memory_sinks_to(before, 100));
-	ASSERT_EQ(0, unlink_id(self->outer, visit.id));
-	EXPECT_TRUE(shared_memory_sinks_to(before, 1000));
+/* Leaves a persistent name where no process and no open device is, but @file. */
+static int leave_a_name(void)
+{
+	int file = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC), dev = open_device();
+
+	close(create_persistent(dev, PAGE, "left"));
+	close(dev);
+	return file;
+}
+
+TEST_F(namespaces, keep_their_names_while_a_file_leads_there)
+{
+	int file, dev;
+
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	file = leave_a_name();
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	wait_for_looks();
+	ASSERT_EQ(0, setns(file, CLONE_NEWIPC));
+	dev = open_device();
+	EXPECT_LE(0, open_name(dev, "left", 0));
+	EXPECT_EQ(0, unlink_name(dev, "left"));
+}
+
+TEST_F(namespaces, keep_their_names_while_a_process_is_there)
+{
+	int dev;
+
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	close(leave_a_name());
+	wait_for_looks();
+	dev = open_device();
+	EXPECT_LE(0, open_name(dev, "left", 0));
+	EXPECT_EQ(0, unlink_name(dev, "left"));
 }
 
 TEST_F(namespaces, are_not_kept_by_a_draft_that_was_not_finished)

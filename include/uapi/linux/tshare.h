@@ -40,8 +40,9 @@
  * /dev/tshare was opened, and to the open file through which they were created.
  * When the last descriptor of that open file is closed, by close(), exit() or
  * SIGKILL, its names are removed. TSHARE_CREATE_PERSIST keeps a name until
- * TSHARE_IOCTL_UNLINK. TSHARE_CREATE_USERS keeps it for as long as a dma-buf of
- * the region is in use, by a descriptor, a mapping or a device's attachment.
+ * TSHARE_IOCTL_UNLINK or the end of the namespace. TSHARE_CREATE_USERS keeps it for as
+ * long as a dma-buf of the region is in use, by a descriptor, a mapping or a device's
+ * attachment.
  * Removing a name never takes the memory from its users.
  *
  * A region created with TSHARE_CREATE_DRAFT is a *draft*: its name is taken, but
@@ -56,11 +57,12 @@
  * over when it is finished with TSHARE_FINISH_REPLACE. Until then the name leads
  * to the old region.
  *
- * An open file of the device keeps its IPC namespace, and so does the name of a
- * finished region with TSHARE_CREATE_PERSIST or _USERS. A region, its dma-bufs and
- * its mappings don't. Once a namespace other than the initial one has neither open
- * files nor such names, its regions stay with their users, but nothing finds them
- * any more: neither another open of the device there, nor a later namespace with
+ * An open file of the device keeps its IPC namespace. Names, regions, dma-bufs and
+ * mappings don't. When nobody is in a namespace and nobody can enter it, its names go, as
+ * System V shared memory goes with it; the module needs up to a second to notice that. Once
+ * a namespace other than the initial one has neither open files nor names with
+ * TSHARE_CREATE_PERSIST or _USERS, its regions stay with their users, but nothing finds
+ * them any more: neither another open of the device there, nor a later namespace with
  * the same inode number.
  *
  * Beside its memory a region has a *counter*, a page of shared memory on which

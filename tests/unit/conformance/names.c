@@ -2,6 +2,7 @@
 /* The lifetime of names, and their owners. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -165,10 +166,18 @@ TEST(unlink_rejects_invalid_names)
 	CHECK(tshare_ctx_unlink(ctx, "a/b") == -EINVAL);
 }
 
-/* Leaves a persistent name in an IPC namespace that ends with this process. */
-static int leave_in_namespace(void *name)
+/* Leaves a persistent name in a new IPC namespace, which lives as long as the file returned. */
+static int leave_in_namespace(const char *name)
 {
-	return unshare(CLONE_NEWIPC) ? 1 : leave_persistent(name);
+	int own = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC), other = -1;
+
+	if (own >= 0 && !unshare(CLONE_NEWIPC)) {
+		other = open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC);
+		CHECK(in_child(leave_persistent, (void *)(uintptr_t)name) == -1);
+		CHECK(!setns(own, CLONE_NEWIPC));
+	}
+	close(own);
+	return other;
 }
 
 static int look_as_another_user(void *id)
@@ -183,10 +192,11 @@ static int look_as_another_user(void *id)
 	return tshare_ctx_unlink_id(own, *(uint64_t *)id) == -ENOENT ? 0 : 3;
 }
 
-TEST(a_name_in_a_namespace_that_has_ended_is_found_and_unlinked)
+TEST(a_name_in_another_namespace_is_found_and_unlinked)
 {
-	struct found found = { .name = unique("ended") };
+	struct found found = { .name = unique("elsewhere") };
 	const char *name = found.name;
+	int namespace;
 
 	if (!limits_of(ctx).dmabuf) {
 		CHECK(tshare_ctx_list_all(ctx, find_listed, &found) == -EOPNOTSUPP);
@@ -195,7 +205,8 @@ TEST(a_name_in_a_namespace_that_has_ended_is_found_and_unlinked)
 	}
 	if (geteuid())
 		SKIP("needs root, for a namespace");
-	CHECK(in_child(leave_in_namespace, (void *)(uintptr_t)name) == -1);
+	namespace = leave_in_namespace(name);
+	CHECK(namespace >= 0);
 	CHECK(!exists(name));
 	CHECK(!tshare_ctx_list(ctx, find_listed, &found) && !found.count);
 	CHECK(!tshare_ctx_list_all(ctx, find_listed, &found) && found.count == 1);
@@ -206,6 +217,7 @@ TEST(a_name_in_a_namespace_that_has_ended_is_found_and_unlinked)
 	CHECK(!tshare_ctx_list_all(ctx, find_listed, &found) && !found.count);
 	CHECK(tshare_ctx_unlink_id(ctx, found.info.id) == -ENOENT && error_says("id: "));
 	CHECK(tshare_ctx_unlink_id(ctx, 0) == -EINVAL && error_says("id: "));
+	close(namespace);
 }
 
 static int unlink_as_another_user(void *id)
