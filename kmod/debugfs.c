@@ -13,6 +13,9 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/user_namespace.h>
 
@@ -58,16 +61,20 @@ static void regions_stop(struct seq_file *m, void *v)
 		tshare_region_put(v);
 }
 
-/* 0 if the process has ended: its number may be another's by now. */
+/* In the reader's PID namespace; 0 if the process has ended, or isn't visible there. */
 static pid_t region_creator(const struct tshare_region *region)
 {
-	pid_t pid = 0;
+	struct task_struct *task;
+	struct pid *pid;
+	pid_t nr = 0;
 
 	rcu_read_lock();
-	if (pid_task(region->creator, PIDTYPE_TGID))
-		pid = pid_vnr(region->creator);
+	pid = find_pid_ns(region->creator, &init_pid_ns);
+	task = pid_task(pid, PIDTYPE_TGID);
+	if (task && task->start_time == region->creator_started)
+		nr = pid_vnr(pid);
 	rcu_read_unlock();
-	return pid;
+	return nr;
 }
 
 static void regions_show_flags(struct seq_file *m, u32 flags)

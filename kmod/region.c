@@ -4,7 +4,7 @@
 #include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/mm.h>
-#include <linux/pid.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -160,7 +160,8 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	region->foreign = foreign;
 	if (foreign)
 		region->flags |= TSHARE_REGION_FOREIGN;
-	region->creator = get_pid(task_tgid(current));
+	region->creator = task_tgid_nr(current);
+	region->creator_started = current->group_leader->start_time;
 	current_fsuid_fsgid(&region->uid, &region->gid);
 	region->mode = req->mode;
 	if (req->flags & TSHARE_CREATE_PERSIST)
@@ -257,7 +258,6 @@ static void region_release(struct kref *ref)
 	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
 	tshare_counter_put(region);
 	tshare_ns_put(region->ns);
-	put_pid(region->creator);
 	tshare_ranges_destroy(&region->ranges);
 	mutex_destroy(&region->maps_lock);
 	kfree(region);

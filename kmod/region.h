@@ -36,7 +36,6 @@
 #include "range.h"
 
 struct path;
-struct pid;
 struct tshare_charge;
 struct tshare_file;
 struct tshare_ns;
@@ -50,7 +49,9 @@ struct tshare_ns;
  * @pfn: first page frame number; 0 if it is foreign
  * @nr_pages: pages; 0 if it is foreign
  * @rung: the name of the allocator that its pages come from; "dmabuf" if it is foreign
- * @creator: the process that made it, a reference; it may have ended
+ * @creator: the process that made it, by its number in the initial PID namespace: it may have
+ *           ended, and the number may be another's
+ * @creator_started: when that process started, by which it is told from others
  * @uid: owner
  * @gid: group
  * @mode: permission bits
@@ -83,7 +84,8 @@ struct tshare_region {
 	unsigned long pfn;
 	unsigned long nr_pages;
 	const char *rung;
-	struct pid *creator;
+	pid_t creator;
+	u64 creator_started;
 	kuid_t uid;
 	kgid_t gid;
 	umode_t mode;

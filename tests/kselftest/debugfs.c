@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What debugfs shows root of each region. */
+#include <linux/sched.h>
 #include <sched.h>
+#include <signal.h>
 
 #include "drm.h"
 #include "driver/importer.h"
@@ -212,6 +214,86 @@ TEST_F(debugfs, pid_is_the_readers)
 	ASSERT_EQ(0, unshare(CLONE_NEWPID));
 	EXPECT_EQ(0, in_child(see_pids, &id));
 	EXPECT_EQ(getpid(), shown(id).pid);
+}
+
+/* A child with the number @pid, which no process has; it ends at once, or waits. */
+static pid_t fork_as(pid_t pid, bool wait)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+	pid_t child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child) {
+		if (wait)
+			pause();
+		_exit(create_persistent(open_device(), PAGE, "reused") < 0);
+	}
+	return child;
+}
+
+TEST_F(debugfs, pid_is_not_that_of_a_later_process)
+{
+	pid_t pid = fork();
+	int status, fd;
+
+	if (!pid)
+		_exit(0);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	ASSERT_EQ(pid, fork_as(pid, false));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, status);
+	fd = open_name(self->dev, "reused", 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(pid, fork_as(pid, true));
+	EXPECT_EQ(0, shown(id_of(self->dev, fd)).pid);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(pid, waitpid(pid, NULL, 0));
+	EXPECT_EQ(0, unlink_name(self->dev, "reused"));
+}
+
+#define PID_NAMESPACES "/proc/sys/user/max_pid_namespaces"
+#define NONE_LEFT      77
+
+static int create_persistent_if_named(void *name)
+{
+	return name && create_persistent(open_device(), PAGE, name) < 0;
+}
+
+/* Makes a region, of that name if it isn't NULL, as the first process of a PID namespace. */
+static int enter_a_pid_namespace(void *name)
+{
+	if (unshare(CLONE_NEWPID))
+		return errno == ENOSPC ? NONE_LEFT : 1;
+	return in_child(create_persistent_if_named, name);
+}
+
+/* A namespace is freed in the background. */
+static int enter_the_only_pid_namespace(void *name)
+{
+	int tries, result = NONE_LEFT;
+
+	for (tries = 0; tries < 500 && result == NONE_LEFT; tries++) {
+		result = in_child(enter_a_pid_namespace, name);
+		usleep(10000);
+	}
+	return result;
+}
+
+TEST_F(debugfs, creator_keeps_no_pid_namespace)
+{
+	long limit = read_number(PID_NAMESPACES);
+
+	if (limit <= 0)
+		SKIP(return, "no PID namespaces");
+	ASSERT_TRUE(write_file(PID_NAMESPACES, "1"));
+	EXPECT_EQ(0, enter_the_only_pid_namespace(NULL));
+	EXPECT_EQ(0, enter_the_only_pid_namespace("held"));
+	EXPECT_EQ(0, enter_the_only_pid_namespace(NULL));
+	EXPECT_EQ(0, unlink_name(self->dev, "held"));
+	EXPECT_TRUE(write_file(PID_NAMESPACES, "%ld", limit));
 }
 
 static int attach(int importer, int fd)
