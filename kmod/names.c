@@ -470,6 +470,23 @@ static bool name_is_awaited(const struct tshare_region *region, const struct tsh
 	return IS_ERR(region) && !(region == ERR_PTR(-ENOENT) && req->draft);
 }
 
+/*
+ * Lets a wait that a signal has interrupted, and that goes on for a draft, see whether that was
+ * finished meanwhile: @waiter saw nothing then. The region shows it for as long as it exists.
+ */
+static void name_wait_resume(struct tshare_ns *ns, struct tshare_waiter *waiter)
+{
+	struct tshare_region *region = tshare_region_find(waiter->draft);
+
+	if (!region)
+		return;
+	mutex_lock(&tshare_lock);
+	if (region->ns == ns && !region_is_draft(region))
+		waiter->draft = 0;
+	mutex_unlock(&tshare_lock);
+	tshare_region_put(region);
+}
+
 /* As name_resolve(), in use; re-arms @waiter, if it isn't NULL. */
 static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *req,
 				      struct tshare_waiter *waiter)
@@ -509,6 +526,8 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
 	int err;
 
 	tshare_waiter_add(&waiter, ns, req->name, req->draft);
+	if (req->draft)
+		name_wait_resume(ns, &waiter);
 	do {
 		region = name_get(ns, req, &waiter);
 		left = time_left(end);

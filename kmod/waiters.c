@@ -88,8 +88,9 @@ int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout)
  * tshare_waiters_wake() - wake the waiters for a name
  * @ns: the namespace; the caller holds tshare_lock
  * @name: the name
- * @draft: id of the draft that has ended, which alone is what those are woken for that wait
- *         for it; or 0 to wake all
+ * @draft: id of the draft that has ended unfinished, which alone is what those are woken for
+ *         that wait for it; or 0 to wake all, because the name leads to a finished region. They
+ *         wait for no draft then, though the region may be gone when they look
  */
 void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft)
 {
@@ -101,6 +102,8 @@ void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft
 		waiter = rb_entry(node, struct tshare_waiter, node);
 		if (draft && waiter->draft != draft)
 			continue;
+		if (!draft)
+			waiter->draft = 0;
 		WRITE_ONCE(waiter->woken, true);
 		wake_up(&waiter->queue);
 	}

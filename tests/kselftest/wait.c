@@ -290,6 +290,51 @@ TEST_F(wait, that_began_before_the_draft_is_enoent_when_its_maker_is_killed)
 	EXPECT_EQ(-ENOENT, result_of(waiter));
 }
 
+/* With one processor, on which the test goes first, the waiter looks when both are done. */
+static bool outrun_others(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(sched_getcpu(), &first);
+	return !sched_setaffinity(0, sizeof(first), &first) &&
+	       !sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param);
+}
+
+TEST_F(wait, for_a_draft_goes_on_when_it_is_finished_and_unlinked)
+{
+	struct waiter *waiter;
+	int draft;
+
+	ASSERT_TRUE(outrun_others());
+	draft = create_draft(self->dev, "name");
+	waiter = start_waiter(self->other, "name", FOR_EVER, 0);
+	ASSERT_NE(NULL, waiter);
+	ASSERT_EQ(0, finish(self->dev, draft));
+	ASSERT_EQ(0, unlink_name(self->dev, "name"));
+	EXPECT_TRUE(still_waits(waiter));
+	ASSERT_LE(0, create(self->dev, PAGE, "name"));
+	EXPECT_LE(0, result_of(waiter));
+}
+
+TEST_F(wait, for_the_next_draft_is_enoent_when_that_is_unlinked)
+{
+	struct waiter *waiter;
+	int draft;
+
+	ASSERT_TRUE(outrun_others());
+	draft = create_draft(self->dev, "name");
+	waiter = start_waiter(self->other, "name", FOR_EVER, 0);
+	ASSERT_NE(NULL, waiter);
+	ASSERT_EQ(0, finish(self->dev, draft));
+	ASSERT_EQ(0, unlink_name(self->dev, "name"));
+	ASSERT_LE(0, create_draft(self->dev, "name"));
+	EXPECT_TRUE(still_waits(waiter));
+	ASSERT_EQ(0, unlink_name(self->dev, "name"));
+	EXPECT_EQ(-ENOENT, result_of(waiter));
+}
+
 /* Else many waiters and a draft, which anybody may make, would keep others from the module. */
 TEST_F(wait, is_not_woken_by_the_draft_that_it_waits_for_then)
 {
@@ -642,6 +687,22 @@ TEST_F(wait, that_is_stopped_learns_that_its_draft_has_ended)
 	ASSERT_EQ(0, unlink_name(self->dev, "name"));
 	ASSERT_EQ(0, kill(waiter->pid, SIGCONT));
 	EXPECT_EQ(-ENOENT, result_of(waiter));
+}
+
+TEST_F(wait, that_is_stopped_goes_on_when_its_draft_was_finished)
+{
+	int draft = create_draft(self->dev, "name");
+	struct waiter *waiter = start_waiter(self->other, "name", FOR_EVER, 0);
+
+	ASSERT_NE(NULL, waiter);
+	ASSERT_EQ(0, kill(waiter->pid, SIGSTOP));
+	ASSERT_EQ(waiter->pid, waitpid(waiter->pid, NULL, WUNTRACED));
+	ASSERT_EQ(0, finish(self->dev, draft));
+	ASSERT_EQ(0, unlink_name(self->dev, "name"));
+	ASSERT_EQ(0, kill(waiter->pid, SIGCONT));
+	EXPECT_TRUE(still_waits(waiter));
+	ASSERT_LE(0, create(self->dev, PAGE, "name"));
+	EXPECT_LE(0, result_of(waiter));
 }
 
 static int wait_with_read_only_args(void *arg)

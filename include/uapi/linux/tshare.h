@@ -434,8 +434,10 @@ struct tshare_create {
  * if a draft has it, and EAGAIN if it leads to @other_than. With it the call sleeps
  * instead, until the name leads to a finished region other than that. It returns
  * ENOENT if a draft has the name and ends without being finished, and EACCES if the
- * name leads to a region that the caller may not open. After SIGSTOP and SIGCONT
- * the call continues with the remaining time.
+ * name leads to a region that the caller may not open. A draft that was finished and has
+ * lost the name before the caller looked is no end: the call waits for the next region
+ * of that name. After SIGSTOP and SIGCONT the call continues with the remaining time; if
+ * a draft was finished and its memory is gone, too, by then, that is ENOENT as well.
  */
 struct tshare_open {
 	__u32 flags;
