@@ -400,6 +400,40 @@ def test_dataloader():
     ]
 
 
+def test_batches():
+    need("numpy")
+    assert run(script("batches.py", "--batches", 9)) == [
+        "2 workers filled 9 batches, 288 samples",
+        "each batch was there whole, and in order: True",
+    ]
+
+
+def test_hogwild():
+    need("torch")
+    assert run(script("hogwild.py")) == [
+        "2 workers trained the same 2 tensors",
+        "the loss for data that none of them has seen is below 0.001: True",
+    ]
+
+
+def test_arrow(name):
+    need("pyarrow")
+    assert run(script("arrow.py", name)) == [
+        "child: 30000 rows of x, word",
+        "child: bytes that Arrow has allocated: 0",
+        "child: the second word is None, the last three",
+    ]
+
+
+def test_checkpoint(tmp_path):
+    need("numpy")
+    assert run(script("checkpoint.py", tmp_path / "state")) == [
+        "50 steps, 5 checkpoints",
+        "the file has step 50, and what the trainer has: True",
+    ]
+    assert os.listdir(tmp_path) == ["state.npz"]
+
+
 def test_weights():
     torch = need("torch")
     need("safetensors")
