@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The allocator of large regions that needs no search: lends memory of the pools, and
- * takes it back.
+ * The allocator of large regions that needs no search of the node's memory: lends blocks of
+ * the pools, and takes them back.
  *
- * Free blocks that lie side by side, and are all zeroed or all not, are one extent. An
- * extent is known by its first block and, so that a block which comes back finds it, by
- * its last. Extents side by side are one stretch, which is known by its first block. So
- * nothing here needs memory, and no region's release can fail.
+ * Bitmaps have the blocks that are free, and those that are dirty. So nothing here needs memory,
+ * and no region's release can fail.
  */
+#include <linux/bitmap.h>
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "alloc.h"
 #include "pool.h"
@@ -21,323 +21,127 @@
 /* By node; NULL for nodes that had no memory when the module was loaded. Constant. */
 struct tshare_pool *tshare_pools[MAX_NUMNODES];
 
-static unsigned long block_index(unsigned long pfn)
+/* The number of a page's block, which may be none of the pool's numbers. */
+static unsigned long pool_index(const struct tshare_pool *pool, unsigned long pfn)
 {
-	return pfn / TSHARE_BLOCK_PAGES;
+	return pfn / TSHARE_BLOCK_PAGES - pool->first;
 }
 
-static struct tshare_block *pool_load(struct tshare_pool *pool, unsigned long pfn)
+static bool pool_owns(const struct tshare_pool *pool, unsigned long pfn)
 {
-	return xa_load(&pool->blocks, block_index(pfn));
+	unsigned long i = pool_index(pool, pfn);
+
+	return i < pool->nr && test_bit(i, pool->owned);
 }
 
-static bool block_is_zeroed(const struct tshare_block *block)
+static unsigned long pool_pfn(const struct tshare_pool *pool, unsigned long index)
 {
-	return block->zeroed == TSHARE_BLOCK_PAGES;
-}
-
-static unsigned long span_end(const struct tshare_span *span)
-{
-	return span->pfn + span->nr_blocks * TSHARE_BLOCK_PAGES;
-}
-
-/*
- * The block of @pfn, if it is free and a run may go across @border to or from it. No run
- * leaves its zone, as none of the search does. A span ends at 4 GiB, so that it is
- * either all within the reach of a device with 32 bits of address or not.
- */
-static struct tshare_block *pool_load_beside(struct tshare_pool *pool, unsigned long pfn,
-					     unsigned long border)
-{
-	struct tshare_block *block = pool_load(pool, pfn);
-
-	if (!block || !block->extent.nr_blocks || border == PHYS_PFN(SZ_4G))
-		return NULL;
-	if (page_zone(pfn_to_page(border - 1)) != page_zone(pfn_to_page(border)))
-		return NULL;
-	return block;
-}
-
-static bool span_smaller(struct rb_node *a, const struct rb_node *b)
-{
-	const struct tshare_span *one = rb_entry(a, struct tshare_span, size_node);
-	const struct tshare_span *other = rb_entry(b, struct tshare_span, size_node);
-
-	if (one->nr_blocks != other->nr_blocks)
-		return one->nr_blocks < other->nr_blocks;
-	return one->pfn > other->pfn;
-}
-
-/* Of two spans, either of which may be NULL. */
-static struct tshare_span *smaller_of(struct tshare_span *one, struct tshare_span *other)
-{
-	if (!one || !other)
-		return one ?: other;
-	return span_smaller(&one->size_node, &other->size_node) ? one : other;
-}
-
-/* The smallest span of a tree that has @nr blocks; or NULL. */
-static struct tshare_span *tree_find(const struct rb_root *tree, unsigned long nr)
-{
-	struct rb_node *node = tree->rb_node;
-	struct tshare_span *span, *found = NULL;
-
-	while (node) {
-		span = rb_entry(node, struct tshare_span, size_node);
-		if (span->nr_blocks >= nr) {
-			found = span;
-			node = node->rb_left;
-		} else {
-			node = node->rb_right;
-		}
-	}
-	return found;
-}
-
-/* The same of the trees of those below 4 GiB or not. */
-static struct tshare_span *trees_find(const struct rb_root trees[2], unsigned long nr, bool dma32)
-{
-	return smaller_of(tree_find(&trees[true], nr), dma32 ? NULL : tree_find(&trees[false], nr));
-}
-
-static bool span_is_low(const struct tshare_span *span)
-{
-	return span->pfn < PHYS_PFN(SZ_4G);
-}
-
-static struct rb_root *extent_tree(struct tshare_pool *pool, const struct tshare_block *first)
-{
-	return &pool->extents[block_is_zeroed(first)][span_is_low(&first->extent)];
-}
-
-static void extent_insert(struct tshare_pool *pool, struct tshare_block *first, unsigned long nr)
-{
-	first->extent.pfn = first->pfn;
-	first->extent.nr_blocks = nr;
-	pool_load(pool, span_end(&first->extent) - 1)->extent.nr_blocks = nr;
-	rb_add(&first->extent.size_node, extent_tree(pool, first), span_smaller);
-	if (!block_is_zeroed(first))
-		list_add_tail(&first->dirty_node, &pool->dirty);
-}
-
-static void extent_remove(struct tshare_pool *pool, struct tshare_block *first)
-{
-	if (!block_is_zeroed(first))
-		list_del(&first->dirty_node);
-	rb_erase(&first->extent.size_node, extent_tree(pool, first));
-	pool_load(pool, span_end(&first->extent) - 1)->extent.nr_blocks = 0;
-	first->extent.nr_blocks = 0;
-}
-
-/* The first block of the extent that ends at @end. */
-static struct tshare_block *extent_below(struct tshare_pool *pool, unsigned long end)
-{
-	unsigned long nr = pool_load(pool, end - 1)->extent.nr_blocks;
-
-	return pool_load(pool, end - nr * TSHARE_BLOCK_PAGES);
-}
-
-static bool stretch_is_before(struct rb_node *a, const struct rb_node *b)
-{
-	return rb_entry(a, struct tshare_block, stretch_node)->pfn <
-	       rb_entry(b, struct tshare_block, stretch_node)->pfn;
-}
-
-static void stretch_insert(struct tshare_pool *pool, struct tshare_block *first, unsigned long nr)
-{
-	first->stretch.pfn = first->pfn;
-	first->stretch.nr_blocks = nr;
-	rb_add(&first->stretch_node, &pool->stretches, stretch_is_before);
-	rb_add(&first->stretch.size_node, &pool->stretch_sizes[span_is_low(&first->stretch)],
-	       span_smaller);
-}
-
-static void stretch_remove(struct tshare_pool *pool, struct tshare_block *first)
-{
-	rb_erase(&first->stretch.size_node, &pool->stretch_sizes[span_is_low(&first->stretch)]);
-	rb_erase(&first->stretch_node, &pool->stretches);
-}
-
-/* The first block of the stretch that a free page is in. */
-static struct tshare_block *stretch_of(struct tshare_pool *pool, unsigned long pfn)
-{
-	struct rb_node *node = pool->stretches.rb_node;
-	struct tshare_block *first, *found = NULL;
-
-	while (node) {
-		first = rb_entry(node, struct tshare_block, stretch_node);
-		if (first->pfn <= pfn) {
-			found = first;
-			node = node->rb_right;
-		} else {
-			node = node->rb_left;
-		}
-	}
-	return found;
-}
-
-/* Makes a block one stretch with those beside it, which are NULL if a run ends there. */
-static void stretch_add(struct tshare_pool *pool, struct tshare_block *block,
-			struct tshare_block *below, struct tshare_block *above)
-{
-	struct tshare_block *first = block;
-	unsigned long nr = 1;
-
-	if (below) {
-		first = stretch_of(pool, below->pfn);
-		nr += first->stretch.nr_blocks;
-		stretch_remove(pool, first);
-	}
-	if (above) {
-		nr += above->stretch.nr_blocks;
-		stretch_remove(pool, above);
-	}
-	stretch_insert(pool, first, nr);
-}
-
-/* Takes @nr blocks from @pfn on out of their stretch, of which both ends stay. */
-static void stretch_cut(struct tshare_pool *pool, unsigned long pfn, unsigned long nr)
-{
-	struct tshare_block *first = stretch_of(pool, pfn);
-	unsigned long below = (pfn - first->pfn) / TSHARE_BLOCK_PAGES;
-	unsigned long above = first->stretch.nr_blocks - below - nr;
-
-	stretch_remove(pool, first);
-	if (below)
-		stretch_insert(pool, first, below);
-	if (above)
-		stretch_insert(pool, pool_load(pool, pfn + nr * TSHARE_BLOCK_PAGES), above);
-}
-
-/* Makes a block free, and one extent and one stretch with those beside it. */
-static void pool_insert(struct tshare_pool *pool, struct tshare_block *block)
-{
-	unsigned long end = block->pfn + TSHARE_BLOCK_PAGES, nr = 1;
-	struct tshare_block *below = pool_load_beside(pool, block->pfn - 1, block->pfn);
-	struct tshare_block *above = pool_load_beside(pool, end, end);
-	struct tshare_block *first = block;
-
-	pool->free++;
-	pool->zeroed += block_is_zeroed(block);
-	stretch_add(pool, block, below, above);
-	if (below && block_is_zeroed(below) == block_is_zeroed(block)) {
-		nr += below->extent.nr_blocks;
-		first = extent_below(pool, block->pfn);
-		extent_remove(pool, first);
-	}
-	if (above && block_is_zeroed(above) == block_is_zeroed(block)) {
-		nr += above->extent.nr_blocks;
-		extent_remove(pool, above);
-	}
-	extent_insert(pool, first, nr);
-}
-
-/* Takes the last @nr blocks of an extent out of the free ones; returns their first page. */
-static unsigned long extent_cut(struct tshare_pool *pool, struct tshare_block *extent,
-				unsigned long nr)
-{
-	unsigned long left = extent->extent.nr_blocks - nr;
-	unsigned long pfn = extent->pfn + left * TSHARE_BLOCK_PAGES;
-
-	pool->free -= nr;
-	if (block_is_zeroed(extent))
-		pool->zeroed -= nr;
-	extent_remove(pool, extent);
-	if (left)
-		extent_insert(pool, extent, left);
-	stretch_cut(pool, pfn, nr);
-	return pfn;
+	return (pool->first + index) * TSHARE_BLOCK_PAGES;
 }
 
 /*
- * Where a run of @nr blocks ends; or 0. That is the end of the smallest extent that is zeroed
- * and suffices; else of the smallest stretch, part of which is then to be zeroed: to search for
- * memory takes longer.
- *
- * Among equal ones the highest, of which the end is taken, because devices with few
+ * Where the smallest run of @nr free blocks below number @end ends, of zeroed ones if @zeroed;
+ * or 0. So the largest runs remain. Of equal ones the highest, because devices with few
  * bits of address need what lies low.
  */
-static unsigned long pool_find(struct tshare_pool *pool, unsigned long nr, bool dma32)
+static unsigned long pool_find(const struct tshare_pool *pool, unsigned long nr, unsigned long end,
+			       bool zeroed)
 {
-	struct tshare_span *span = trees_find(pool->extents[true], nr, dma32) ?:
-					   trees_find(pool->stretch_sizes, nr, dma32);
+	unsigned long first, last, from, to, least = ULONG_MAX, found = 0;
 
-	return span ? span_end(span) : 0;
-}
-
-/* Takes a run of @nr blocks out of the free ones; returns its first page, or 0. */
-static unsigned long pool_cut(struct tshare_pool *pool, unsigned long nr, bool dma32)
-{
-	unsigned long pfn, part;
-
-	spin_lock(&pool->lock);
-	for (pfn = pool_find(pool, nr, dma32); pfn && nr; nr -= part) {
-		struct tshare_block *extent = extent_below(pool, pfn);
-
-		part = min(nr, extent->extent.nr_blocks);
-		pfn = extent_cut(pool, extent, part);
+	for_each_set_bitrange(first, last, pool->free, end) {
+		for (from = first; from < last; from = to + 1) {
+			to = zeroed ? find_next_bit(pool->dirty, last, from) : last;
+			if (to - from >= nr && to - from <= least) {
+				least = to - from;
+				found = to;
+			}
+		}
 	}
-	spin_unlock(&pool->lock);
-	return pfn;
+	return found;
 }
 
-static void block_lend(struct tshare_block *block, unsigned long nr_pages)
+/*
+ * Takes the end of the smallest run that suffices out of the free ones. Returns its first
+ * page, or 0.
+ *
+ * The lock is not held while the bitmaps are searched. Meanwhile others give blocks back and
+ * zero them, but take none: so what is found is free, however old the words that were read.
+ */
+static unsigned long pool_cut(struct tshare_pool *pool, unsigned long nr_pages, bool dma32,
+			      bool zeroed)
 {
-	bitmap_set(block->lent, 0, DIV_ROUND_UP(nr_pages, TSHARE_CHUNK_PAGES));
-}
+	unsigned long nr = DIV_ROUND_UP(nr_pages, TSHARE_BLOCK_PAGES);
+	unsigned long low = max(PHYS_PFN(SZ_4G) / TSHARE_BLOCK_PAGES, pool->first) - pool->first;
+	unsigned long end, tail = nr_pages - (nr - 1) * TSHARE_BLOCK_PAGES;
 
-/* What the worker has left of a block that is no longer free; -EINTR. */
-static int block_zero(struct tshare_block *block)
-{
-	while (!block_is_zeroed(block)) {
-		if (!(block->zeroed % SZ_512) && fatal_signal_pending(current))
-			return -EINTR;
-		clear_highpage(pfn_to_page(block->pfn + block->zeroed++));
-		cond_resched();
+	mutex_lock(&pool->taking);
+	/* A block that comes back meanwhile may be missed. */
+	end = data_race(pool_find(pool, nr, dma32 ? min(low, pool->nr) : pool->nr, zeroed));
+	if (end) {
+		spin_lock(&pool->lock);
+		bitmap_clear(pool->free, end - nr, nr);
+		memset16(pool->lent + end - nr, TSHARE_BLOCK_FOLIOS, nr);
+		pool->lent[end - 1] = DIV_ROUND_UP(tail, TSHARE_CHUNK_PAGES);
+		/* The worker begins anew with a block that it is at when that comes back. */
+		if (pool->zeroing >= end - nr && pool->zeroing < end)
+			pool->zeroed_pages = 0;
+		spin_unlock(&pool->lock);
 	}
-	return 0;
+	mutex_unlock(&pool->taking);
+	return end ? pool_pfn(pool, end - nr) : 0;
 }
 
-/* Not every kernel marks a folio of which a page is broken. */
-static bool has_broken_page(struct page *page, unsigned long nr)
+static void block_zero(unsigned long pfn)
 {
 	unsigned long i;
 
-	for (i = 0; i < nr; i++)
-		if (PageHWPoison(page + i))
+	for (i = 0; i < TSHARE_BLOCK_PAGES; i++) {
+		clear_highpage(pfn_to_page(pfn + i));
+		cond_resched();
+	}
+}
+
+/* Not every kernel marks a folio of which a page is broken. */
+static bool block_is_broken(unsigned long pfn)
+{
+	unsigned long i;
+
+	for (i = 0; i < TSHARE_BLOCK_PAGES; i++)
+		if (PageHWPoison(pfn_to_page(pfn + i)))
 			return true;
 	return false;
 }
 
 /* -EINTR; -EHWPOISON for a run with blocks that broke while they were free. */
-static int pool_lend_run(struct tshare_pool *pool, unsigned long pfn, unsigned long nr)
+static int pool_prepare(struct tshare_pool *pool, unsigned long pfn, unsigned long nr_pages)
 {
-	unsigned long i;
-	int err = 0;
+	unsigned long end = pfn + nr_pages;
 
-	for (i = 0; i < nr; i += TSHARE_BLOCK_PAGES) {
-		struct tshare_block *block = pool_load(pool, pfn + i);
-
-		block_lend(block, min(nr - i, TSHARE_BLOCK_PAGES));
-		block->broken = has_broken_page(pfn_to_page(block->pfn), TSHARE_BLOCK_PAGES);
-		if (block->broken)
-			err = -EHWPOISON;
-		err = err ?: block_zero(block);
+	for (; pfn < end; pfn += TSHARE_BLOCK_PAGES) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (block_is_broken(pfn))
+			return -EHWPOISON;
+		/* Of a block that is lent nobody changes the bit. */
+		if (data_race(test_bit(pool_index(pool, pfn), pool->dirty)))
+			block_zero(pfn);
 		cond_resched();
 	}
-	return err;
+	return 0;
 }
 
 static int pool_lend(struct tshare_pool *pool, const struct tshare_request *req, unsigned long *pfn)
 {
-	unsigned long nr_blocks = DIV_ROUND_UP(req->nr_pages, TSHARE_BLOCK_PAGES);
 	int err;
 
 	do {
-		*pfn = pool_cut(pool, nr_blocks, req->dma32);
+		/* To zero takes less time than to search for memory. */
+		*pfn = pool_cut(pool, req->nr_pages, req->dma32, true) ?:
+			       pool_cut(pool, req->nr_pages, req->dma32, false);
 		if (!*pfn)
 			return -ENOMEM;
-		err = pool_lend_run(pool, *pfn, req->nr_pages);
+		err = pool_prepare(pool, *pfn, req->nr_pages);
 		/* What is broken leaves the pool, so that this ends. */
 		if (err)
 			tshare_run_free(*pfn, req->nr_pages);
@@ -376,58 +180,76 @@ const struct tshare_allocator tshare_allocator_pool = {
 	.take_back = tshare_pool_take_back,
 };
 
-/* The block of a page that the caller has: it stays what it is meanwhile. */
-static struct tshare_block *pool_block_of(struct page *page)
-{
-	struct tshare_pool *pool = tshare_pools[page_to_nid(page)];
-
-	return pool ? pool_load(pool, page_to_pfn(page)) : NULL;
-}
-
 /**
- * tshare_pool_setup() - make an empty pool
- * @pool: the pool, all zero
- * @node: its NUMA node
+ * tshare_pool_new() - make an empty pool
+ * @node: the NUMA node
+ * @first: the first 2 MiB of physical memory that may come to be a block
+ * @nr: how many may
+ *
+ * Return: the pool, for tshare_pool_free(), or NULL.
  */
-void tshare_pool_setup(struct tshare_pool *pool, int node)
+struct tshare_pool *tshare_pool_new(int node, unsigned long first, unsigned long nr)
 {
+	struct tshare_pool *pool = kzalloc_node(sizeof(*pool), GFP_KERNEL, node);
+
+	if (!pool)
+		return NULL;
 	pool->node = node;
+	pool->first = first;
+	pool->nr = nr;
+	mutex_init(&pool->taking);
 	spin_lock_init(&pool->lock);
-	xa_init(&pool->blocks);
-	pool->stretches = RB_ROOT;
-	INIT_LIST_HEAD(&pool->dirty);
 	init_waitqueue_head(&pool->wait);
+	pool->owned = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	pool->free = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	pool->dirty = kvcalloc(BITS_TO_LONGS(nr), sizeof(long), GFP_KERNEL);
+	pool->lent = kvcalloc(nr, sizeof(*pool->lent), GFP_KERNEL);
+	if (pool->owned && pool->free && pool->dirty && pool->lent)
+		return pool;
+	tshare_pool_free(pool);
+	return NULL;
 }
 
 /**
- * tshare_pool_has() - does a region's memory come from a pool?
- * @pfn: its first page frame number
+ * tshare_pool_free() - free a pool that has no blocks any more
+ * @pool: the pool
  */
-bool tshare_pool_has(unsigned long pfn)
+void tshare_pool_free(struct tshare_pool *pool)
 {
-	return pool_block_of(pfn_to_page(pfn));
+	kvfree(pool->owned);
+	kvfree(pool->free);
+	kvfree(pool->dirty);
+	kvfree(pool->lent);
+	kfree(pool);
 }
 
-/* Frees a block that is in no pool any more. */
-static void block_free(struct tshare_block *block)
+/* Takes back a block of which the pool has all folios; one that the pool doesn't keep is freed. */
+static void pool_put(struct tshare_pool *pool, unsigned long pfn)
 {
-	unsigned long i;
+	unsigned long i = pool_index(pool, pfn);
+	bool keep = !block_is_broken(pfn);
 
-	for (i = 0; i < TSHARE_BLOCK_FOLIOS; i++)
-		if (!test_bit(i, block->lent))
-			put_page(pfn_to_page(block->pfn + i * TSHARE_CHUNK_PAGES));
-	kfree(block);
-}
-
-static void pool_erase(struct tshare_pool *pool, struct tshare_block *block)
-{
-	xa_erase(&pool->blocks, block_index(block->pfn));
-	pool->size--;
+	spin_lock(&pool->lock);
+	keep = keep && pool->size <= pool->target;
+	if (keep) {
+		__set_bit(i, pool->dirty);
+		__set_bit(i, pool->free);
+		WRITE_ONCE(pool->work, true);
+	} else {
+		__clear_bit(i, pool->owned);
+		pool->size--;
+	}
+	spin_unlock(&pool->lock);
+	if (keep)
+		wake_up(&pool->wait);
+	for (i = 0; !keep && i < TSHARE_BLOCK_PAGES; i += TSHARE_CHUNK_PAGES)
+		put_page(pfn_to_page(pfn + i));
 }
 
 /**
  * tshare_pool_take_back() - take a folio back that was lent
- * @page: the folio, to which the caller has the only reference
+ * @page: the folio, to which the caller has the only reference, or will lend nothing
+ *        any more
  *
  * A block with broken memory leaves the pool: each region of it would kill its users.
  *
@@ -436,31 +258,18 @@ static void pool_erase(struct tshare_pool *pool, struct tshare_block *block)
 bool tshare_pool_take_back(struct page *page)
 {
 	struct tshare_pool *pool = tshare_pools[page_to_nid(page)];
-	struct tshare_block *block = pool_block_of(page);
-	bool wake = false, broken;
+	unsigned long pfn = ALIGN_DOWN(page_to_pfn(page), TSHARE_BLOCK_PAGES);
+	bool owned, last;
 
-	if (!block)
+	if (!pool)
 		return false;
-	broken = has_broken_page(page, compound_nr(page));
 	spin_lock(&pool->lock);
-	block->broken |= broken;
-	__clear_bit((page_to_pfn(page) - block->pfn) / TSHARE_CHUNK_PAGES, block->lent);
-	if (!bitmap_empty(block->lent, TSHARE_BLOCK_FOLIOS)) {
-		block = NULL;
-	} else if (pool->size > pool->target || block->broken) {
-		pool_erase(pool, block);
-	} else {
-		wake = list_empty(&pool->dirty);
-		block->zeroed = 0;
-		pool_insert(pool, block);
-		block = NULL;
-	}
+	owned = pool_owns(pool, pfn);
+	last = owned && !--pool->lent[pool_index(pool, pfn)];
 	spin_unlock(&pool->lock);
-	if (wake)
-		wake_up(&pool->wait);
-	if (block)
-		block_free(block);
-	return true;
+	if (last)
+		pool_put(pool, pfn);
+	return owned;
 }
 
 /**
@@ -468,54 +277,39 @@ bool tshare_pool_take_back(struct page *page)
  * @pool: the pool
  * @pfn: first page frame number of a zeroed block, which is the pool's on success
  *
- * Return: 0, -ENOMEM.
+ * Return: whether the pool can have the block: memory that was added to the node later than
+ * the module it can't.
  */
-int tshare_pool_add_block(struct tshare_pool *pool, unsigned long pfn)
+bool tshare_pool_add_block(struct tshare_pool *pool, unsigned long pfn)
 {
-	struct tshare_block *block = kzalloc(sizeof(*block), GFP_KERNEL);
-	int err;
+	unsigned long i = pool_index(pool, pfn);
 
-	if (!block)
-		return -ENOMEM;
-	block->pfn = pfn;
-	block->zeroed = TSHARE_BLOCK_PAGES;
-	err = xa_insert(&pool->blocks, block_index(pfn), block, GFP_KERNEL);
-	if (err) {
-		kfree(block);
-		return err;
-	}
+	if (i >= pool->nr)
+		return false;
 	spin_lock(&pool->lock);
+	__set_bit(i, pool->owned);
+	__clear_bit(i, pool->dirty);
+	__set_bit(i, pool->free);
 	pool->size++;
-	pool_insert(pool, block);
 	spin_unlock(&pool->lock);
-	return 0;
+	return true;
 }
 
 /**
- * tshare_pool_drop_block() - free a block of a pool that is larger than its target
+ * tshare_pool_drop_block() - take a block out of a pool that is larger than its target
  * @pool: the pool
  *
- * Return: whether there was such a block.
+ * It is one of the smallest run, so that the large ones stay, and is freed as a region's would be.
+ *
+ * Return: whether there was a free block.
  */
 bool tshare_pool_drop_block(struct tshare_pool *pool)
 {
-	struct tshare_block *block = NULL;
-	struct tshare_span *smallest = NULL;
+	unsigned long pfn = pool_cut(pool, TSHARE_BLOCK_PAGES, false, false);
 
-	spin_lock(&pool->lock);
-	/* The smallest extent, so that the large ones stay. */
-	if (pool->size > pool->target)
-		smallest = smaller_of(trees_find(pool->extents[true], 1, false),
-				      trees_find(pool->extents[false], 1, false));
-	if (smallest) {
-		block = extent_below(pool, span_end(smallest));
-		block = pool_load(pool, extent_cut(pool, block, 1));
-		pool_erase(pool, block);
-	}
-	spin_unlock(&pool->lock);
-	if (block)
-		block_free(block);
-	return block;
+	if (pfn)
+		tshare_run_free(pfn, TSHARE_BLOCK_PAGES);
+	return pfn;
 }
 
 /**
@@ -530,40 +324,40 @@ bool tshare_pool_drop_block(struct tshare_pool *pool)
  */
 bool tshare_pool_zero_page(struct tshare_pool *pool)
 {
-	struct tshare_block *extent, *block = NULL;
+	unsigned long i;
+	bool found;
 
 	spin_lock(&pool->lock);
-	extent = list_first_entry_or_null(&pool->dirty, struct tshare_block, dirty_node);
-	if (extent) {
-		block = pool_load(pool, span_end(&extent->extent) - 1);
-		clear_highpage(pfn_to_page(block->pfn + block->zeroed));
-		if (block->zeroed + 1 < TSHARE_BLOCK_PAGES) {
-			block->zeroed++;
-		} else {
-			extent_cut(pool, extent, 1);
-			block->zeroed = TSHARE_BLOCK_PAGES;
-			pool_insert(pool, block);
-		}
+	i = find_next_and_bit(pool->free, pool->dirty, pool->nr, pool->zeroing);
+	if (i >= pool->nr)
+		i = find_next_and_bit(pool->free, pool->dirty, pool->nr, 0);
+	if (i != pool->zeroing)
+		pool->zeroed_pages = 0;
+	pool->zeroing = i;
+	found = i < pool->nr;
+	if (found) {
+		clear_highpage(pfn_to_page(pool_pfn(pool, i) + pool->zeroed_pages++));
+		if (pool->zeroed_pages == TSHARE_BLOCK_PAGES)
+			__clear_bit(i, pool->dirty);
 	}
+	WRITE_ONCE(pool->work, found);
 	spin_unlock(&pool->lock);
-	return block;
+	return found;
 }
 
 /**
- * tshare_pool_abandon() - free all of a pool, at the end of the module
- * @pool: the pool; what is lent still is pinned, and the module's references to that are
- *        dropped already
+ * tshare_pool_count_free() - how many blocks of a pool are free
+ * @pool: the pool
+ * @zeroed: whether to count only those that are zeroed
  */
-void tshare_pool_abandon(struct tshare_pool *pool)
+unsigned long tshare_pool_count_free(const struct tshare_pool *pool, bool zeroed)
 {
-	struct tshare_block *block;
-	unsigned long index;
+	unsigned long i, nr = 0;
 
-	xa_for_each(&pool->blocks, index, block) {
-		block_free(block);
-		cond_resched();
-	}
-	xa_destroy(&pool->blocks);
+	for (i = 0; i < BITS_TO_LONGS(pool->nr); i++)
+		/* The number is old when the caller has it. */
+		nr += hweight_long(data_race(pool->free[i] & ~(zeroed ? pool->dirty[i] : 0)));
+	return nr;
 }
 
 #ifdef TSHARE_KUNIT

@@ -189,7 +189,7 @@ unsigned long tshare_pinned_free(struct list_head *pinned)
 
 /**
  * tshare_pinned_abandon() - drop the module's references to pinned folios
- * @pinned: from tshare_run_release()
+ * @pinned: from tshare_run_release(); the pools are closed, and keep none of these
  */
 void tshare_pinned_abandon(struct list_head *pinned)
 {
@@ -197,7 +197,7 @@ void tshare_pinned_abandon(struct list_head *pinned)
 
 	list_for_each_entry_safe(page, next, pinned, lru) {
 		list_del(&page->lru);
-		put_page(page);
+		folio_give_back(page);
 		cond_resched();
 	}
 }

@@ -86,6 +86,7 @@ err_cgroup:
 err_pool_sysfs:
 	tshare_pool_sysfs_exit();
 err_pool:
+	tshare_pool_close();
 	tshare_pool_exit();
 err_contig:
 	tshare_contig_exit();
@@ -99,6 +100,7 @@ static void __exit tshare_exit(void)
 	misc_deregister(&tshare_device);
 	tshare_names_exit();
 	tshare_pool_sysfs_exit();
+	tshare_pool_close();
 	tshare_account_exit();
 	tshare_cgroup_exit();
 	tshare_pool_exit();

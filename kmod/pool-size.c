@@ -29,17 +29,6 @@ MODULE_PARM_DESC(pool_mib, "MiB to keep for large regions, on NUMA node 0, 1, ..
  */
 static DEFINE_MUTEX(resize_lock);
 
-/* Under the lock: an extent that grows is off the list for a moment, and nobody is woken. */
-static bool pool_is_dirty(struct tshare_pool *pool)
-{
-	bool dirty;
-
-	spin_lock(&pool->lock);
-	dirty = !list_empty(&pool->dirty);
-	spin_unlock(&pool->lock);
-	return dirty;
-}
-
 /* Runs when no other task wants the processor, and sleeps when there is nothing to do. */
 static int pool_worker(void *data)
 {
@@ -52,7 +41,7 @@ static int pool_worker(void *data)
 	sched_setattr_nocheck(current, &idle);
 	set_freezable();
 	while (!kthread_should_stop()) {
-		wait_event_freezable(pool->wait, pool_is_dirty(pool) || kthread_should_stop());
+		wait_event_freezable(pool->wait, READ_ONCE(pool->work) || kthread_should_stop());
 		while (!kthread_should_stop() && tshare_pool_zero_page(pool)) {
 			cond_resched();
 			try_to_freeze();
@@ -91,10 +80,9 @@ static int pool_grow_by(struct tshare_pool *pool, unsigned long nr_blocks)
 	if (err)
 		return err;
 	for (i = 0; i < req.nr_pages; i += TSHARE_BLOCK_PAGES) {
-		err = tshare_pool_add_block(pool, pfn + i);
-		if (err) {
+		if (!tshare_pool_add_block(pool, pfn + i)) {
 			tshare_run_free(pfn + i, req.nr_pages - i);
-			return err;
+			return -ENOMEM;
 		}
 		cond_resched();
 	}
@@ -102,12 +90,12 @@ static int pool_grow_by(struct tshare_pool *pool, unsigned long nr_blocks)
 }
 
 /* Blocks that the pool has less than it shall have. Regions return broken ones at any time. */
-static unsigned long pool_missing(struct tshare_pool *pool)
+static long pool_missing(struct tshare_pool *pool)
 {
-	unsigned long nr_blocks;
+	long nr_blocks;
 
 	spin_lock(&pool->lock);
-	nr_blocks = pool->target - min(pool->target, pool->size);
+	nr_blocks = pool->target - pool->size;
 	spin_unlock(&pool->lock);
 	return nr_blocks;
 }
@@ -115,10 +103,10 @@ static unsigned long pool_missing(struct tshare_pool *pool)
 /* All at once if there is such a run, else in ever smaller pieces. */
 static int pool_grow(struct tshare_pool *pool)
 {
-	unsigned long piece = ULONG_MAX, missing;
+	long piece = LONG_MAX, missing;
 	int err;
 
-	while ((missing = pool_missing(pool))) {
+	while ((missing = pool_missing(pool)) > 0) {
 		piece = min(piece, missing);
 		err = pool_grow_by(pool, piece);
 		if (err == -ENOMEM && piece > 1)
@@ -132,7 +120,7 @@ static int pool_grow(struct tshare_pool *pool)
 /* What is free; the rest goes as regions go. */
 static void pool_shrink(struct tshare_pool *pool)
 {
-	while (tshare_pool_drop_block(pool))
+	while (pool_missing(pool) < 0 && tshare_pool_drop_block(pool))
 		cond_resched();
 }
 
@@ -202,13 +190,11 @@ int tshare_pool_resize(struct tshare_pool *pool, u64 bytes)
 
 static int __init pool_create(int node)
 {
-	struct tshare_pool *pool = kzalloc_node(sizeof(*pool), GFP_KERNEL, node);
+	unsigned long first = node_start_pfn(node) / TSHARE_BLOCK_PAGES;
+	unsigned long end = DIV_ROUND_UP(node_end_pfn(node), TSHARE_BLOCK_PAGES);
 
-	if (!pool)
-		return -ENOMEM;
-	tshare_pool_setup(pool, node);
-	tshare_pools[node] = pool;
-	return 0;
+	tshare_pools[node] = tshare_pool_new(node, first, end - first);
+	return tshare_pools[node] ? 0 : -ENOMEM;
 }
 
 /* What the module was asked to reserve: a part of it is better than no module. */
@@ -247,13 +233,18 @@ int __init tshare_pool_init(void)
 	}
 	for (node = 0; node < pool_mib_count && !err; node++)
 		err = pool_reserve(node);
-	if (err)
+	if (err) {
+		tshare_pool_close();
 		tshare_pool_exit();
+	}
 	return err;
 }
 
-/* Called when the module has no regions and no pinned memory any more. */
-void tshare_pool_exit(void)
+/*
+ * Called when the module has no regions any more. The pools free what is free, and what is still
+ * pinned when it comes back.
+ */
+void tshare_pool_close(void)
 {
 	int node;
 
@@ -267,8 +258,20 @@ void tshare_pool_exit(void)
 			sched_set_normal(pool->worker, 0);
 			kthread_stop(pool->worker);
 		}
-		tshare_pool_abandon(pool);
+		pool_set_target(pool, 0);
+		pool_shrink(pool);
+	}
+}
+
+/* Called when all has come back. */
+void tshare_pool_exit(void)
+{
+	int node;
+
+	for (node = 0; node < MAX_NUMNODES; node++) {
+		if (!tshare_pools[node])
+			continue;
+		tshare_pool_free(tshare_pools[node]);
 		tshare_pools[node] = NULL;
-		kfree(pool);
 	}
 }

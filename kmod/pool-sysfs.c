@@ -30,22 +30,29 @@ static struct tshare_pool *attr_pool(struct device_attribute *attr)
 	return container_of(attr, struct dev_ext_attribute, attr)->var;
 }
 
-/* Under the lock: a block that has just been zeroed is in no extent for a moment. */
-static ssize_t emit_blocks(char *buf, struct tshare_pool *pool, const unsigned long *nr_blocks)
+static ssize_t emit_blocks(char *buf, u64 nr_blocks)
 {
-	u64 bytes;
-
-	spin_lock(&pool->lock);
-	bytes = (u64)*nr_blocks * TSHARE_BLOCK_BYTES;
-	spin_unlock(&pool->lock);
-	return sysfs_emit(buf, "%llu\n", bytes);
+	return sysfs_emit(buf, "%llu\n", nr_blocks * TSHARE_BLOCK_BYTES);
 }
 
 static ssize_t size_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	struct tshare_pool *pool = attr_pool(attr);
+	return emit_blocks(buf, READ_ONCE(attr_pool(attr)->size));
+}
 
-	return emit_blocks(buf, pool, &pool->size);
+static ssize_t target_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return emit_blocks(buf, READ_ONCE(attr_pool(attr)->target));
+}
+
+static ssize_t free_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return emit_blocks(buf, tshare_pool_count_free(attr_pool(attr), false));
+}
+
+static ssize_t zeroed_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return emit_blocks(buf, tshare_pool_count_free(attr_pool(attr), true));
 }
 
 static ssize_t size_store(struct device *dev, struct device_attribute *attr, const char *buf,
@@ -57,27 +64,6 @@ static ssize_t size_store(struct device *dev, struct device_attribute *attr, con
 	if (!err)
 		err = tshare_pool_resize(attr_pool(attr), bytes);
 	return err ?: count;
-}
-
-static ssize_t target_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	struct tshare_pool *pool = attr_pool(attr);
-
-	return emit_blocks(buf, pool, &pool->target);
-}
-
-static ssize_t free_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	struct tshare_pool *pool = attr_pool(attr);
-
-	return emit_blocks(buf, pool, &pool->free);
-}
-
-static ssize_t zeroed_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	struct tshare_pool *pool = attr_pool(attr);
-
-	return emit_blocks(buf, pool, &pool->zeroed);
 }
 
 static const struct device_attribute pool_attrs[POOL_ATTRS] = {

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The pools: contiguous memory that is kept for regions, zeroed, a pool for each NUMA
- * node.
+ * node. A pool consists of blocks, each of which is free or lent to a region.
  *
- * alloc-pool.c lends memory to regions and takes it back, pool-size.c grows and shrinks
- * the pools and has the workers that zero, pool-sysfs.c is what the administrator sees.
+ * alloc-pool.c lends blocks and takes them back, pool-size.c grows and shrinks the pools
+ * and has the workers that zero, pool-sysfs.c is what the administrator sees.
  */
 #ifndef TSHARE_POOL_H
 #define TSHARE_POOL_H
 
-#include <linux/bitmap.h>
-#include <linux/list.h>
 #include <linux/mm.h>
-#include <linux/rbtree.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/types.h>
 #include <linux/wait.h>
-#include <linux/xarray.h>
 
 #include "compat.h"
 
@@ -29,74 +27,41 @@ struct task_struct;
 static_assert(!TSHARE_CHUNK_ORDER || TSHARE_CHUNK_PAGES == TSHARE_BLOCK_PAGES);
 
 /**
- * struct tshare_span - free blocks of a pool that lie side by side
- * @pfn: the first page frame number
- * @nr_blocks: how many they are
- * @size_node: among the spans of a kind, by size
- */
-struct tshare_span {
-	unsigned long pfn;
-	unsigned long nr_blocks;
-	struct rb_node size_node;
-};
-
-/**
- * struct tshare_block - a block of a pool, free or lent
- * @pfn: its first page frame number
- * @lent: its folios that belong to a region, or did and are pinned; those that are not
- *        lent have one reference, the pool's
- * @zeroed: while it is free, how many of its pages are zero, from the first on
- * @broken: while it is lent, whether memory of it is known to be broken
- * @extent: of an extent's first block, the extent. Its @nr_blocks stands in the last block, too,
- *          and is 0 in all others
- * @dirty_node: of an extent's first block, in the pool's dirty extents, if it is one
- * @stretch: of a stretch's first block, the stretch
- * @stretch_node: likewise, in the pool's stretches
- *
- * Each block of an extent is zero, or none is wholly. A stretch is all free blocks side by side.
- */
-struct tshare_block {
-	unsigned long pfn;
-	DECLARE_BITMAP(lent, TSHARE_BLOCK_FOLIOS);
-	unsigned long zeroed;
-	bool broken;
-	struct tshare_span extent;
-	struct list_head dirty_node;
-	struct tshare_span stretch;
-	struct rb_node stretch_node;
-};
-
-/**
  * struct tshare_pool - the pool of a node
  * @node: the NUMA node
- * @lock: protects all below, and the blocks; held only for as long as it takes to find a
- *        run or to zero a page, and never by what sleeps
- * @blocks: all blocks, by their place in memory
- * @extents: the extents, the smallest first, and of equal ones the highest; those that are
- *           zeroed or not, and those below 4 GiB or not, have a tree each
- * @dirty: those of them that are to be zeroed
- * @stretches: the stretches, by their place
- * @stretch_sizes: the same, as the extents are; those below 4 GiB or not have a tree each
- * @size: blocks
- * @free: blocks that are free
- * @zeroed: blocks that are free and zeroed
+ * @first: the first 2 MiB of physical memory that may be a block, number 0
+ * @nr: how many may: what the node had when the module was loaded
+ * @taking: held to take blocks out of the free ones; never by the worker, which may not run
+ *          for long
+ * @lock: protects all below, for as long as it takes to change bits or to zero a page
+ * @owned: by number, the pool's blocks
+ * @free: those of them that no region has
+ * @dirty: those that have to be zeroed before a region gets them
+ * @lent: how many folios of a block belong to a region, or did and are pinned
+ * @size: blocks that the pool has
  * @target: the size that it shall have; while @size is more, blocks that come back are
  *          freed
+ * @zeroing: the block that the worker is at
+ * @zeroed_pages: how many of that block's pages it has zeroed
+ * @work: whether the worker may find something to do
  * @wait: where the worker sleeps
  * @worker: zeroes; NULL until the pool gets memory for the first time
  */
 struct tshare_pool {
 	int node;
-	spinlock_t lock; /* see above */
-	struct xarray blocks;
-	struct rb_root extents[2][2]; /* [zeroed][below 4 GiB] */
-	struct list_head dirty;
-	struct rb_root stretches;
-	struct rb_root stretch_sizes[2]; /* [below 4 GiB] */
+	unsigned long first;
+	unsigned long nr;
+	struct mutex taking; /* see above */
+	spinlock_t lock;     /* see above */
+	unsigned long *owned;
+	unsigned long *free;
+	unsigned long *dirty;
+	u16 *lent;
 	unsigned long size;
-	unsigned long free;
-	unsigned long zeroed;
 	unsigned long target;
+	unsigned long zeroing;
+	unsigned long zeroed_pages;
+	bool work;
 	wait_queue_head_t wait;
 	struct task_struct *worker;
 };
@@ -104,17 +69,18 @@ struct tshare_pool {
 /* alloc-pool.c */
 extern struct tshare_pool *tshare_pools[MAX_NUMNODES];
 
-void tshare_pool_setup(struct tshare_pool *pool, int node);
-bool tshare_pool_has(unsigned long pfn);
+struct tshare_pool *tshare_pool_new(int node, unsigned long first, unsigned long nr);
+void tshare_pool_free(struct tshare_pool *pool);
 bool tshare_pool_take_back(struct page *page);
-int tshare_pool_add_block(struct tshare_pool *pool, unsigned long pfn);
+bool tshare_pool_add_block(struct tshare_pool *pool, unsigned long pfn);
 bool tshare_pool_drop_block(struct tshare_pool *pool);
 bool tshare_pool_zero_page(struct tshare_pool *pool);
-void tshare_pool_abandon(struct tshare_pool *pool);
+unsigned long tshare_pool_count_free(const struct tshare_pool *pool, bool zeroed);
 
 /* pool-size.c */
 int tshare_pool_resize(struct tshare_pool *pool, u64 bytes);
 int tshare_pool_init(void);
+void tshare_pool_close(void);
 void tshare_pool_exit(void);
 
 /* pool-sysfs.c */

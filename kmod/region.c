@@ -14,7 +14,6 @@
 #include "alloc.h"
 #include "counter.h"
 #include "ns.h"
-#include "pool.h"
 #include "region.h"
 #include "trace.h"
 
@@ -55,7 +54,7 @@ static int region_alloc_memory(struct tshare_region *region, const struct tshare
 	if (err)
 		return err;
 	region->nr_pages = want.nr_pages;
-	if (tshare_pool_has(region->pfn))
+	if (region->rung == tshare_allocator_pool.name)
 		region->flags |= TSHARE_REGION_POOL;
 	return 0;
 }
