@@ -15,8 +15,8 @@ chmod 755 "$tmp"
 root=$tmp/root
 trap 'cd "$tree" && remove_root; rm -rf "$tmp"' EXIT
 unset MAKEFLAGS MAKEOVERRIDES DESTDIR PREFIX
-# As on a machine that builds packages: none of a user's own programs.
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+# Some programs are where a user's PATH does not look.
+PATH=$PATH:/usr/sbin:/sbin
 
 # skip REASON FUNCTION...
 skip() {
