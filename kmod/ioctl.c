@@ -314,9 +314,9 @@ static int ioctl_open(struct ioctl_call *call)
 
 	if (req->flags & ~(TSHARE_OPEN_WRITE | TSHARE_OPEN_NO_CLOEXEC))
 		return -EINVAL;
-	if (!req->name[0] && (req->timeout_ns || req->other_than))
+	if (req->deadline_ns < 0 || (!req->name[0] && (req->deadline_ns || req->other_than)))
 		return -EINVAL;
-	if (req->draft && !req->timeout_ns)
+	if (req->draft && !req->deadline_ns)
 		return -EINVAL;
 	err = ioctl_check_name_or_id(req->name, req->id);
 	if (err)
@@ -536,7 +536,7 @@ static int ioctl_export(struct ioctl_call *call)
 /**
  * struct ioctl_command - a command
  * @handle: carries it out; see struct ioctl_call. Returns -ERESTARTNOHAND if a signal
- *          interrupted it, with what is left to do in the struct
+ *          interrupted it, with what to go on with in the struct
  * @size: bytes of its struct
  * @size_v1: bytes of its struct's first version
  * @copies_out: whether its struct has members that are "out"
@@ -610,7 +610,7 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 		return err;
 
 	err = command->handle(&call);
-	/* The repeated call waits for the remaining time only. */
+	/* The repeated call goes on for the same draft. */
 	if (err == -ERESTARTNOHAND && user_copy_out(to, usize, &arg, command->size))
 		err = -EFAULT;
 	if (!err && command->copies_out)

@@ -15,6 +15,8 @@
 #include <linux/rbtree.h>
 #include <linux/sched/signal.h>
 #include <linux/string.h>
+#include <linux/time_namespace.h>
+#include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
 #include "foreign.h"
@@ -507,19 +509,21 @@ static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *
 	return region;
 }
 
-static ktime_t time_left(ktime_t end)
+/* What is left until @deadline, a time of the caller's time namespace. */
+static ktime_t time_left(ktime_t deadline)
 {
-	return end == KTIME_MAX ? KTIME_MAX : ktime_sub(end, ktime_get());
+	struct timespec64 now;
+
+	if (deadline == KTIME_MAX)
+		return KTIME_MAX;
+	ktime_get_ts64(&now);
+	timens_add_monotonic(&now);
+	return ktime_sub(deadline, timespec64_to_ktime(now));
 }
 
-/*
- * As name_resolve(), in use. Sleeps for up to @req->timeout_ns, and stores there what is
- * left of it if a signal ends the sleep.
- */
+/* As name_resolve(), in use. Sleeps until @req->deadline_ns. */
 static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open *req)
 {
-	ktime_t end = req->timeout_ns < 0 ? KTIME_MAX :
-					    ktime_add_safe(ktime_get(), req->timeout_ns);
 	struct tshare_waiter waiter;
 	struct tshare_region *region;
 	ktime_t left;
@@ -530,7 +534,7 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
 		name_wait_resume(ns, &waiter);
 	do {
 		region = name_get(ns, req, &waiter);
-		left = time_left(end);
+		left = time_left(req->deadline_ns);
 		if (!name_is_awaited(region, req))
 			break;
 		err = left > 0 ? tshare_waiter_sleep(&waiter, left) : -ETIME;
@@ -542,9 +546,6 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
 	if (err == -ETIME)
 		return ERR_PTR(-ETIMEDOUT);
 	req->draft = waiter.draft;
-	/* 0 would mean not to wait. */
-	if (req->timeout_ns > 0)
-		req->timeout_ns = max_t(s64, time_left(end), 1);
 	return ERR_PTR(-ERESTARTNOHAND);
 }
 
@@ -555,8 +556,8 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
  * @access: TSHARE_MAY_*
  *
  * Return: the region, for tshare_region_unuse(), or an ERR_PTR: -ENOENT,
- * -EINPROGRESS, -EAGAIN, -EACCES, -ETIMEDOUT, or -ERESTARTNOHAND with what is left
- * to wait in @req.
+ * -EINPROGRESS, -EAGAIN, -EACCES, -ETIMEDOUT, or -ERESTARTNOHAND with the draft that it
+ * has waited for in @req.
  */
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
 					   int access)
@@ -565,7 +566,7 @@ struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare
 
 	if (!req->name[0])
 		region = region_lookup_id(tf, req->id);
-	else if (req->timeout_ns)
+	else if (req->deadline_ns)
 		region = name_wait(tf->ns, req);
 	else
 		region = name_get(tf->ns, req, NULL);

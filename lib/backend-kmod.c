@@ -14,6 +14,8 @@
 #include "desc-list.h"
 #include "error.h"
 #include "fd.h"
+#include "futex.h"
+#include "wait.h"
 
 #define DEVICE "/dev/tshare"
 
@@ -344,7 +346,7 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
 	struct tshare_open request = {
 		.flags = how->readonly ? 0 : TSHARE_OPEN_WRITE,
-		.timeout_ns = how->timeout_ns,
+		.deadline_ns = how->timeout_ns ? wait_deadline(how->timeout_ns, clock_ns()) : 0,
 		.other_than = how->other_than,
 		.descs = (uintptr_t)descs,
 		.descs_size = sizeof(descs),

@@ -186,7 +186,7 @@ struct waiter {
 static void *waits(void *arg)
 {
 	const struct waiter *waiter = arg;
-	struct tshare_open args = { .timeout_ns = -1 };
+	struct tshare_open args = { .deadline_ns = INT64_MAX };
 
 	if (waiter->i % 2)
 		syscall(SYS_futex, waiter->counter, FUTEX_WAIT, 0, NULL);

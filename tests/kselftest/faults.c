@@ -409,7 +409,7 @@ TEST_F(faults, replacing_copes)
 
 static int call_wait(const struct call *call)
 {
-	struct tshare_open args = { .timeout_ns = 1000, .name = "absent" };
+	struct tshare_open args = { .deadline_ns = 1, .name = "absent" };
 	int err = xioctl(call->dev, TSHARE_IOCTL_OPEN, &args);
 
 	return err == -ETIMEDOUT ? 0 : err;

@@ -8,8 +8,9 @@
 /* Opens the name "awaited" as soon as it is there. */
 static inline int wait_for_name(void)
 {
-	struct tshare_open args = { .timeout_ns = 120 * 1000000000LL, .name = "awaited" };
+	struct tshare_open args = { .name = "awaited" };
 
+	args.deadline_ns = deadline_in(120 * 1000000000LL);
 	return xioctl(open_device(), TSHARE_IOCTL_OPEN, &args) ? 1 : 0;
 }
 

@@ -244,11 +244,12 @@ static __u64 fuzz_id(__u32 number)
 static int op_open(const struct fuzz_call *call)
 {
 	static __thread char descs[32 * KIB];
-	static const __s64 timeouts[] = { 0, 0, 0, 1, 100000, 1000000, -1, 1LL << 62, INT64_MIN };
+	static const __s64 times[] = { 0, 0, 0, 1, 100000, 1000000, -1, 1LL << 62, FOR_EVER };
+	const __s64 time = times[call->arg[2] % ARRAY_SIZE(times)];
 	struct tshare_open args = {
 		.flags = fuzz_flags(call->arg[1], 2),
 		.descs_size = fuzz_size(call->arg[4]),
-		.timeout_ns = timeouts[call->arg[2] % ARRAY_SIZE(timeouts)],
+		.deadline_ns = time > 1 && time < FOR_EVER ? deadline_in(time) : time,
 		.draft = call->arg[2] % 128 == 127,
 	};
 	int ret;
@@ -260,10 +261,10 @@ static int op_open(const struct fuzz_call *call)
 		args.id = fuzz_id(call->arg[3] >> 2);
 	if (call->arg[2] >> 8 & 1)
 		args.other_than = fuzz_id(call->arg[2] >> 9);
-	if (args.timeout_ns)
+	if (args.deadline_ns)
 		fuzz_set_alarm(true);
 	ret = fuzz_ioctl(call, TSHARE_IOCTL_OPEN, &args);
-	if (args.timeout_ns)
+	if (args.deadline_ns)
 		fuzz_set_alarm(false);
 	if (ret)
 		return ret;

@@ -75,7 +75,7 @@ static int call_wait(struct side *side)
 {
 	struct tshare_open args = {
 		.name = NAME,
-		.timeout_ns = 1000000,
+		.deadline_ns = deadline_in(1000000),
 		.other_than = side->made % 2 ? id_of(side->dev, side->fd) : 0,
 	};
 

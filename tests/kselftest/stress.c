@@ -152,7 +152,7 @@ static void wait_and_use(struct worker *worker, const char *name)
 {
 	struct tshare_open args = {
 		.flags = TSHARE_OPEN_WRITE,
-		.timeout_ns = rand_r(&worker->seed) % 4000000 + 1,
+		.deadline_ns = deadline_in(rand_r(&worker->seed) % 4000000),
 		.other_than = worker->last_id,
 	};
 	int err;

@@ -373,7 +373,7 @@ TEST_F(trace, open_that_a_signal_ends_is_recorded_as_its_caller_sees_it)
 {
 	struct sigaction action = { .sa_handler = take_signal };
 	struct itimerval timer = { { 0, 20000 }, { 0, 20000 } }, none = {};
-	struct tshare_open args = { .name = "missing", .timeout_ns = -1 };
+	struct tshare_open args = { .name = "missing", .deadline_ns = FOR_EVER };
 	int fd;
 
 	sigaction(SIGALRM, &action, NULL);

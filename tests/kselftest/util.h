@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
@@ -154,6 +155,18 @@ static inline int open_name(int dev, const char *name, __u32 flags)
 	snprintf(args.name, sizeof(args.name), "%s", name);
 	err = xioctl(dev, TSHARE_IOCTL_OPEN, &args);
 	return err ? err : args.fd;
+}
+
+/* A deadline of OPEN that doesn't come. */
+#define FOR_EVER INT64_MAX
+
+/* The time in @ns nanoseconds, for OPEN. */
+static inline __s64 deadline_in(__s64 ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec + ns;
 }
 
 static inline int open_id(int dev, __u64 id, __u32 flags)

@@ -162,7 +162,7 @@
  *    waited for a name
  * EINVAL
  *    an unknown flag, a reserved member that is not zero, a structure smaller than
- *    its first version, a size of zero, a malformed name, a malformed descriptor,
+ *    its first version, a size of zero, a negative deadline, a malformed name, a malformed descriptor,
  *    mode bits outside 0777, a node that is not online or without
  *    TSHARE_CREATE_NODE, a @fd that is not a tshare dma-buf, a @fd to finish that
  *    is not a draft's, a @fd of TSHARE_CREATE_DMABUF that is not a dma-buf, is one
@@ -198,7 +198,7 @@
  *    a descriptor's tensor is not wholly inside the region, or a range not wholly
  *    inside the dma-buf; or the foreign dma-buf has fewer bytes than asked for
  * ETIMEDOUT
- *    the name could not be opened within @timeout_ns
+ *    the name could not be opened before @deadline_ns
  */
 
 /* A number that is free in Documentation/userspace-api/ioctl/ioctl-number.rst. */
@@ -412,9 +412,9 @@ struct tshare_create {
  * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
  *              If that is more than the buffer has, none was stored
  * @desc_count: out: descriptors that the region has
- * @timeout_ns: in: nanoseconds to wait at most until @name can be opened, 0 not
- *              to wait, negative for ever; needs a name. If a signal interrupts
- *              the call, out: what is left
+ * @deadline_ns: in: until when to wait at most for @name to be opened, in nanoseconds of
+ *               CLOCK_MONOTONIC in the caller's time namespace; 0 not to wait, 2^63 - 1
+ *               for ever; needs a name
  * @other_than: in: id of a region that is not to be opened, though @name may lead
  *              to it, or 0; needs a name
  * @draft: in: must be zero. If a signal interrupts the call, out: the draft that
@@ -430,14 +430,15 @@ struct tshare_create {
  * user namespace, of any. A draft can't be opened, not even by its maker. A draft
  * that has lost its name can never be opened.
  *
- * Without @timeout_ns the call returns ENOENT if there is no such name, EINPROGRESS
+ * Without @deadline_ns the call returns ENOENT if there is no such name, EINPROGRESS
  * if a draft has it, and EAGAIN if it leads to @other_than. With it the call sleeps
  * instead, until the name leads to a finished region other than that. It returns
  * ENOENT if a draft has the name and ends without being finished, and EACCES if the
  * name leads to a region that the caller may not open. A draft that was finished and has
  * lost the name before the caller looked is no end: the call waits for the next region
- * of that name. After SIGSTOP and SIGCONT the call continues with the remaining time; if
- * a draft was finished and its memory is gone, too, by then, that is ENOENT as well.
+ * of that name. If the time is over when the call begins, it looks once. After SIGSTOP and
+ * SIGCONT the call continues; if a draft was finished and its memory is gone, too, by
+ * then, that is ENOENT as well.
  */
 struct tshare_open {
 	__u32 flags;
@@ -447,7 +448,7 @@ struct tshare_open {
 	__aligned_u64 descs;
 	__u32 descs_size;
 	__u32 desc_count;
-	__s64 timeout_ns;
+	__s64 deadline_ns;
 	__u64 other_than;
 	__u64 draft;
 	char name[TSHARE_NAME_LEN];
