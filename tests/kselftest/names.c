@@ -910,8 +910,10 @@ TEST_F(namespaces, owners_are_mapped_to_the_callers_user_namespace)
 
 TEST_F(namespaces, root_of_a_user_namespace_has_no_power_outside)
 {
-	__u64 id = id_of(self->inner, create(self->inner, PAGE, "inner"));
+	int fd = create(self->inner, PAGE, "inner");
+	__u64 id = id_of(self->inner, fd);
 	struct tshare_list_entry entry;
+	struct tshare_info info;
 
 	ASSERT_NE(0, id);
 	ASSERT_TRUE(become(USER_A));
@@ -921,6 +923,10 @@ TEST_F(namespaces, root_of_a_user_namespace_has_no_power_outside)
 	EXPECT_EQ(-EPERM, unlink_name(self->inner, "inner"));
 	EXPECT_EQ(-ENOENT, open_id(self->outer, id, 0));
 	EXPECT_EQ(-EPERM, do_list(self->inner, TSHARE_LIST_ALL, &entry, 1));
+	EXPECT_EQ(0, listed(self->inner, 0, id));
+	ASSERT_EQ(0, get_info(self->inner, fd, &info));
+	EXPECT_EQ(0, info.region_flags & TSHARE_REGION_PHYS);
+	EXPECT_EQ(0, info.phys_addr);
 }
 
 TEST_F(namespaces, ids_do_not_cross_with_cap_sys_admin_of_their_user_namespace)
