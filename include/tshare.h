@@ -389,7 +389,7 @@ const char *tshare_error_get(void);
  * struct tshare_options - how to create a region
  * @size: sizeof(struct tshare_options)
  * @flags: TSHARE_DRAFT, TSHARE_REPLACE, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE
- * @mode: permission bits of the region, up to 0777; 0 means 0600, and
+ * @mode: permission bits of the region, to read and to write, in 0666; 0 means 0600, and
  *        TSHARE_MODE_NONE means none. The umask does not apply
  * @node: NUMA node that the memory must be on, if @flags has TSHARE_NODE;
  *        else 0

@@ -239,7 +239,7 @@ static int ioctl_create_check(struct tshare_create *req)
 		return -EINVAL;
 	if ((req->flags & CREATE_LIFETIME_FLAGS) == CREATE_LIFETIME_FLAGS)
 		return -EINVAL;
-	if (req->reserved || req->mode & ~0777)
+	if (req->reserved || req->mode & ~0666)
 		return -EINVAL;
 	if (req->desc_count > TSHARE_DESC_MAX || req->descs_size > TSHARE_DESCS_SIZE_MAX)
 		return -E2BIG;

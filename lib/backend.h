@@ -9,7 +9,7 @@
  * - Arguments were checked by the caller (ctx.c, region.c): names by
  *   tshare_name_check(), descriptors by tshare_desc_check() against a size that
  *   is a whole number of pages, flags against what the API knows, mode against
- *   0777. A backend refuses with -EOPNOTSUPP what it doesn't support.
+ *   0666. A backend refuses with -EOPNOTSUPP what it doesn't support.
  * - Results go through the last argument and are stored on success only. A
  *   failed operation leaves nothing behind: no name, no descriptor, no memory.
  * - Any thread may call at any time; a backend locks for itself.

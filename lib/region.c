@@ -163,8 +163,8 @@ static int check_options(const struct tshare_options *options, bool named,
 	if (known.flags & ~CREATE_FLAGS)
 		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
 				   known.flags);
-	if ((known.mode & ~0777U) && known.mode != TSHARE_MODE_NONE)
-		return tshare_fail(-EINVAL, "options.mode: %#" PRIo32 " is beyond 0777",
+	if ((known.mode & ~0666U) && known.mode != TSHARE_MODE_NONE)
+		return tshare_fail(-EINVAL, "options.mode: %#" PRIo32 " has bits beyond 0666",
 				   known.mode);
 	if (known.node && !(known.flags & TSHARE_NODE))
 		return tshare_fail(-EINVAL,

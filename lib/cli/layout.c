@@ -101,9 +101,11 @@ int layout_option(struct layout *layout, const struct verb *verb, int option, co
 					   value);
 		break;
 	case 'm':
-		if (!parse_number(value, 8, &number, &end) || *end || number > 0777)
-			return usage_error(verb, "--mode: '%s' is not an octal number up to 0777",
-					   value);
+		if (!parse_number(value, 8, &number, &end) || *end || (number & ~0666))
+			return usage_error(
+				verb,
+				"--mode: '%s' is not an octal number without bits beyond 0666",
+				value);
 		layout->options.mode = number ? number : TSHARE_MODE_NONE;
 		break;
 	case LAYOUT_NODE:

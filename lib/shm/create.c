@@ -62,10 +62,10 @@ static int fail_file(int err, const struct shm_header *header,
 	return tshare_fail(err, "size: %" PRIu64 " bytes: %s", request->size, strerror(-err));
 }
 
-/* The umask is ignored. Execute bits mean nothing, and a memfd refuses them. */
+/* The umask is ignored. */
 static int set_mode(int fd, uint32_t mode)
 {
-	if (fchmod(fd, (mode & 0666) | SHM_OWNER_ACCESS))
+	if (fchmod(fd, mode | SHM_OWNER_ACCESS))
 		return tshare_fail(-errno, "options.mode: %s", strerror(errno));
 	return 0;
 }

@@ -72,7 +72,7 @@ int shm_header_check(const struct shm_header *header, int fd)
 		return shm_damaged("unknown version");
 	if (header->flags & ~(SHM_PERSIST | SHM_DRAFT | SHM_USERS) || header->reserved)
 		return shm_damaged("unknown flags");
-	if (header->mode & ~0777U)
+	if (header->mode & ~0666U)
 		return shm_damaged("mode");
 	if (header->desc_count > TSHARE_DESC_MAX || header->descs_size > TSHARE_DESCS_SIZE_MAX ||
 	    !header->desc_count != !header->descs_size)
@@ -176,9 +176,9 @@ bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access
 /* The file's mode holds; it is shown as the region's unless they differ in what counts. */
 static uint32_t shown_mode(const struct shm_header *header, mode_t file_mode)
 {
-	if (((header->mode & 0666) | SHM_OWNER_ACCESS) == (file_mode & 0666))
+	if ((header->mode | SHM_OWNER_ACCESS) == (file_mode & 0666))
 		return header->mode;
-	return file_mode & 0777;
+	return file_mode & 0666;
 }
 
 static uint32_t lifetime_of(const struct shm_header *header)

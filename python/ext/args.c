@@ -254,11 +254,11 @@ static int mode_arg(PyObject *obj, uint32_t *mode)
 
 	if (ts_int_arg(obj, "mode", INT64_MIN, INT64_MAX, &number) < 0)
 		return -1;
-	if (number < 0 || number > 0777) {
+	if (number & ~INT64_C(0666)) {
 		octal = PyNumber_ToBase(obj, 8);
 		if (octal)
-			PyErr_Format(PyExc_ValueError, "mode: must be between 0 and 0o777, not %U",
-				     octal);
+			PyErr_Format(PyExc_ValueError,
+				     "mode: must have no bits beyond 0o666, unlike %U", octal);
 		Py_XDECREF(octal);
 		return -1;
 	}

@@ -575,7 +575,7 @@ class Region(Mapping[str, Tensor], Buffer):
             instead of new memory. It stays the caller's, needs a name, and keeps what is in it.
             All who open the name get this dma-buf, for which they must be allowed to write if
             it is writable. The region goes with its name.
-        :param mode: Permission bits, 0 to 0o777. The umask does not apply.
+        :param mode: Permission bits to read and to write, in 0o666. The umask does not apply.
         :param lifetime: How long the name stays: "maker": until this process ends. "users":
             while any process has the region open. "persist": until it is unlinked.
         :param draft: Create a draft, which has the name and can't be opened before finish(). It
@@ -929,7 +929,7 @@ def create(
     :param shape: Elements along each dimension: an int or a sequence of ints. It must be given.
     :param dtype: Name of a type, such as "float32", or a type of NumPy, PyTorch, JAX or
         ml_dtypes, or float, int, bool or complex.
-    :param mode: Permission bits, 0 to 0o777. The umask does not apply.
+    :param mode: Permission bits to read and to write, in 0o666. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "users": while
         any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
@@ -1024,7 +1024,7 @@ def asarray(
     :param name: Name of the new region; memory of a region that has this name already is taken
         as it is.
     :param copy: True: always copy. False: never copy. None: copy where needed.
-    :param mode: Permission bits, 0 to 0o777. The umask does not apply.
+    :param mode: Permission bits to read and to write, in 0o666. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "users": while
         any process has the region open. "persist": until it is unlinked.
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is

@@ -49,9 +49,9 @@ TEST_F(access, first_class_that_fits_decides)
 	int class, fd, bits;
 
 	for (class = OTHER; class <= OWNER; class += 3) {
-		for (bits = 0; bits < 8; bits++) {
+		for (bits = 0; bits < 8; bits += 2) {
 			/* The other classes of users have the opposite permissions. */
-			__u32 mode = (0777 & ~(7 << class) & ~(0111 * bits)) | bits << class;
+			__u32 mode = (0666 & ~(7 << class) & ~(0111 * bits)) | bits << class;
 			int may_read = bits & 4 ? 0 : -EACCES;
 			int may_write = (bits & 6) == 6 ? 0 : -EACCES;
 

@@ -271,7 +271,7 @@ static inline __u32 fuzz_flags(__u32 number, __u32 count)
 
 static inline __u32 fuzz_mode(__u32 number)
 {
-	static const __u32 modes[] = { 0600, 0666, 0644, 0400, 0060, 0006, 0, 0777, 01777, ~0U };
+	static const __u32 modes[] = { 0600, 0666, 0644, 0400, 0060, 0006, 0, 0666, 0777, ~0U };
 
 	return modes[number % ARRAY_SIZE(modes)];
 }

@@ -343,7 +343,7 @@ def test_create_refuses_a_dtype_of_another_type(dtype):
         tshare.create(None, 1, dtype)
 
 
-@pytest.mark.parametrize("mode", [-1, 0o1000, 0o4600, 2**40])
+@pytest.mark.parametrize("mode", [-1, 0o1000, 0o4600, 0o700, 0o611, 2**40])
 def test_create_refuses_invalid_mode(mode):
     with pytest.raises(ValueError, match="mode"):
         tshare.create(None, 1, mode=mode)

@@ -65,12 +65,12 @@ CALLS = [
     (
         lambda o: tshare.create(None, 1, mode=0o1000),
         ValueError,
-        "mode: must be between 0 and 0o777, not 0o1",
+        "mode: must have no bits beyond 0o666, unlike 0o1",
     ),
     (
         lambda o: tshare.create(None, 1, mode=-1),
         ValueError,
-        "mode: must be between 0 and 0o777, not -0o1",
+        "mode: must have no bits beyond 0o666, unlike -0o1",
     ),
     (lambda o: tshare.create(None, 1, lifetime=None), TypeError, "lifetime: must be a str"),
     (

@@ -163,7 +163,7 @@
  * EINVAL
  *    an unknown flag, a reserved member that is not zero, a structure smaller than
  *    its first version, a size of zero, a negative deadline, a malformed name, a malformed descriptor,
- *    mode bits outside 0777, a node that is not online or without
+ *    mode bits outside 0666, a node that is not online or without
  *    TSHARE_CREATE_NODE, a @fd that is not a tshare dma-buf, a @fd to finish that
  *    is not a draft's, a @fd of TSHARE_CREATE_DMABUF that is not a dma-buf, is one
  *    of this device's or is empty, a range that is not whole pages, a mapping that
@@ -334,7 +334,7 @@ struct tshare_query {
  *        whole pages
  * @flags: in: TSHARE_CREATE_*; TSHARE_CREATE_PERSIST, _USERS, _DRAFT, _REPLACE
  *         and _DMABUF need a name; not both _PERSIST and _USERS
- * @mode: in: permission bits, 0 to 0777; execute bits mean nothing
+ * @mode: in: permission bits to read and to write, in 0666
  * @node: in: with TSHARE_CREATE_NODE the NUMA node that the memory must be on,
  *        else must be zero
  * @fd: in: with TSHARE_CREATE_DMABUF descriptor of the foreign dma-buf; out:
