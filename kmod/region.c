@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A region: pages, owner, mode, id, lifetime. */
+#include <linux/build_bug.h>
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/err.h>
@@ -22,6 +23,16 @@ atomic_long_t tshare_region_count;
 /* Registered regions by id; changed under tshare_lock, but for reservations. */
 static DEFINE_XARRAY(regions);
 static atomic64_t last_id;
+
+/* What CREATE asks for and INFO reports by the same bits. */
+#define REGION_CREATE_FLAGS                                                                        \
+	(TSHARE_REGION_PERSIST | TSHARE_REGION_USERS | TSHARE_REGION_DRAFT | TSHARE_REGION_DMA32 | \
+	 TSHARE_REGION_FOREIGN)
+static_assert(TSHARE_REGION_PERSIST == TSHARE_CREATE_PERSIST);
+static_assert(TSHARE_REGION_USERS == TSHARE_CREATE_USERS);
+static_assert(TSHARE_REGION_DRAFT == TSHARE_CREATE_DRAFT);
+static_assert(TSHARE_REGION_DMA32 == TSHARE_CREATE_DMA32);
+static_assert(TSHARE_REGION_FOREIGN == TSHARE_CREATE_DMABUF);
 
 static unsigned long region_wanted_pages(const struct tshare_create *req)
 {
@@ -157,20 +168,11 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 
 	kref_init(&region->ref);
 	region->foreign = foreign;
-	if (foreign)
-		region->flags |= TSHARE_REGION_FOREIGN;
 	region->creator = task_tgid_nr(current);
 	region->creator_started = current->group_leader->start_time;
 	current_fsuid_fsgid(&region->uid, &region->gid);
 	region->mode = req->mode;
-	if (req->flags & TSHARE_CREATE_PERSIST)
-		region->flags |= TSHARE_REGION_PERSIST;
-	if (req->flags & TSHARE_CREATE_DMA32)
-		region->flags |= TSHARE_REGION_DMA32;
-	if (req->flags & TSHARE_CREATE_USERS)
-		region->flags |= TSHARE_REGION_USERS;
-	if (req->flags & TSHARE_CREATE_DRAFT)
-		region->flags |= TSHARE_REGION_DRAFT;
+	region->flags |= req->flags & REGION_CREATE_FLAGS;
 	tshare_ranges_init(&region->ranges, region->nr_pages);
 	mutex_init(&region->maps_lock);
 	INIT_LIST_HEAD(&region->maps);

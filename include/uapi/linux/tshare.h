@@ -318,15 +318,15 @@ struct tshare_query {
 
 #define TSHARE_IOCTL_QUERY _IOWR(TSHARE_IOCTL_MAGIC, 0x00, struct tshare_query)
 
-/* struct tshare_create.flags */
+/* struct tshare_create.flags; bits 0 to 4 are those of TSHARE_REGION_* */
 #define TSHARE_CREATE_PERSIST	 (1U << 0) /* the name stays until it is unlinked */
-#define TSHARE_CREATE_DMA32	 (1U << 1) /* physical addresses below 4 GiB */
-#define TSHARE_CREATE_NO_CLOEXEC (1U << 2) /* the descriptor survives execve() */
-#define TSHARE_CREATE_USERS	 (1U << 3) /* the name stays while the region has users */
-#define TSHARE_CREATE_DRAFT	 (1U << 4) /* the name can't be opened before FINISH */
+#define TSHARE_CREATE_USERS	 (1U << 1) /* the name stays while the region has users */
+#define TSHARE_CREATE_DRAFT	 (1U << 2) /* the name can't be opened before FINISH */
+#define TSHARE_CREATE_DMA32	 (1U << 3) /* physical addresses below 4 GiB */
+#define TSHARE_CREATE_DMABUF	 (1U << 4) /* the memory is the dma-buf @fd */
 #define TSHARE_CREATE_REPLACE	 (1U << 5) /* the name may be another region's */
 #define TSHARE_CREATE_NODE	 (1U << 6) /* on the NUMA node @node */
-#define TSHARE_CREATE_DMABUF	 (1U << 7) /* the memory is the dma-buf @fd */
+#define TSHARE_CREATE_NO_CLOEXEC (1U << 7) /* the descriptor survives execve() */
 
 /**
  * struct tshare_create - ioctl(TSHARE_IOCTL_CREATE)
@@ -477,14 +477,17 @@ struct tshare_unlink {
 
 #define TSHARE_IOCTL_UNLINK _IOWR(TSHARE_IOCTL_MAGIC, 0x03, struct tshare_unlink)
 
-/* struct tshare_info.region_flags and struct tshare_list_entry.region_flags */
+/*
+ * struct tshare_info.region_flags and struct tshare_list_entry.region_flags; bits 0 to 4 are
+ * those of TSHARE_CREATE_*
+ */
 #define TSHARE_REGION_PERSIST  (1U << 0) /* its name stays until unlinked */
-#define TSHARE_REGION_DMA32    (1U << 1) /* was asked to be below 4 GiB */
-#define TSHARE_REGION_WRITABLE (1U << 2) /* this dma-buf (INFO) or caller (LIST) may write */
-#define TSHARE_REGION_PHYS     (1U << 3) /* INFO: @phys_addr is valid */
-#define TSHARE_REGION_USERS    (1U << 4) /* its name stays while it has users */
-#define TSHARE_REGION_DRAFT    (1U << 5) /* it has not been finished */
-#define TSHARE_REGION_FOREIGN  (1U << 6) /* it consists of another driver's dma-buf */
+#define TSHARE_REGION_USERS    (1U << 1) /* its name stays while it has users */
+#define TSHARE_REGION_DRAFT    (1U << 2) /* it has not been finished */
+#define TSHARE_REGION_DMA32    (1U << 3) /* was asked to be below 4 GiB */
+#define TSHARE_REGION_FOREIGN  (1U << 4) /* it consists of another driver's dma-buf */
+#define TSHARE_REGION_WRITABLE (1U << 5) /* this dma-buf (INFO) or caller (LIST) may write */
+#define TSHARE_REGION_PHYS     (1U << 6) /* INFO: @phys_addr is valid */
 #define TSHARE_REGION_POOL     (1U << 7) /* its memory is a pool's, and returns there */
 
 /**
