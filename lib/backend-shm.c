@@ -22,33 +22,42 @@
  * fails while a home has a region in it. That needs no lock. Other processes could hold
  * one: a process that may only read a region can lock any byte of it for reading.
  *
- * A maker fills a home under a name that no other process opens, and renames it twice:
+ * All that other users could make first, and so keep from a process, is a home for a name
+ * that is free: names go to who comes first. The rest is in a home, which its owner alone may
+ * write, or has a random number that isn't known before. A maker fills a home under such a
+ * number, and gives it the name when that is free. Where the name leads to a region already,
+ * or a draft is to keep others from it, the maker takes the claim to the name: a directory
+ * inside of that home, with a file that the maker has locked.
  *
- *	.tshare.<number>    the home is made, and a file that is locked, and complete but for
- *	                    the memory of a draft, is linked into it
- *	.tshare.NAME.next   the maker has the claim to the name; a draft gets its memory here,
- *	                    and stays until it is finished
- *	tshare.NAME         the name leads to the region
+ *	path                files         state
+ *	.tshare.<number>    new           a maker's: the file is locked, and complete
+ *	                    next/draft    a draft's maker, who is about to take a claim
+ *	                    region        has lost the name to another one
+ *	tshare.NAME         region, new   what the name leads to
+ *	tshare.NAME/next    draft, maker  a draft has the claim; it gets its memory here, and
+ *	                                  stays until it is finished
+ *	                    new           a maker is about to exchange the home
  *
- * rename() takes a name which is free, or that of an empty home, and no other: so one
- * maker at a time has the claim, and only that one puts a home where the name leads. A
- * home that is there may vanish, but is not replaced by another process. The maker looks
- * at it, sees whether it may replace it, and then exchanges the two, in one step. So
- * an opener finds the old region or the new one, and never none. The old one's home is
- * now at .tshare.NAME.next, and is removed, or else by the next process that wants the
- * claim.
+ * To rename a home or a claim takes a place which is free, or that of an empty directory, and no
+ * other: so one maker at a time has the claim. As a directory that isn't empty the claim keeps
+ * the home that it is in where it is: no process can remove that, and only the maker with the
+ * claim exchanges it, in one step, with the maker's own home. So an opener finds the old region
+ * or the new one, and never none. The old one's home is at .tshare.<number> then, and is removed,
+ * by its maker or by the next process that sweeps. A draft of a name that is free makes the home
+ * for its claim, which has no region.
  *
- * The file in a home is called "draft" in that of a draft, "new" while the maker gives
- * the region its name, and "region" from then on; the rest is in the header. So
+ * The file is called "draft" in a draft's claim, "new" while the maker gives the region its
+ * name, and "region" from then on; the rest is in the header. So
  *
  * - a draft is unlinked by unlinking "draft", which fails when its maker is about to
  *   finish it, and the maker's rename to "new" fails when it was unlinked;
- * - of homes that the name doesn't lead to, one with "draft" or "new" is removed if its
- *   maker has no lock any more, and one with "region" in any case, since that has lost
- *   its name. A process that looks may be slow: it has opened a home which is moved
- *   and finished before it sees "region". So it looks once more whether the home is where
- *   it was; the home of a finished region comes back there only by an exchange, and for
- *   good;
+ * - a claim is removed if its file's maker has no lock any more: that one is dead, or has
+ *   given the region its name by another link to the file;
+ * - of homes that the name doesn't lead to, one with "new" is removed if its maker has no lock
+ *   any more, and one with "region" in any case, since that has lost its name. A process that
+ *   looks may be slow: it has opened a home which is moved and finished before it sees
+ *   "region". So it looks once more whether the home is where it was; the home of a finished
+ *   region comes to such a place only by an exchange, and for good;
  * - a maker may be killed between any two steps. Where the name doesn't lead, a home has
  *   nothing but its maker's lock, whatever the lifetime in its header; where it leads,
  *   that lifetime holds at once. So a region that is to persist does so from the step in
@@ -60,7 +69,7 @@
  *
  * A draft that no object has open can't be finished any more, and is removed: see users.c.
  *
- * The home of a draft also has a pipe, "maker", whose read end the maker has open. Any
+ * The claim of a draft also has a pipe, "maker", whose read end the maker has open. Any
  * process, also one that may not read the region, finds out by opening it for writing
  * whether the maker lives: ENXIO if not. No other process may open it for reading.
  *
@@ -192,14 +201,14 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* Unlinking */
 
-/* Removes the region's file in the home that is called @file, and then the home. */
+/* Removes the region's file in the home that is called @file, or in a claim, and then that. */
 static int unlink_home(int dir, const char *file, int home)
 {
 	static const char *const in_place[] = { SHM_NEW_FILE, SHM_REGION_FILE };
 	static const char *const draft[] = { SHM_DRAFT_FILE };
-	bool hidden = shm_home_is_hidden(file);
-	const char *const *entries = hidden ? draft : in_place;
-	size_t count = hidden ? 1 : 2, i;
+	bool claim = shm_home_is_hidden(file);
+	const char *const *entries = claim ? draft : in_place;
+	size_t count = claim ? 1 : 2, i;
 	int err;
 
 	err = shm_check_owner(home, "");
@@ -241,17 +250,33 @@ static int unlink_at(int dir, const char *file, int fd)
 	return home < 0 ? home : unlink_home(dir, file, home);
 }
 
+/* The same for the draft that has the claim. */
+static int unlink_draft(int dir, const char *file, int fd)
+{
+	_cleanup_close_ int named = shm_home_open(dir, file);
+	_cleanup_close_ int claim = named < 0 ? named : shm_home_open(named, SHM_CLAIM);
+	int err;
+
+	if (claim < 0)
+		return claim == -EPROTO ? -ENOENT : claim;
+	if (fd >= 0 && !shm_home_has(claim, fd))
+		return -ENOENT;
+	err = unlink_home(named, SHM_CLAIM, claim);
+	if (!err)
+		shm_home_remove_if_empty(dir, file, named);
+	return err;
+}
+
 /* What the name leads to, or else its draft, which may just have been finished. */
 static int unlink_name(int dir, const char *name, int fd)
 {
-	char file[SHM_HOME_NAME_LEN], next[SHM_HOME_NAME_LEN];
+	char file[SHM_HOME_NAME_LEN];
 	int err;
 
 	shm_home_name(file, name);
-	shm_next_name(next, name);
 	err = unlink_at(dir, file, fd);
 	if (err == -ENOENT)
-		err = unlink_at(dir, next, fd);
+		err = unlink_draft(dir, file, fd);
 	return err == -ENOENT ? unlink_at(dir, file, fd) : err;
 }
 
@@ -350,23 +375,21 @@ static bool mode_allows(const struct tshare_region_info *info, uint32_t access)
 	return !geteuid() || info->uid != geteuid() || info->mode & access;
 }
 
-/* Describes one file of the directory; false if it is no living region that may be read. */
-static bool describe_entry(int dir, const char *file, int home, int fd,
-			   struct tshare_region_info *info)
+/* What is being listed: a home, and where what it has is to be passed on. */
+struct listing {
+	int dir;
+	const char *file;
+	int (*fn)(const struct tshare_region_info *info, void *data);
+	void *data;
+};
+
+/* Whether what was described may be read by the caller, and has the name of its home. */
+static bool is_listed(const struct listing *listing, int fd, struct tshare_region_info *info)
 {
 	char expected[SHM_HOME_NAME_LEN], path[32];
 
-	if (shm_file_describe(fd, info))
-		return false;
-	if (!info->name[0] || (shm_home_is_hidden(file) && !(info->flags & TSHARE_DRAFT))) {
-		shm_home_unlink_if_dead(dir, file, home);
-		return false;
-	}
-	if (info->flags & TSHARE_DRAFT)
-		shm_next_name(expected, info->name);
-	else
-		shm_home_name(expected, info->name);
-	if (strcmp(expected, file) || !mode_allows(info, 0400))
+	shm_home_name(expected, info->name);
+	if (strcmp(expected, listing->file) || !mode_allows(info, 0400))
 		return false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) || !mode_allows(info, 0200))
@@ -374,39 +397,62 @@ static bool describe_entry(int dir, const char *file, int home, int fd,
 	return true;
 }
 
-/* Opens one name and describes it: 1, 0 if it is no living region's, or an error. */
-static int find_entry(int dir, const char *file, struct tshare_region_info *info)
+/* Passes the file in a home on, or that of the draft in a claim; what fn() returned, or an error. */
+static int list_file(const struct listing *listing, int home, bool draft)
 {
-	_cleanup_close_ int home = shm_home_open(dir, file);
-	_cleanup_close_ int fd = home < 0 ? home : shm_home_open_file(home, O_RDONLY);
+	_cleanup_close_ int fd = shm_home_open_file(home, O_RDONLY);
+	struct tshare_region_info info;
 
 	if (shm_is_shortage(fd))
 		return tshare_fail(fd, "%s: %s", shm_directory(), strerror(-fd));
-	/* A draft may have lost all that had it open, which its description doesn't show. */
-	if (fd >= 0 && shm_home_is_hidden(file) &&
-	    shm_home_unlink_if_dead(dir, file, home) == SHM_NAME_GONE)
+	if (fd < 0 || shm_file_describe(fd, &info))
 		return 0;
-	return fd >= 0 && describe_entry(dir, file, home, fd, info);
+	if (!info.name[0] && !draft)
+		shm_home_unlink_if_dead(listing->dir, listing->file, home);
+	if (!info.name[0] || !(info.flags & TSHARE_DRAFT) == draft)
+		return 0;
+	return is_listed(listing, fd, &info) ? listing->fn(&info, listing->data) : 0;
 }
 
-/* Passes one name on if it is a living region's; what @fn returned, or an error. */
-static int list_entry(int dir, const char *file,
-		      int (*fn)(const struct tshare_region_info *info, void *data), void *data)
+static int list_claim(const struct listing *listing, int named)
 {
-	struct tshare_region_info info;
-	int found = find_entry(dir, file, &info);
+	_cleanup_close_ int claim = shm_home_open(named, SHM_CLAIM);
 
-	return found > 0 ? fn(&info, data) : found;
+	if (claim < 0)
+		return 0;
+	/* A draft may have lost all that had it open, which its description doesn't show. */
+	if (shm_home_unlink_if_dead(named, SHM_CLAIM, claim) != SHM_NAME_GONE)
+		return list_file(listing, claim, true);
+	shm_home_remove_if_empty(listing->dir, listing->file, named);
+	return 0;
+}
+
+/* What the name leads to, and a draft of that name. */
+static int list_home(const struct listing *listing)
+{
+	_cleanup_close_ int home = shm_home_open(listing->dir, listing->file);
+	int ret;
+
+	if (shm_is_shortage(home))
+		return tshare_fail(home, "%s: %s", shm_directory(), strerror(-home));
+	if (home < 0)
+		return 0;
+	if (shm_home_is_hidden(listing->file)) {
+		shm_home_unlink_if_dead(listing->dir, listing->file, home);
+		return 0;
+	}
+	ret = list_file(listing, home, false);
+	return ret ? ret : list_claim(listing, home);
 }
 
 static int list_directory(const struct shm_session *session, DIR *stream,
 			  int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
-	const char *file;
+	struct listing listing = { .dir = session->dir, .fn = fn, .data = data };
 	int ret = 0;
 
-	while (!ret && (file = shm_directory_next(stream, true)))
-		ret = list_entry(session->dir, file, fn, data);
+	while (!ret && (listing.file = shm_directory_next(stream, true)))
+		ret = list_home(&listing);
 	return ret;
 }
 

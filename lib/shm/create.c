@@ -167,17 +167,13 @@ static int create_unnamed(const struct shm_session *session, const struct backen
 /* Not decisive, but saves the allocation where the name is taken anyway. */
 static int check_free(int dir, const char *name)
 {
-	char files[2][SHM_HOME_NAME_LEN];
+	char file[SHM_HOME_NAME_LEN];
 	enum shm_name_state state;
-	size_t i;
 
-	shm_home_name(files[0], name);
-	shm_next_name(files[1], name);
-	for (i = 0; i < 2; i++) {
-		state = shm_name_unlink_if_dead(dir, files[i]);
-		if (state == SHM_NAME_TAKEN || state == SHM_NAME_STUCK)
-			return shm_fail_taken(dir, files[i], state, name);
-	}
+	shm_home_name(file, name);
+	state = shm_name_unlink_if_dead(dir, file);
+	if (state == SHM_NAME_TAKEN || state == SHM_NAME_STUCK)
+		return shm_fail_taken(dir, file, state, name);
 	return 0;
 }
 

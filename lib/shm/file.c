@@ -23,7 +23,7 @@
 #include "shm/session.h"
 
 #define SHM_MAGIC   "tshare\r\n"
-#define SHM_VERSION 3
+#define SHM_VERSION 4
 
 int shm_damaged(const char *what)
 {

@@ -30,22 +30,22 @@
  */
 static int open_maker(int dir, const char *name)
 {
-	char next[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int home = -1;
+	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int claim = -1;
 	struct statx st;
 	int maker;
 
-	shm_next_name(next, name);
-	home = shm_home_open(dir, next);
-	if (home < 0)
-		return shm_is_shortage(home) ? home : -ENOENT;
-	maker = shm_home_open_maker(home);
-	if (maker >= 0 && !shm_home_stat_file(home, &st)) {
+	shm_home_name(file, name);
+	claim = shm_claim_open(dir, file);
+	if (claim < 0)
+		return shm_is_shortage(claim) ? claim : -ENOENT;
+	maker = shm_home_open_maker(claim);
+	if (maker >= 0 && !shm_home_stat_file(claim, &st)) {
 		close(maker);
 		maker = -ENXIO;
 	}
 	if (maker == -ENXIO)
-		shm_home_unlink_if_dead(dir, next, home);
+		shm_name_unlink_if_dead(dir, file);
 	return maker == -ENXIO || maker == -EPROTO ? -ENOENT : maker;
 }
 
@@ -190,22 +190,20 @@ static int watch_directory(int dir)
 	return no_cleanup(watch);
 }
 
-/* Takes all events, and returns whether one is about a home of the name, or may have been. */
+/* Takes all events, and returns whether one is about the home of the name, or may have been. */
 static bool has_changed(int watch, const char *name)
 {
 	_Alignas(struct inotify_event) char buffer[4096];
-	char file[SHM_HOME_NAME_LEN], next[SHM_HOME_NAME_LEN];
 	const struct inotify_event *event;
+	char file[SHM_HOME_NAME_LEN];
 	bool changed = false;
 	ssize_t size, i;
 
 	shm_home_name(file, name);
-	shm_next_name(next, name);
 	while ((size = read(watch, buffer, sizeof(buffer))) > 0) {
 		for (i = 0; i < size; i += sizeof(*event) + event->len) {
 			event = (const void *)(buffer + i);
-			changed |= !event->len || !strcmp(event->name, file) ||
-				   !strcmp(event->name, next);
+			changed |= !event->len || !strcmp(event->name, file);
 		}
 	}
 	return changed;

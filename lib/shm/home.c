@@ -54,14 +54,10 @@ void shm_home_name(char file[SHM_HOME_NAME_LEN], const char *name)
 	stpcpy(stpcpy(file, SHM_HOME_PREFIX), name);
 }
 
-void shm_next_name(char file[SHM_HOME_NAME_LEN], const char *name)
-{
-	stpcpy(stpcpy(stpcpy(file, SHM_HIDDEN_PREFIX), name), SHM_NEXT_SUFFIX);
-}
-
 bool shm_home_is_hidden(const char *file)
 {
-	return !strncmp(file, SHM_HIDDEN_PREFIX, sizeof(SHM_HIDDEN_PREFIX) - 1);
+	return !strncmp(file, SHM_HIDDEN_PREFIX, sizeof(SHM_HIDDEN_PREFIX) - 1) ||
+	       !strcmp(file, SHM_CLAIM);
 }
 
 /* Opening */
@@ -115,6 +111,21 @@ int shm_home_open(int dir, const char *file)
 	int fd = open_entry(dir, file, O_PATH | O_DIRECTORY);
 
 	return fd == -ENOTDIR || fd == -ELOOP ? -EPROTO : fd;
+}
+
+int shm_claim_open(int dir, const char *file)
+{
+	char path[SHM_HOME_NAME_LEN + sizeof(SHM_CLAIM)];
+	_cleanup_close_ int home = -1;
+	int fd;
+
+	stpcpy(stpcpy(path, file), "/" SHM_CLAIM);
+	fd = open_here(dir, path, O_PATH | O_DIRECTORY);
+	if (fd >= 0)
+		return fd;
+	/* These steps fail for the reason that is to be reported. */
+	home = shm_home_open(dir, file);
+	return home < 0 ? home : shm_home_open(home, SHM_CLAIM);
 }
 
 static int open_file_called(int home, const char *entry, int access)
@@ -215,12 +226,18 @@ int shm_directory_open_file(int dir, const char *file, int access)
 	return fd;
 }
 
+bool shm_home_has_file(int home, const struct statx *file)
+{
+	struct statx there;
+
+	return shm_home_stat_file(home, &there) && is_same_file(file, &there);
+}
+
 bool shm_home_has(int home, int fd)
 {
-	struct statx here, there;
+	struct statx here;
 
-	return shm_stat(fd, "", &here) && shm_home_stat_file(home, &there) &&
-	       is_same_file(&here, &there);
+	return shm_stat(fd, "", &here) && shm_home_has_file(home, &here);
 }
 
 /* Listing */
@@ -273,49 +290,84 @@ enum shm_name_state shm_home_clear(int dir, const char *file, int home)
 	return shm_home_remove_if_empty(dir, file, home);
 }
 
-/* Makes an empty home, called @file until it is renamed. The umask is ignored. */
-static int new_home(int dir, char file[SHM_NEW_HOME_LEN])
+/* Makes an empty directory. The umask is ignored. */
+static int new_directory(int dir, const char *entry)
 {
 	char path[32];
 	struct stat st;
-	uint64_t number;
 	int home, err;
 
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+	if (mkdirat(dir, entry, HOME_MODE))
 		return -errno;
-	snprintf(file, SHM_NEW_HOME_LEN, SHM_HIDDEN_PREFIX "%016" PRIx64, number);
-	if (mkdirat(dir, file, HOME_MODE))
-		return -errno;
-	home = shm_home_open(dir, file);
+	home = shm_home_open(dir, entry);
 	if (home < 0) {
-		unlinkat(dir, file, AT_REMOVEDIR);
+		unlinkat(dir, entry, AT_REMOVEDIR);
 		return home;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", home);
 	if (fstat(home, &st) || ((st.st_mode & 0777) != HOME_MODE && chmod(path, HOME_MODE))) {
 		err = -errno;
-		unlinkat(dir, file, AT_REMOVEDIR);
+		unlinkat(dir, entry, AT_REMOVEDIR);
 		close(home);
 		return err;
 	}
 	return home;
 }
 
+/* Makes an empty home, called @file until it is renamed. */
+static int new_home(int dir, char file[SHM_NEW_HOME_LEN])
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	snprintf(file, SHM_NEW_HOME_LEN, SHM_HIDDEN_PREFIX "%016" PRIx64, number);
+	return new_directory(dir, file);
+}
+
+int shm_home_link(int home, int fd, const char *entry)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, home, entry, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+int shm_claim_make(int home, int fd, const char *entry)
+{
+	int claim = new_directory(home, SHM_CLAIM), err;
+
+	if (claim < 0)
+		return claim;
+	err = shm_home_link(claim, fd, entry);
+	if (!err)
+		return claim;
+	unlinkat(home, SHM_CLAIM, AT_REMOVEDIR);
+	close(claim);
+	return err;
+}
+
+static int fill_home(int home, int fd, int *claim)
+{
+	if (!claim)
+		return shm_home_link(home, fd, SHM_NEW_FILE);
+	*claim = shm_claim_make(home, fd, SHM_DRAFT_FILE);
+	return *claim < 0 ? *claim : 0;
+}
+
 /*
  * Until the file is there, other processes take the home for one that a dead process
  * left, and remove it.
  */
-int shm_home_make(int dir, int fd, const char *entry, char file[SHM_NEW_HOME_LEN])
+int shm_home_make(int dir, int fd, int *claim, char file[SHM_NEW_HOME_LEN])
 {
 	int home, tries = 0, err;
-	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	do {
 		home = new_home(dir, file);
-		if (home >= 0 && !linkat(AT_FDCWD, path, home, entry, AT_SYMLINK_FOLLOW))
+		err = home < 0 ? home : fill_home(home, fd, claim);
+		if (!err)
 			return home;
-		err = home < 0 ? home : -errno;
 		if (home >= 0) {
 			unlinkat(dir, file, AT_REMOVEDIR);
 			close(home);
@@ -327,15 +379,15 @@ int shm_home_make(int dir, int fd, const char *entry, char file[SHM_NEW_HOME_LEN
 /* Any process may wait for the maker, so any may open the pipe for writing. */
 #define MAKER_MODE 0622
 
-int shm_home_make_maker(int home)
+int shm_claim_make_maker(int claim)
 {
 	int fd;
 
-	if (mkfifoat(home, SHM_MAKER_FILE, MAKER_MODE))
+	if (mkfifoat(claim, SHM_MAKER_FILE, MAKER_MODE))
 		return -errno;
 	/* The umask is ignored. */
-	if (fchmodat(home, SHM_MAKER_FILE, MAKER_MODE, 0))
+	if (fchmodat(claim, SHM_MAKER_FILE, MAKER_MODE, 0))
 		return -errno;
-	fd = fd_open_at(home, SHM_MAKER_FILE, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+	fd = fd_open_at(claim, SHM_MAKER_FILE, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 	return fd < 0 ? -errno : fd;
 }

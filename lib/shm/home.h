@@ -14,16 +14,20 @@
 
 #define SHM_HOME_PREFIX	  "tshare."
 #define SHM_HIDDEN_PREFIX ".tshare."
-#define SHM_NEXT_SUFFIX	  ".next"
 
 /* Room for what a home may be called. */
-#define SHM_HOME_NAME_LEN \
-	(sizeof(SHM_HIDDEN_PREFIX) - 1 + TSHARE_NAME_LEN + sizeof(SHM_NEXT_SUFFIX) - 1)
-#define SHM_NEW_HOME_LEN 25
+#define SHM_HOME_NAME_LEN (sizeof(SHM_HOME_PREFIX) - 1 + TSHARE_NAME_LEN)
+#define SHM_NEW_HOME_LEN  25
 
 /*
- * The files in a home: the region's, which is first a draft's or a new one's and in the
- * end a region's, see backend-shm.c; and the pipe that the maker of a draft holds, for
+ * The claim to a home's name: a home inside the home, with the file of the region that gets
+ * the name next.
+ */
+#define SHM_CLAIM "next"
+
+/*
+ * The files in a home or a claim: the region's, which is first a draft's or a new one's and in
+ * the end a region's, see backend-shm.c; and the pipe that the maker of a draft holds, for
  * those that wait for it.
  */
 #define SHM_DRAFT_FILE	"draft"
@@ -61,15 +65,17 @@ int shm_directory_open_file(int dir, const char *file, int access);
 bool shm_stat(int dir, const char *entry, struct statx *st);
 bool shm_is_same_device(const struct statx *one, const struct statx *other);
 
-/* What the home of the region @name is called, and that of the one that will have the name. */
+/* What the home of the region @name is called. */
 void shm_home_name(char file[SHM_HOME_NAME_LEN], const char *name);
-void shm_next_name(char file[SHM_HOME_NAME_LEN], const char *name);
 
-/* Whether a home of that name can't be opened as a region's. */
+/* Whether a home of that name can't be opened as a region's: a maker's own, or a claim. */
 bool shm_home_is_hidden(const char *file);
 
-/* Opens a home: -EPROTO if it is no directory, or one of another file system. */
+/* Opens a home, or a claim in one: -EPROTO if it is no directory, or one of another file system. */
 int shm_home_open(int dir, const char *file);
+
+/* Opens the claim in the home called @file, by one descriptor. */
+int shm_claim_open(int dir, const char *file);
 
 /*
  * Opens the region's file in it, or only if the region is not finished: -EPROTO if it
@@ -89,12 +95,22 @@ bool shm_home_is_at(int dir, const char *file, int home);
 
 /* Whether the file in a home is the one behind @fd. */
 bool shm_home_has(int home, int fd);
+bool shm_home_has_file(int home, const struct statx *file);
 
-/* Makes a home that has the file behind @fd as @entry. It is called @file, until renamed. */
-int shm_home_make(int dir, int fd, const char *entry, char file[SHM_NEW_HOME_LEN]);
+/*
+ * Makes a home that has the file behind @fd, or with @claim one that has a claim with it: a
+ * draft's. It is called @file, until renamed.
+ */
+int shm_home_make(int dir, int fd, int *claim, char file[SHM_NEW_HOME_LEN]);
 
-/* Makes the pipe of a draft's maker in a home that has a file, and returns its read end. */
-int shm_home_make_maker(int home);
+/* Gives the file behind @fd a name in a home or a claim. */
+int shm_home_link(int home, int fd, const char *entry);
+
+/* Makes a claim in a home, with the file behind @fd as @entry. */
+int shm_claim_make(int home, int fd, const char *entry);
+
+/* Makes the pipe of a draft's maker in a claim that has a file, and returns its read end. */
+int shm_claim_make_maker(int claim);
 
 /* Removes a home that is empty. What else is in there is not ours. */
 enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home);

@@ -51,10 +51,10 @@ static bool is_beside(int dir, int fd)
 	       shm_is_same_device(&here, &there);
 }
 
-/* 0 if the file is in that home, -ENOENT if not; or a shortage. */
-static int find_in_home(int dir, const char *file, int fd)
+/* 0 if the file is in that home, -ENOENT if not; or a shortage. Takes the descriptor over. */
+static int find_in_home(int opened, int fd)
 {
-	_cleanup_close_ int home = shm_home_open(dir, file);
+	_cleanup_close_ int home = opened;
 
 	if (shm_is_shortage(home))
 		return home;
@@ -113,11 +113,8 @@ static int find_known(int dir, int fd, const struct shm_header *header)
 	if (!*header->name || tshare_name_check(header->name, NULL))
 		return -ENOENT;
 	shm_home_name(file, header->name);
-	err = find_in_home(dir, file, fd);
-	if (err != -ENOENT)
-		return err;
-	shm_next_name(file, header->name);
-	return find_in_home(dir, file, fd);
+	err = find_in_home(shm_home_open(dir, file), fd);
+	return err == -ENOENT ? find_in_home(shm_claim_open(dir, file), fd) : err;
 }
 
 static int fail_shortage(int err)

@@ -37,11 +37,15 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 static int add_file_bytes(int dir, const char *file, uint64_t *total)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
+	_cleanup_close_ int claim = home < 0 ? home : shm_home_open(home, SHM_CLAIM);
 	struct statx st;
 
-	if (shm_is_shortage(home))
-		return home;
+	if (shm_is_shortage(claim))
+		return claim;
 	if (home >= 0 && shm_home_stat_file(home, &st) && S_ISREG(st.stx_mode))
+		*total += st.stx_blocks * UINT64_C(512);
+	/* The file of a claim that is no draft's is in its maker's home, too. */
+	if (claim >= 0 && shm_stat(claim, SHM_DRAFT_FILE, &st) && S_ISREG(st.stx_mode))
 		*total += st.stx_blocks * UINT64_C(512);
 	return 0;
 }

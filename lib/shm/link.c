@@ -22,9 +22,18 @@
 /* The longest pause between two looks whether another maker is done, in microseconds. */
 #define LONGEST_PAUSE 1000
 
+static int fail_foreign(const char *name, const char *file, const char *entry)
+{
+	return tshare_fail(-EEXIST,
+			   "name: '%s' is taken by %s/%s%s, which is no region's; remove that",
+			   name, shm_directory(), file, entry);
+}
+
 int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const char *name)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
+	_cleanup_close_ int claim = home < 0 ? home : shm_home_open(home, SHM_CLAIM);
+	bool region, claimed;
 	struct statx st;
 
 	if (state == SHM_NAME_STUCK)
@@ -34,11 +43,11 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 	/* What the home could be opened with just now is too little for what is in it. */
 	if (state == SHM_NAME_UNSEEN)
 		return tshare_fail_name(home < 0 ? home : -EMFILE, name);
-	if (home == -EPROTO || (home >= 0 && !shm_home_stat_file(home, &st)))
-		return tshare_fail(
-			-EEXIST, "name: '%s' is taken by %s/%s, which is no region's; remove that",
-			name, shm_directory(), file);
-	return tshare_fail_taken(name, home >= 0 && shm_stat(home, SHM_DRAFT_FILE, &st));
+	region = home >= 0 && shm_home_stat_file(home, &st);
+	claimed = claim >= 0 && shm_home_stat_file(claim, &st);
+	if (home == -EPROTO || (home >= 0 && !region && !claimed))
+		return fail_foreign(name, file, "");
+	return tshare_fail_taken(name, claimed && !region);
 }
 
 static int fail_directory(int err)
@@ -46,212 +55,258 @@ static int fail_directory(int err)
 	return tshare_fail(err, "%s: %s", shm_directory(), strerror(-err));
 }
 
+/* Making a home */
+
+/* What the maker of a region has in the directory until the region has its name. */
+struct place {
+	int dir;
+	char file[SHM_NEW_HOME_LEN]; /* what its home is called at first */
+	bool draft;
+	int home;  /* has the region's file, unless that is a draft */
+	int claim; /* in @home, or in @named; or -1 */
+	int named; /* the home of a name that is claimed, if it isn't @home; or -1 */
+};
+
+static void cleanup_place(const struct place *place)
+{
+	cleanup_close(&place->home);
+	cleanup_close(&place->claim);
+	cleanup_close(&place->named);
+}
+
+#define _cleanup_place_ __attribute__((cleanup(cleanup_place)))
+
+/* Makes a home for the file, or with @draft one that has a claim for it. */
+static int place_make(struct place *place, int dir, int fd, bool draft)
+{
+	*place = (struct place){ .dir = dir, .draft = draft, .claim = -1, .named = -1 };
+	place->home = shm_home_make(dir, fd, draft ? &place->claim : NULL, place->file);
+	return place->home < 0 ? shm_fail_proc(place->home, shm_directory()) : 0;
+}
+
+/* Removes the maker's home, and a claim that is in it. */
+static void place_undo(const struct place *place)
+{
+	if (place->claim >= 0 && place->named < 0)
+		shm_home_clear(place->home, SHM_CLAIM, place->claim);
+	shm_home_clear(place->dir, place->file, place->home);
+}
+
 /* Claims */
 
 /*
- * Whether the claim is another maker's, who gives it up in a moment: neither a draft's nor
- * something that is no region's.
+ * Why a claim could not be moved into a home that has one: -EAGAIN if that is another maker's,
+ * who gives it up in a moment, -ENOENT if it was a dead one's, and else an error.
  */
-static bool claim_passes(int dir, const char *next)
+static int look_at_claim(const struct place *place, int home, const char *file, const char *name)
 {
-	_cleanup_close_ int home = shm_home_open(dir, next);
+	_cleanup_close_ int claim = shm_home_open(home, SHM_CLAIM);
+	enum shm_name_state state;
 	struct statx st;
 
-	if (home < 0)
-		return home == -ENOENT;
-	if (shm_home_stat_file(home, &st))
-		return !shm_stat(home, SHM_DRAFT_FILE, &st);
-	return shm_home_unlink_if_dead(dir, next, home) == SHM_NAME_GONE;
+	if (claim == -ENOENT)
+		return claim;
+	if (claim < 0)
+		return claim == -EPROTO ? fail_foreign(name, file, "/" SHM_CLAIM) :
+					  tshare_fail_name(claim, name);
+	state = shm_home_unlink_if_dead(home, SHM_CLAIM, claim);
+	if (state == SHM_NAME_GONE)
+		return -ENOENT;
+	if (state != SHM_NAME_TAKEN)
+		return shm_fail_taken(place->dir, file, state, name);
+	if (shm_stat(claim, SHM_DRAFT_FILE, &st))
+		return tshare_fail_taken(name, true);
+	return shm_home_stat_file(claim, &st) ? -EAGAIN : fail_foreign(name, file, "/" SHM_CLAIM);
+}
+
+/* Likewise of a home with neither: it is just being removed, or isn't a region's. */
+static int look_at_what_has_neither(const struct place *place, int home, const char *file,
+				    const char *name)
+{
+	enum shm_name_state state = shm_home_unlink_if_dead(place->dir, file, home);
+
+	return state == SHM_NAME_GONE ? -ENOENT : shm_fail_taken(place->dir, file, state, name);
 }
 
 /*
- * Renames a new home to that of the next region which gets the name. A region that is to
- * replace another one waits for those that do so at the same time, as all of them can.
+ * Moves the claim into that home. A draft's maker has nothing else in its own home, which others
+ * would remove if it were empty before the claim is back.
  */
-static int claim_name(int dir, const char *file, const struct backend_request *request)
+static int move_claim(const struct place *place, int fd, int home, const char *file)
 {
-	char next[SHM_HOME_NAME_LEN];
-	enum shm_name_state state;
-	unsigned int pause = 1;
-	int tries, err = 0;
+	int err = place->draft ? shm_home_link(place->home, fd, SHM_NEW_FILE) : 0;
 
-	shm_next_name(next, request->name);
-	for (tries = 0; tries < SHM_MAX_TRIES; tries++) {
-		if (!renameat(dir, file, dir, next))
-			return 0;
-		err = -errno;
-		state = shm_name_unlink_if_dead(dir, next);
-		if (state == SHM_NAME_GONE)
-			continue;
-		if (!(request->flags & TSHARE_REPLACE) || state != SHM_NAME_TAKEN ||
-		    !claim_passes(dir, next))
-			return shm_fail_taken(dir, next, state, request->name);
-		usleep(pause);
-		pause = pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE;
-	}
-	return err == -ENOTEMPTY || err == -EEXIST ?
-		       shm_fail_taken(dir, next, SHM_NAME_TAKEN, request->name) :
-		       fail_directory(err);
+	if (err)
+		return fail_directory(err);
+	err = renameat(place->home, SHM_CLAIM, home, SHM_CLAIM) ? -errno : 0;
+	if (!err && shm_home_is_at(place->dir, file, home))
+		return 0;
+	if (!err)
+		err = renameat(home, SHM_CLAIM, place->home, SHM_CLAIM) ? -errno : -ENOENT;
+	if (place->draft)
+		unlinkat(place->home, SHM_NEW_FILE, 0);
+	return err;
 }
 
-/* Moving */
-
-/* Puts the home @next in the place of that of a living region, which @old is then. */
-static int exchange_homes(int dir, const char *next, const char *file, const char *name, int *old)
+/*
+ * Moves the claim into the home that the name leads to: -ENOENT if it leads there no more, or
+ * what look_at_claim() returns. The claim is the home's only as long as the name leads to the
+ * home, and from then on keeps it there: a home that isn't empty can be neither removed nor
+ * replaced, and is exchanged by the maker with the claim alone.
+ */
+static int claim_home(struct place *place, int fd, const char *file, const char *name)
 {
-	_cleanup_close_ int home = shm_home_open(dir, file);
-	enum shm_name_state state;
+	_cleanup_close_ int home = shm_home_open(place->dir, file);
 	struct statx st;
 	int err;
 
 	if (home == -ENOENT)
 		return home;
 	if (home < 0)
-		return shm_fail_taken(dir, file, SHM_NAME_TAKEN, name);
-	if (!shm_home_stat_file(home, &st)) {
-		/* It is just being removed, or isn't a region's, which is left alone. */
-		state = shm_home_unlink_if_dead(dir, file, home);
-		return state == SHM_NAME_GONE ? -ENOENT : shm_fail_taken(dir, file, state, name);
-	}
+		return shm_fail_taken(place->dir, file, SHM_NAME_TAKEN, name);
+	if (!shm_home_stat_file(home, &st))
+		return shm_stat(home, SHM_CLAIM, &st) ?
+			       look_at_claim(place, home, file, name) :
+			       look_at_what_has_neither(place, home, file, name);
 	err = shm_check_owner(home, "");
-	if (!err && renameat2(dir, next, dir, file, RENAME_EXCHANGE))
-		err = -errno;
-	if (err == -ENOENT)
-		return err;
 	if (err)
-		return tshare_fail_name(err == -EACCES ? -EPERM : err, name);
-	*old = no_cleanup(home);
+		return tshare_fail_name(err, name);
+	if (place->claim < 0)
+		place->claim = shm_claim_make(place->home, fd, SHM_NEW_FILE);
+	/* While it was empty it may have been taken for one that a dead process left. */
+	if (place->claim < 0)
+		return place->claim == -ENOENT ? -ENOENT : fail_directory(place->claim);
+	err = move_claim(place, fd, home, file);
+	if (err == -ENOTEMPTY || err == -EEXIST || err == -ENOTDIR)
+		return look_at_claim(place, home, file, name);
+	if (err == -EACCES || err == -EPERM)
+		return tshare_fail_name(-EPERM, name);
+	if (err)
+		return err == -ENOENT ? err : fail_directory(err);
+	place->named = no_cleanup(home);
 	return 0;
 }
 
 /*
- * Moves the home of a claim to where the name leads. Nobody else puts a home there
- * as long as the claim is held, so what is found there is either exchanged or gone.
+ * Gives the maker's home a name that is free, or else, if that is wanted, claims the name. A
+ * maker that is to replace a region waits for those that do so at the same time, as all of
+ * them can.
  */
-static int move_home(int dir, const char *next, const char *name, bool replace, int *old)
+static int take_name(struct place *place, int fd, const struct backend_request *request)
 {
 	char file[SHM_HOME_NAME_LEN];
 	enum shm_name_state state;
+	unsigned int pause = 1;
 	int tries, err = 0;
 
-	shm_home_name(file, name);
+	shm_home_name(file, request->name);
 	for (tries = 0; tries < SHM_MAX_TRIES; tries++) {
-		state = shm_name_unlink_if_dead(dir, file);
+		state = shm_name_unlink_if_dead(place->dir, file);
 		if (state == SHM_NAME_GONE) {
-			if (!renameat(dir, next, dir, file))
+			if (!renameat(place->dir, place->file, place->dir, file))
 				return 0;
 			err = -errno;
 			continue;
 		}
-		if (state != SHM_NAME_TAKEN || !replace)
-			return shm_fail_taken(dir, file, state, name);
-		err = exchange_homes(dir, next, file, name, old);
-		if (err != -ENOENT)
+		if (state != SHM_NAME_TAKEN || !(request->flags & TSHARE_REPLACE))
+			return shm_fail_taken(place->dir, file, state, request->name);
+		err = claim_home(place, fd, file, request->name);
+		if (err != -ENOENT && err != -EAGAIN)
 			return err;
+		if (err == -ENOENT)
+			continue;
+		usleep(pause);
+		pause = pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE;
 	}
-	return fail_directory(err);
+	return err == -ENOTEMPTY || err == -EEXIST || err == -EAGAIN ?
+		       shm_fail_taken(place->dir, file, SHM_NAME_TAKEN, request->name) :
+		       fail_directory(err);
 }
+
+/* Getting the name */
 
 /*
- * Gives a new region its name: 0, or an error after which it has its claim still. The
- * order of the steps keeps the name with the maker until the last one.
+ * Exchanges the maker's home with the one that has its claim. Only root can find another one
+ * there, where the owner of the home has moved that in spite of the claim: that one stays.
  */
-static int give_name(int dir, int home, int fd, const char *name, uint32_t lifetime, bool replace)
-{
-	_cleanup_close_ int old = -1;
-	char next[SHM_HOME_NAME_LEN];
-	int err;
-
-	shm_next_name(next, name);
-	err = move_home(dir, next, name, replace, &old);
-	if (err)
-		return err;
-	/* Fails if the name was unlinked meanwhile, which is as if it were unlinked later. */
-	renameat(home, SHM_NEW_FILE, home, SHM_REGION_FILE);
-	if (old >= 0)
-		shm_home_clear(dir, next, old);
-	/* The header or the users have kept the name since it leads to the region. */
-	if (lifetime != TSHARE_LIFETIME_MAKER)
-		ofd_lock_set(fd, F_UNLCK, SHM_LIFE);
-	return 0;
-}
-
-/* New regions */
-
-/* Makes a home for the file, with a claim to its name; @maker is a draft's pipe. */
-static int make_home(int dir, int fd, const struct backend_request *request, int *maker)
-{
-	bool draft = request->flags & TSHARE_DRAFT;
-	char file[SHM_NEW_HOME_LEN];
-	_cleanup_close_ int home = -1;
-	int err = 0;
-
-	home = shm_home_make(dir, fd, draft ? SHM_DRAFT_FILE : SHM_NEW_FILE, file);
-	if (home < 0)
-		return shm_fail_proc(home, shm_directory());
-	if (draft) {
-		/* No child may have the pipe without its session knowing of it. */
-		tshare_lock();
-		*maker = shm_home_make_maker(home);
-		tshare_unlock();
-	}
-	if (draft && *maker < 0)
-		err = fail_directory(*maker);
-	if (!err)
-		err = claim_name(dir, file, request);
-	if (err)
-		shm_home_clear(dir, file, home);
-	return err ? err : no_cleanup(home);
-}
-
-/* Whether the name leads to a region that may not be replaced: for drafts, and before a step. */
-static int check_place(int dir, const char *name, bool replace)
+static int exchange_homes(const struct place *place, const char *name)
 {
 	char file[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int home = -1;
-	enum shm_name_state state;
 	int err;
 
 	shm_home_name(file, name);
-	state = shm_name_unlink_if_dead(dir, file);
-	if (state == SHM_NAME_GONE)
+	err = renameat2(place->dir, place->file, place->dir, file, RENAME_EXCHANGE) ? -errno : 0;
+	if (!err && shm_home_is_at(place->dir, place->file, place->named))
 		return 0;
-	if (!replace || state != SHM_NAME_TAKEN)
-		return shm_fail_taken(dir, file, state, name);
-	home = shm_home_open(dir, file);
-	err = home < 0 ? home : shm_check_owner(home, "");
-	return err == -EPERM ? tshare_fail_name(err, name) : 0;
+	if (!err)
+		err = renameat2(place->dir, place->file, place->dir, file, RENAME_EXCHANGE) ?
+			      -errno :
+			      -ENOENT;
+	return tshare_fail_name(err == -EACCES ? -EPERM : err, name);
 }
 
-int shm_link(const struct shm_session *session, struct shm_name *name,
+/*
+ * Ends the making of a region that the name leads to. The order of the steps keeps the name with
+ * the maker until the last one.
+ */
+static void settle(const struct place *place, int fd, uint32_t lifetime)
+{
+	/* Fails if the name was unlinked meanwhile, which is as if it were unlinked later. */
+	renameat(place->home, SHM_NEW_FILE, place->home, SHM_REGION_FILE);
+	if (place->claim >= 0)
+		shm_home_clear(place->named < 0 ? place->home : place->named, SHM_CLAIM,
+			       place->claim);
+	if (place->named >= 0)
+		shm_home_clear(place->dir, place->file, place->named);
+	/* The header or the users have kept the name since it leads to the region. */
+	if (lifetime != TSHARE_LIFETIME_MAKER)
+		ofd_lock_set(fd, F_UNLCK, SHM_LIFE);
+}
+
+int shm_link(const struct shm_session *session, const struct shm_name *name,
 	     const struct backend_request *request)
 {
-	_cleanup_close_ int home = make_home(session->dir, name->fd, request, &name->maker);
-	char next[SHM_HOME_NAME_LEN];
+	_cleanup_place_ struct place place;
 	int err;
 
-	if (home < 0)
-		return home;
-	err = give_name(session->dir, home, name->fd, request->name, request->lifetime,
-			request->flags & TSHARE_REPLACE);
-	if (err) {
-		shm_next_name(next, request->name);
-		shm_home_clear(session->dir, next, home);
+	err = place_make(&place, session->dir, name->fd, false);
+	if (err)
+		return err;
+	err = take_name(&place, name->fd, request);
+	if (!err && place.named >= 0) {
+		err = exchange_homes(&place, request->name);
+		if (err)
+			shm_claim_clear(session->dir, request->name, place.claim);
 	}
+	if (err)
+		place_undo(&place);
+	else
+		settle(&place, name->fd, request->lifetime);
 	return err;
 }
 
 int shm_claim(const struct shm_session *session, struct shm_name *name,
 	      const struct backend_request *request)
 {
-	int home = make_home(session->dir, name->fd, request, &name->maker);
+	_cleanup_place_ struct place place;
+	int err;
 
-	if (home < 0)
-		return home;
+	err = place_make(&place, session->dir, name->fd, true);
+	if (err)
+		return err;
+	/* No child may have the pipe without its session knowing of it. */
 	tshare_lock();
-	name->home = home;
+	name->maker = shm_claim_make_maker(place.claim);
 	tshare_unlock();
-	return check_place(session->dir, request->name, request->flags & TSHARE_REPLACE);
+	err = name->maker < 0 ? fail_directory(name->maker) : take_name(&place, name->fd, request);
+	if (err || place.named >= 0)
+		place_undo(&place);
+	if (err)
+		return err;
+	tshare_lock();
+	name->home = no_cleanup(place.claim);
+	tshare_unlock();
+	return 0;
 }
 
 /* Drafts */
@@ -301,21 +356,50 @@ static int refuse_to_finish(int fd)
 }
 
 /* After the draft has its name, and nobody waits for its maker any more. */
-static void end_draft(struct shm_session *session, int home, struct shm_name *name)
+static void end_draft(struct shm_session *session, struct shm_name *name)
 {
-	unlinkat(home, SHM_MAKER_FILE, 0);
 	shm_name_close_maker(name);
 	name->draft = false;
 	if (name->lifetime != TSHARE_LIFETIME_MAKER)
 		shm_name_drop(session, name);
 }
 
-/* Renames the file of a draft in its home; @home may be the error that opening it had. */
-static int begin_finish(int home)
+/* Whether the name may be taken from the region that it leads to, if it does. */
+static int check_place(const struct place *place, const char *name, bool replace)
 {
-	if (home < 0)
-		return home;
-	return renameat(home, SHM_DRAFT_FILE, home, SHM_NEW_FILE) ? -errno : 0;
+	char file[SHM_HOME_NAME_LEN];
+	enum shm_name_state state;
+	struct statx st;
+	int err;
+
+	shm_home_name(file, name);
+	state = shm_home_unlink_if_dead(place->dir, file, place->named);
+	if (!shm_home_stat_file(place->named, &st))
+		return 0;
+	if (!replace || state != SHM_NAME_TAKEN)
+		return shm_fail_taken(place->dir, file, state, name);
+	err = shm_check_owner(place->named, "");
+	return err == -EPERM ? tshare_fail_name(err, name) : 0;
+}
+
+/* Gives the draft whose file is "new" a home, and that the name. */
+static int give_name(struct place *place, const struct shm_name *name)
+{
+	int err;
+
+	err = shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, false));
+	if (err)
+		return tshare_fail(err, "region: its file can't be written: %s%s", strerror(-err),
+				   err == -EFBIG ? " (see RLIMIT_FSIZE, ulimit -f)" : "");
+	place->home = shm_home_make(place->dir, name->fd, NULL, place->file);
+	if (place->home < 0)
+		return shm_fail_proc(place->home, shm_directory());
+	err = exchange_homes(place, name->name);
+	if (err)
+		place_undo(place);
+	else
+		settle(place, name->fd, name->lifetime);
+	return err;
 }
 
 /*
@@ -323,43 +407,58 @@ static int begin_finish(int home)
  * that fails also for those that may. So what can be refused is refused before: nobody else
  * puts a home where the name leads as long as the draft has the claim.
  */
-static int finish_draft(struct shm_session *session, struct shm_name *name,
-			struct backend_region *region, bool replace)
+static int finish_claimed(struct shm_session *session, struct shm_name *name, struct place *place,
+			  bool replace)
 {
-	char next[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int home = shm_name_open_home(session, name, next);
 	int err;
 
-	/* Only a user keeps others from removing the draft: see clear_unused(). */
-	if (!region->user)
-		return tshare_fail(-EPERM, "region: its file could not be opened anew when it was "
-					   "imported, so it can't be finished; import it again");
-	if (home >= 0 && !shm_home_is_hidden(next)) {
-		end_draft(session, home, name);
-		return fail_no_draft(); /* after a fork() it is finished by another process */
-	}
-	err = home < 0 ? 0 : check_place(session->dir, name->name, replace);
+	err = check_place(place, name->name, replace);
 	if (err)
 		return err;
-	err = begin_finish(home);
+	err = renameat(place->claim, SHM_DRAFT_FILE, place->claim, SHM_NEW_FILE) ? -errno : 0;
 	if (err == -ENOENT) {
 		shm_name_drop(session, name);
 		return fail_lost();
 	}
 	if (err)
 		return tshare_fail_name(err, name->name);
-	err = shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, false));
-	if (err)
-		tshare_fail(err, "region: its file can't be written: %s%s", strerror(-err),
-			    err == -EFBIG ? " (see RLIMIT_FSIZE, ulimit -f)" : "");
-	else
-		err = give_name(session->dir, home, name->fd, name->name, name->lifetime, replace);
+	err = give_name(place, name);
 	if (err) {
 		shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, true));
-		renameat(home, SHM_NEW_FILE, home, SHM_DRAFT_FILE);
-	} else {
+		renameat(place->claim, SHM_NEW_FILE, place->claim, SHM_DRAFT_FILE);
+	}
+	return err;
+}
+
+static int finish_draft(struct shm_session *session, struct shm_name *name,
+			struct backend_region *region, bool replace)
+{
+	_cleanup_place_ struct place place = { .dir = session->dir, .home = -1, .named = -1 };
+	char file[SHM_HOME_NAME_LEN];
+	bool claim;
+	int err;
+
+	/* Only a user keeps others from removing the draft: see clear_unused(). */
+	if (!region->user)
+		return tshare_fail(-EPERM, "region: its file could not be opened anew when it was "
+					   "imported, so it can't be finished; import it again");
+	place.claim = shm_name_open_home(session, name, &claim);
+	if (place.claim >= 0 && !claim) {
+		end_draft(session, name);
+		return fail_no_draft(); /* after a fork() it is finished by another process */
+	}
+	if (place.claim == -ENOENT) {
+		shm_name_drop(session, name);
+		return fail_lost();
+	}
+	shm_home_name(file, name->name);
+	place.named = place.claim < 0 ? place.claim : shm_home_open(session->dir, file);
+	if (place.named < 0)
+		return tshare_fail_name(place.named, name->name);
+	err = finish_claimed(session, name, &place, replace);
+	if (!err) {
 		shm_user_finish(region, name->lifetime);
-		end_draft(session, home, name);
+		end_draft(session, name);
 	}
 	return err;
 }

@@ -12,7 +12,7 @@ struct backend_request;
 struct shm_session;
 
 /* Gives a region that is complete its name. */
-int shm_link(const struct shm_session *session, struct shm_name *name,
+int shm_link(const struct shm_session *session, const struct shm_name *name,
 	     const struct backend_request *request);
 
 /* Takes the claim to its name for a draft, which is complete but for its memory. */

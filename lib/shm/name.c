@@ -132,7 +132,21 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 	return fd < 0 ? state_unread(fd) : unlink_unfinished_if_dead(dir, file, home, fd);
 }
 
-enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
+/* Removes the claim in a home, and counts it. */
+static enum shm_name_state unlink_claim_if_dead(int home, unsigned int *removed)
+{
+	_cleanup_close_ int claim = shm_home_open(home, SHM_CLAIM);
+	enum shm_name_state state;
+
+	if (claim == -ENOENT)
+		return SHM_NAME_GONE;
+	state = claim < 0 ? state_unread(claim) : unlink_hidden_if_dead(home, SHM_CLAIM, claim);
+	*removed += state == SHM_NAME_GONE;
+	return state;
+}
+
+/* Removes a home without its claim. */
+static enum shm_name_state unlink_home_if_dead(int dir, const char *file, int home)
 {
 	_cleanup_close_ int fd = -1;
 	uint32_t flags;
@@ -150,6 +164,30 @@ enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
 	return flags & SHM_USERS ? clear_unused(dir, file, home) : shm_home_clear(dir, file, home);
 }
 
+static enum shm_name_state unlink_both_if_dead(int dir, const char *file, int home,
+					       unsigned int *removed)
+{
+	enum shm_name_state state, claim = SHM_NAME_GONE;
+	struct statx st;
+
+	/* A claim has none of its own, whatever its owner makes in it. */
+	if (strcmp(file, SHM_CLAIM))
+		claim = unlink_claim_if_dead(home, removed);
+	state = unlink_home_if_dead(dir, file, home);
+	*removed += state == SHM_NAME_GONE;
+	/* What a home without a region is taken by. */
+	return state != SHM_NAME_GONE && claim != SHM_NAME_GONE && !shm_home_stat_file(home, &st) ?
+		       claim :
+		       state;
+}
+
+enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
+{
+	unsigned int removed = 0;
+
+	return unlink_both_if_dead(dir, file, home, &removed);
+}
+
 enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
@@ -157,6 +195,14 @@ enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file)
 	if (home == -ENOENT)
 		return SHM_NAME_GONE;
 	return home < 0 ? state_unread(home) : shm_home_unlink_if_dead(dir, file, home);
+}
+
+static void sweep_home(int dir, const char *file, unsigned int *removed)
+{
+	_cleanup_close_ int home = shm_home_open(dir, file);
+
+	if (home >= 0)
+		unlink_both_if_dead(dir, file, home, removed);
 }
 
 unsigned int shm_names_sweep(int dir)
@@ -168,8 +214,7 @@ unsigned int shm_names_sweep(int dir)
 	if (!stream)
 		return 0;
 	while ((file = shm_directory_next(stream, true)))
-		if (shm_name_unlink_if_dead(dir, file) == SHM_NAME_GONE)
-			removed++;
+		sweep_home(dir, file, &removed);
 	return removed;
 }
 
@@ -288,32 +333,63 @@ int shm_name_complete(struct shm_session *session, struct shm_name *name, void *
 	return file;
 }
 
-/* Opens the home called @file if the file behind @fd is in it; else -ENOENT. */
-static int open_home_of(int dir, const char *file, int fd)
+/* @home, if the file is in it; else -ENOENT. */
+static int keep_if_it_has(int home, const struct statx *file)
 {
-	int home = shm_home_open(dir, file);
-
-	if (home >= 0 && !shm_home_has(home, fd)) {
+	if (home >= 0 && !shm_home_has_file(home, file)) {
 		close(home);
 		return -ENOENT;
 	}
 	return home == -EPROTO ? -ENOENT : home;
 }
 
-int shm_name_open_home(const struct shm_session *session, const struct shm_name *name,
-		       char file[SHM_HOME_NAME_LEN])
+static int open_home_of(int dir, const struct shm_name *name, const struct statx *st, bool *claim)
 {
-	int home;
+	char file[SHM_HOME_NAME_LEN];
+	int home = -ENOENT;
 
-	/* Another process of a fork() may have finished the draft. */
-	if (name->draft) {
-		shm_next_name(file, name->name);
-		home = open_home_of(session->dir, file, name->fd);
-		if (home != -ENOENT)
-			return home;
-	}
 	shm_home_name(file, name->name);
-	return open_home_of(session->dir, file, name->fd);
+	/* Another process of a fork() may have finished the draft. */
+	if (name->draft)
+		home = keep_if_it_has(shm_claim_open(dir, file), st);
+	*claim = home != -ENOENT;
+	return *claim ? home : keep_if_it_has(shm_home_open(dir, file), st);
+}
+
+int shm_name_open_home(const struct shm_session *session, const struct shm_name *name, bool *claim)
+{
+	struct statx st;
+
+	return shm_stat(name->fd, "", &st) ? open_home_of(session->dir, name, &st, claim) : -errno;
+}
+
+void shm_claim_clear(int dir, const char *name, int claim)
+{
+	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int home = -1;
+
+	shm_home_name(file, name);
+	home = shm_home_open(dir, file);
+	if (home < 0)
+		return;
+	shm_home_clear(home, SHM_CLAIM, claim);
+	shm_home_remove_if_empty(dir, file, home);
+}
+
+/* Whether another process has the lock since a fork(), or that can't be found out. */
+static bool is_held_elsewhere(int dir, const struct shm_name *name)
+{
+	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int claim = -1, fd = -ENOENT;
+
+	shm_home_name(file, name->name);
+	if (name->draft)
+		claim = shm_claim_open(dir, file);
+	if (claim >= 0)
+		fd = shm_home_open_file(claim, O_RDONLY);
+	if (fd == -ENOENT)
+		fd = shm_directory_open_file(dir, file, O_RDONLY);
+	return fd < 0 || shm_file_is_locked(fd, SHM_LIFE);
 }
 
 /*
@@ -322,30 +398,32 @@ int shm_name_open_home(const struct shm_session *session, const struct shm_name 
  */
 static void end_name(struct shm_session *session, struct shm_name *name)
 {
+	const struct shm_name ended = *name;
+	const int dir = session->dir;
 	char file[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int home = shm_name_open_home(session, name, file);
-	_cleanup_close_ int fd = home < 0 ? -1 : shm_home_open_file(home, O_RDONLY);
+	_cleanup_close_ int home = -1;
+	struct statx st;
+	bool known = shm_stat(name->fd, "", &st), claim;
 
-	/* A draft that another process has finished since a fork() has no maker any more. */
-	bool ended = name->lifetime == TSHARE_LIFETIME_MAKER || shm_home_is_hidden(file);
-
+	/* First: there may be no other descriptor than those of the name. */
 	shm_name_drop(session, name);
-	if (!ended)
+	if (!known || is_held_elsewhere(dir, &ended))
 		return;
-	/* For want of descriptors: those that the name had are free now. */
-	if (home >= 0 && shm_is_shortage(fd))
-		shm_home_unlink_if_dead(session->dir, file, home);
-	else if (fd >= 0 && !shm_file_is_locked(fd, SHM_LIFE))
-		shm_home_clear(session->dir, file, home);
+	home = open_home_of(dir, &ended, &st, &claim);
+	if (home < 0)
+		return;
+	shm_home_name(file, ended.name);
+	/* A draft that another process has finished since a fork() has no maker any more. */
+	if (claim)
+		shm_claim_clear(dir, ended.name, home);
+	else if (ended.lifetime == TSHARE_LIFETIME_MAKER)
+		shm_home_clear(dir, file, home);
 }
 
 void shm_name_abandon(struct shm_session *session, struct shm_name *name)
 {
-	char next[SHM_HOME_NAME_LEN];
-
-	shm_next_name(next, name->name);
 	if (name->home >= 0)
-		shm_home_clear(session->dir, next, name->home);
+		shm_claim_clear(session->dir, name->name, name->home);
 	tshare_lock();
 	shm_name_drop(session, name);
 	tshare_unlock();
@@ -369,8 +447,8 @@ void shm_names_end(struct shm_session *session)
  */
 static bool is_unlinked(const struct shm_session *session, const struct shm_name *name)
 {
-	char file[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int home = shm_name_open_home(session, name, file);
+	bool claim;
+	_cleanup_close_ int home = shm_name_open_home(session, name, &claim);
 
 	return home == -ENOENT;
 }

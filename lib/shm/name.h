@@ -24,7 +24,7 @@ struct shm_name {
 	TAILQ_ENTRY(shm_name) entry;
 	int fd;	    /* has the SHM_LIFE lock */
 	int file;   /* the region's own description while it is being made, or -1 */
-	int home;   /* that of a draft which is being made, once it has the claim, or -1 */
+	int home;   /* the claim of a draft which is being made, or -1 */
 	void *user; /* of a region that is being made, or NULL */
 	bool draft;
 	int maker; /* the read end of a draft's pipe, or -1 */
@@ -47,9 +47,11 @@ unsigned int shm_names_sweep(int dir);
 /* The rule of the sticky bit, for a directory that has none: 0, -EPERM, or -ENOENT. */
 int shm_check_owner(int dir, const char *entry);
 
-/* Opens the home that has the name's file, called @file then; -ENOENT if there is none. */
-int shm_name_open_home(const struct shm_session *session, const struct shm_name *name,
-		       char file[SHM_HOME_NAME_LEN]);
+/* Opens the home that has the name's file, or the claim with it; -ENOENT if there is none. */
+int shm_name_open_home(const struct shm_session *session, const struct shm_name *name, bool *claim);
+
+/* Removes a claim to a name, and the home that it is in if that has nothing else. */
+void shm_claim_clear(int dir, const char *name, int claim);
 
 /*
  * Makes an empty file for a new region, which the session holds, without a name in the

@@ -89,10 +89,6 @@ static void unlink_if_unused(int dir, const struct shm_user *user)
 {
 	char file[SHM_HOME_NAME_LEN];
 
-	if (user->draft) {
-		shm_next_name(file, user->name);
-		shm_name_unlink_if_dead(dir, file);
-	}
 	shm_home_name(file, user->name);
 	shm_name_unlink_if_dead(dir, file);
 }

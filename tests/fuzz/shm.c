@@ -46,7 +46,7 @@ static struct file good_file(void)
 	return (struct file){
 		.header = {
 			.magic = "tshare\r\n",
-			.version = 3,
+			.version = 4,
 			.id = 1,
 			.size = PAGE,
 			.data_offset = PAGE,
@@ -86,7 +86,7 @@ static int sealed_file(struct input *input)
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	uint8_t pages = take_byte(input) % 8;
 
-	REQUIRE(fd >= 0 && !ftruncate(fd, pages ? (off_t)pages * PAGE : 2 * PAGE));
+	REQUIRE(fd >= 0 && !posix_fallocate(fd, 0, pages ? (off_t)pages * PAGE : 2 * PAGE));
 	REQUIRE(pwrite(fd, &good, sizeof(good), 0) == sizeof(good));
 	change(input, fd);
 	REQUIRE(!fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));

@@ -332,7 +332,8 @@ def test_copy_that_can_not_be_finished_leaves_no_name(name, backend):
     if backend == "kmod":
         pytest.skip("the module's names are not a peer's to write")
     folder = os.environ.get("TSHARE_SHM_DIR", "/dev/shm")
-    draft, place = f"{folder}/.tshare.{name}.next", f"{folder}/tshare.{name}"
+    home = f"{folder}/tshare.{name}"
+    draft, place = f"{home}/next", f"{home}/region"
     source = bytearray(64 << 20)
     done = threading.Event()
 
@@ -355,6 +356,7 @@ def test_copy_that_can_not_be_finished_leaves_no_name(name, backend):
             done.clear()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(place)
+                os.rmdir(home)
 
     def create_until_refused():
         while True:

@@ -791,7 +791,8 @@ def test_place_of_a_draft_that_something_else_has_is_an_error(
     if shared is None:
         pytest.skip("the module's names are not in a folder")
     other = load(save(tmp_path / "other.safetensors", TENSORS)) if replace else None
-    place = Path(shared) / f".tshare.{name}.next"
+    place = Path(shared) / f"tshare.{name}" / "next"
+    place.parent.mkdir(exist_ok=True)
     place.touch()
     try:
         with pytest.raises(FileExistsError, match="which is no region's; remove that") as caught:

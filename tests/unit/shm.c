@@ -34,9 +34,17 @@ const char *path_of(const char *name)
 
 const char *next_of(const char *name)
 {
+	static char path[512];
+
+	snprintf(path, sizeof(path), "%s/next", home_of(name));
+	return path;
+}
+
+const char *hidden_home(void)
+{
 	static char path[256];
 
-	snprintf(path, sizeof(path), "%s/.tshare.%s.next", directory, name);
+	snprintf(path, sizeof(path), "%s/.tshare.0123456789abcdef", directory);
 	return path;
 }
 

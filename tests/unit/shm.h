@@ -62,8 +62,11 @@ const char *home_of(const char *name);
 /* The file of a region; valid until the next call. */
 const char *path_of(const char *name);
 
-/* The directory of a draft; valid until the next call. */
+/* The claim to a name, which a draft has; valid until the next call. */
 const char *next_of(const char *name);
+
+/* The home of a maker, before its region has the name or after it has lost it. */
+const char *hidden_home(void);
 
 bool exists_at(const char *path);
 bool has_home(const char *name);

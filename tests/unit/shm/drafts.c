@@ -187,9 +187,10 @@ TEST(what_a_killed_maker_has_replaced_is_removed)
 
 	/* As after the exchange of the two homes. */
 	snprintf(home, sizeof(home), "%s", home_of(name));
-	CHECK(!rename(home, next_of(name)));
+	CHECK(!rename(home, hidden_home()));
 	new = new_region(name);
-	CHECK(!exists_at(next_of(name)));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!exists_at(hidden_home()));
 	CHECK(!open_error(name));
 	CHECK(tshare_region_unlink(old) == -ENOENT);
 	CHECK(!tshare_region_unlink(new));
@@ -221,10 +222,10 @@ TEST(a_region_persists_where_its_name_leads_and_nowhere_else)
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 	CHECK(!open_error(name));
 	snprintf(home, sizeof(home), "%s", home_of(name));
-	CHECK(!rename(home, next_of(name)));
+	CHECK(!rename(home, hidden_home()));
 	CHECK(open_error(name) == -ENOENT);
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
-	CHECK(!exists_at(next_of(name)));
+	CHECK(!exists_at(hidden_home()));
 }
 
 static int finish_and_exit(void *draft)
@@ -302,8 +303,8 @@ TEST(a_pipe_that_is_left_blocks_no_name)
 	char name[] = "pipe";
 	struct tshare_region *region;
 
-	leave_pipe(next_of(name));
 	leave_pipe(home_of(name));
+	leave_pipe(next_of(name));
 	CHECK(open_error(name) == -ENOENT);
 	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, &draft_options, &region));
 	CHECK(!tshare_region_finish(region, 0));
@@ -837,7 +838,7 @@ TEST(another_file_in_place_of_the_pipe_is_no_maker)
 	char name[] = "posed", path[600];
 	struct tshare_region *region;
 
-	CHECK(!mkdir(next_of(name), 0755));
+	CHECK(!mkdir(home_of(name), 0755) && !mkdir(next_of(name), 0755));
 	snprintf(path, sizeof(path), "%s/maker", next_of(name));
 	CHECK(!symlink("/dev/null", path));
 	CHECK(open_error(name) == -ENOENT);
@@ -867,32 +868,135 @@ TEST(an_error_names_what_is_no_regions_and_blocks_a_name)
 {
 	char path[600];
 
-	CHECK(!mkdir(next_of("blocked"), 0755));
+	CHECK(!mkdir(home_of("blocked"), 0755) && !mkdir(next_of("blocked"), 0755));
 	snprintf(path, sizeof(path), "%s/else", next_of("blocked"));
 	CHECK(!mkdir(path, 0755));
-	check_blocked("blocked", next_of("blocked"));
+	check_blocked("blocked", home_of("blocked"));
 	CHECK(!rmdir(path) && !rmdir(next_of("blocked")));
 
 	CHECK(!mknod(next_of("blocked"), S_IFREG | 0600, 0));
-	check_blocked("blocked", next_of("blocked"));
-	CHECK(!unlink(next_of("blocked")));
+	check_blocked("blocked", home_of("blocked"));
+	CHECK(!unlink(next_of("blocked")) && !rmdir(home_of("blocked")));
 
 	CHECK(!mknod(home_of("blocked"), S_IFREG | 0600, 0));
 	check_blocked("blocked", home_of("blocked"));
 	CHECK(!unlink(home_of("blocked")));
 }
 
+TEST(an_error_names_what_is_no_regions_and_keeps_a_region_from_being_replaced)
+{
+	struct tshare_options replacing = { .size = sizeof(replacing), .flags = TSHARE_REPLACE };
+	struct tshare_region *old = new_victim("kept"), *region;
+
+	CHECK(!mknod(next_of("kept"), S_IFREG | 0600, 0));
+	CHECK(tshare_region_create(ctx, "kept", 1, NULL, 0, &replacing, &region) == -EEXIST);
+	CHECK(error_says(next_of("kept")) && error_says("which is no region's; remove that"));
+	CHECK(!open_error("kept"));
+	CHECK(!unlink(next_of("kept")));
+	CHECK(!tshare_region_unlink(old));
+	tshare_region_unref(old);
+}
+
 TEST(a_link_in_the_place_of_a_draft_is_not_followed)
 {
 	struct tshare_region *target = new_victim("target"), *region;
 
-	CHECK(!symlink("tshare.target", next_of("link")));
+	CHECK(!mkdir(home_of("link"), 0755) && !symlink("../tshare.target", next_of("link")));
 	CHECK(open_error("link") == -ENOENT);
 	CHECK(tshare_region_create(ctx, "link", 1, NULL, 0, NULL, &region) == -EEXIST);
 	CHECK(has_file("target"));
-	CHECK(!unlink(next_of("link")));
+	CHECK(!unlink(next_of("link")) && !rmdir(home_of("link")));
 	tshare_region_unref(target);
 	CHECK(!tshare_ctx_unlink(ctx, "target"));
+}
+
+/* Strangers, where the directory is everybody's */
+
+struct step {
+	const char *name;
+	uint32_t flags;
+};
+
+static int replace_as_the_owner(void *data)
+{
+	const struct step *step = data;
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.flags = step->flags,
+		.lifetime = TSHARE_LIFETIME_PERSIST,
+	};
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (!become(USER_ONE) || tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, step->name, 1, NULL, 0, &options, &region))
+		return 1;
+	return step->flags & TSHARE_DRAFT ? tshare_region_finish(region, TSHARE_REPLACE) : 0;
+}
+
+static bool is_denied(const char *path)
+{
+	return mkdir(path, 0777) && errno == EACCES && mknod(path, S_IFREG | 0666, 0) &&
+	       errno == EACCES && symlink("/", path) && errno == EACCES;
+}
+
+/* All that the protocol has names for, and what an earlier one had. */
+static int block_as_a_stranger(void *data)
+{
+	static const char *const entries[] = { "next", "next/draft", "new", "region", "maker" };
+	const char *name = data;
+	char path[600];
+	size_t i;
+
+	if (!become(USER_TWO))
+		return 1;
+	for (i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", home_of(name), entries[i]);
+		if (strcmp(entries[i], "region") && strcmp(entries[i], "next/draft") &&
+		    !is_denied(path))
+			return 2;
+		if (!unlink(path))
+			return 3;
+	}
+	snprintf(path, sizeof(path), "%s/.tshare.%s.next", directory, name);
+	if (mkdir(path, 0755) || strlen(path) + 2 > sizeof(path))
+		return 4;
+	strcat(path, "/x");
+	if (mkdir(path, 0755) || !rename(home_of(name), hidden_home()) || !rmdir(home_of(name)))
+		return 5;
+	return 0;
+}
+
+static int remove_the_block(void *data)
+{
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/.tshare.%s.next/x", directory, (const char *)data);
+	if (rmdir(path))
+		return 1;
+	path[strlen(path) - 2] = '\0';
+	return rmdir(path) ? 2 : 0;
+}
+
+TEST(a_stranger_can_not_keep_an_owner_from_replacing_its_region)
+{
+	char name[] = "owned";
+	struct step steps[] = {
+		{ name, 0 },
+		{ name, TSHARE_REPLACE },
+		{ name, TSHARE_REPLACE | TSHARE_DRAFT },
+	};
+
+	if (geteuid())
+		SKIP("needs root, to be two users");
+	CHECK(!chmod(directory, 01777));
+	CHECK(!in_child(replace_as_the_owner, &steps[0]));
+	CHECK(!in_child(block_as_a_stranger, name));
+	CHECK(!in_child(replace_as_the_owner, &steps[1]));
+	CHECK(!in_child(replace_as_the_owner, &steps[2]));
+	CHECK(!in_child(remove_the_block, name));
+	CHECK(!chmod(directory, 0700));
+	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
 int main(void)

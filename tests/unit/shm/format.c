@@ -55,7 +55,7 @@ static int damage64(off_t offset, uint64_t value)
 
 TEST(undamaged_files_are_taken)
 {
-	CHECK(!damage32(HEADER(version), 3));
+	CHECK(!damage32(HEADER(version), 4));
 	CHECK(!damage32(HEADER(desc_count), 1));
 	CHECK(!damage32(HEADER(descs_size), sizeof(struct descriptor)));
 	CHECK(!damage64(DESC(shape[0]), 4));
@@ -73,7 +73,8 @@ TEST(the_version_is_checked)
 	CHECK(damage32(HEADER(version), 0) == -EPROTO);
 	CHECK(damage32(HEADER(version), 1) == -EPROTO);
 	CHECK(damage32(HEADER(version), 2) == -EPROTO);
-	CHECK(damage32(HEADER(version), 4) == -EPROTO);
+	CHECK(damage32(HEADER(version), 3) == -EPROTO);
+	CHECK(damage32(HEADER(version), 5) == -EPROTO);
 }
 
 TEST(the_counter_may_have_any_value)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What happens between two steps of a call: this program has a renameat(), an ftruncate(), a
- * posix_fallocate() and a clock_gettime() of its own, which the library calls in place of
+ * What happens between two steps of a call: this program has a renameat(), a renameat2(), an
+ * ftruncate(), a posix_fallocate() and a clock_gettime() of its own, which the library calls in place of
  * the C library's.
  */
 #define _GNU_SOURCE 1
@@ -22,9 +22,9 @@
 
 #include "../shm.h"
 
-/* What happens before a file's next allocation or truncation, renaming, or look at the clock. */
+/* What happens before a file's next allocation or truncation, a renaming, or a look at the clock. */
 static void (*before_allocation)(void), (*before_truncation)(void), (*before_renaming)(void),
-	(*before_clock)(void);
+	(*before_exchange)(void), (*before_clock)(void);
 
 static int allocation_error; /* of the next one, or 0 */
 
@@ -65,6 +65,12 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
 	happen(&before_renaming);
 	return syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned int flags)
+{
+	happen(&before_exchange);
+	return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
@@ -129,15 +135,15 @@ static void fork_and_die(void)
 	_exit(0);
 }
 
-/* After the claim to the name. */
-static void die_at_the_next_renaming(void)
+/* Before the region has its name, or after that. */
+static void die_at_the_first_renaming(void)
 {
 	before_renaming = fork_and_die;
 }
 
 static void die_at_the_second_renaming(void)
 {
-	before_renaming = die_at_the_next_renaming;
+	before_renaming = die_at_the_first_renaming;
 }
 
 static void check_the_name_is_free_after_its_makers_death(const struct tshare_options *options,
@@ -166,6 +172,7 @@ static void check_the_name_is_free_after_its_makers_death(const struct tshare_op
 
 TEST(a_child_that_was_forked_while_a_region_was_named_does_not_block_its_name)
 {
+	check_the_name_is_free_after_its_makers_death(NULL, die_at_the_first_renaming);
 	check_the_name_is_free_after_its_makers_death(NULL, die_at_the_second_renaming);
 }
 
@@ -176,7 +183,115 @@ TEST(a_child_that_was_forked_while_a_region_that_persists_was_named_does_not_blo
 		.lifetime = TSHARE_LIFETIME_PERSIST,
 	};
 
-	check_the_name_is_free_after_its_makers_death(&options, die_at_the_second_renaming);
+	check_the_name_is_free_after_its_makers_death(&options, die_at_the_first_renaming);
+}
+
+/* Of the first, the maker has a claim; of the second, the name leads to its region. */
+static int replace_and_die(void (*prepare)(void), uint32_t flags)
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.flags = TSHARE_REPLACE | flags,
+		.lifetime = TSHARE_LIFETIME_PERSIST,
+	};
+	struct tshare_region *region;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		prepare();
+		if (!tshare_region_create(ctx, "old", 1, NULL, 0, &options, &region))
+			tshare_region_finish(region, TSHARE_REPLACE);
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) ? 0 : -1;
+}
+
+static void die(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+static void first(void)
+{
+	before_renaming = die;
+}
+
+static void second(void)
+{
+	before_renaming = first;
+}
+
+static void third(void)
+{
+	before_renaming = second;
+}
+
+TEST(a_maker_that_is_killed_while_it_replaces_a_region_leaves_one)
+{
+	static void (*const moments[])(void) = { first, second, third };
+	static const uint32_t flags[] = { 0, TSHARE_DRAFT };
+	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
+	struct tshare_region *old, *new;
+	size_t i;
+
+	for (i = 0; i < 2 * sizeof(moments) / sizeof(moments[0]); i++) {
+		old = new_region("old");
+		/* Without a draft there are two. */
+		if (i != 4)
+			CHECK(!replace_and_die(moments[i / 2], flags[i % 2]));
+		CHECK(!open_error("old"));
+		CHECK(!tshare_region_create(ctx, "old", 1, NULL, 0, &options, &new));
+		tshare_region_unref(old);
+		CHECK(!tshare_region_unlink(new));
+		tshare_region_unref(new);
+		CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+		CHECK(!has_home("old"));
+	}
+}
+
+/* As only the owner of a home can: root's claim does not keep the owner from it. */
+static struct tshare_region *newcomer;
+
+static void move_the_home_and_take_the_name(void)
+{
+	char home[256];
+
+	snprintf(home, sizeof(home), "%s", home_of("claimed"));
+	CHECK(!rename(home, hidden_home()));
+	newcomer = new_region("claimed");
+}
+
+static const struct tshare_options replacing = {
+	.size = sizeof(replacing),
+	.flags = TSHARE_REPLACE,
+};
+
+TEST(a_claim_to_a_home_that_has_lost_the_name_is_none)
+{
+	struct tshare_region *old = new_region("claimed"), *new;
+
+	before_renaming = move_the_home_and_take_the_name;
+	CHECK(!tshare_region_create(ctx, "claimed", 1, NULL, 0, &replacing, &new));
+	CHECK(tshare_region_unlink(newcomer) == -ENOENT);
+	CHECK(!tshare_region_unlink(new));
+	tshare_region_unref(old);
+	tshare_region_unref(newcomer);
+	tshare_region_unref(new);
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+}
+
+TEST(a_home_that_has_taken_the_place_of_a_claimed_one_stays)
+{
+	struct tshare_region *old = new_region("claimed"), *new;
+
+	before_exchange = move_the_home_and_take_the_name;
+	CHECK(tshare_region_create(ctx, "claimed", 1, NULL, 0, &replacing, &new) == -ENOENT);
+	CHECK(!tshare_region_unlink(newcomer));
+	tshare_region_unref(old);
+	tshare_region_unref(newcomer);
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
 /* Drafts, which have the claim to their names before their memory */

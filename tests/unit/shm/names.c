@@ -166,6 +166,22 @@ TEST(a_context_that_ends_without_a_free_descriptor_leaves_no_memory)
 	CHECK(!in_child(end_without_descriptors, NULL));
 }
 
+static int exit_without_descriptors(void *unused)
+{
+	struct tshare_region *region;
+
+	(void)unused;
+	if (tshare_region_create(ctx, "exits", 1, NULL, 0, NULL, &region) || !leave_descriptors(0))
+		return 2;
+	exit(0);
+}
+
+TEST(a_process_that_exits_without_a_free_descriptor_leaves_no_memory)
+{
+	CHECK(!in_child(exit_without_descriptors, NULL));
+	CHECK(!has_home("exits"));
+}
+
 static int create_without_descriptors(int end)
 {
 	struct tshare_region *region;
