@@ -563,6 +563,7 @@ int tshare_region_unlink(struct tshare_region *region);
  * struct tshare_open_options - how to open a region
  * @size: sizeof(struct tshare_open_options)
  * @flags: TSHARE_READONLY or 0
+ * @reserved: must be 0
  * @timeout_ns: how long to wait for the name, in nanoseconds: 0 not at all, negative
  *              for ever
  * @other_than: a region that is not to be opened, though the name may lead to it; may
@@ -571,6 +572,7 @@ int tshare_region_unlink(struct tshare_region *region);
 struct tshare_open_options {
 	size_t size;
 	uint32_t flags;
+	uint32_t reserved;
 	int64_t timeout_ns;
 	const struct tshare_region *other_than;
 };
@@ -1160,12 +1162,14 @@ int tshare_cuda_get_driver(struct tshare_cuda_driver *driver);
  * @device: number of the CUDA device, from 0, with TSHARE_CUDA_DEVICE. Without it the
  *          device of the calling thread's current context, or 0 if it has none
  * @path: TSHARE_CUDA_*, for tshare_cuda_import() alone
+ * @reserved: must be 0
  */
 struct tshare_cuda_options {
 	size_t size;
 	uint32_t flags;
 	int32_t device;
 	uint32_t path;
+	uint32_t reserved;
 };
 
 /**

@@ -21,6 +21,8 @@ static int check_options(const struct tshare_cuda_options *options)
 				   options->device);
 	if (options->path >= TSHARE_CUDA_PATHS)
 		return tshare_fail(-EINVAL, "options.path: %" PRIu32 " is unknown", options->path);
+	if (options->reserved)
+		return tshare_fail(-EINVAL, "options.reserved: is not 0");
 	return 0;
 }
 

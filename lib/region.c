@@ -518,6 +518,8 @@ static int read_open_options(const struct tshare_ctx *ctx,
 	if (known.flags & ~TSHARE_READONLY)
 		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
 				   known.flags);
+	if (known.reserved)
+		return tshare_fail(-EINVAL, "options.reserved: is not 0");
 	how->readonly = known.flags & TSHARE_READONLY;
 	how->timeout_ns = known.timeout_ns;
 	/* A region of another backend is not what the name leads to. */

@@ -6,9 +6,26 @@
 
 #include "error.h"
 #include "sized.h"
+#include "tshare.h"
 
 /* More than any struct will ever have: the size was not set, and what follows isn't looked at. */
 #define SIZE_LIMIT 4096
+
+/*
+ * A struct that callers fill in has no padding: a member that a later version has there would be
+ * what an older program's stack happens to hold. So its size is that of its members.
+ */
+#define HAS_NO_PADDING(type, pointers, words, halves)                                        \
+	_Static_assert(sizeof(struct type) == sizeof(size_t) + (pointers) * sizeof(void *) + \
+						      8UL * (words) + 4UL * (halves),        \
+		       #type " has padding, or a member that isn't counted here")
+
+HAS_NO_PADDING(tshare_ctx_options, 3, 0, 2);
+HAS_NO_PADDING(tshare_options, 0, 0, 4);
+HAS_NO_PADDING(tshare_spec, 3, 1, 2);
+HAS_NO_PADDING(tshare_open_options, 1, 1, 2);
+HAS_NO_PADDING(tshare_read_options, 2, 0, 2);
+HAS_NO_PADDING(tshare_cuda_options, 0, 0, 4);
 
 static bool is_zero(const char *bytes, size_t count)
 {

@@ -128,6 +128,7 @@ TEST(open_options_of_an_older_header_are_taken)
 	memset(&options, 0xff, sizeof(options));
 	options.size = offsetof(struct tshare_open_options, timeout_ns);
 	options.flags = TSHARE_READONLY;
+	options.reserved = 0;
 	CHECK(!find_with(&options));
 }
 
@@ -301,6 +302,20 @@ TEST(list_sets_the_size_of_each_info)
 	CHECK(!tshare_ctx_list(ctx, find_listed, &found));
 	CHECK(found.count == 1);
 	CHECK(found.info.size == sizeof(found.info));
+	tshare_region_unref(region);
+}
+
+/* What is reserved may come to mean something. */
+TEST(reserved_members_must_be_zero)
+{
+	const struct tshare_cuda_options cuda = { .size = sizeof(cuda), .reserved = 1 };
+	const struct tshare_open_options open = { .size = sizeof(open), .reserved = 1 };
+	struct tshare_region *region = new_region(NULL), *other;
+
+	CHECK(tshare_region_open(ctx, "any", &open, &other) == -EINVAL);
+	CHECK(error_says("options.reserved"));
+	CHECK(tshare_region_pin(region, &cuda, NULL) == -EINVAL);
+	CHECK(error_says("options.reserved"));
 	tshare_region_unref(region);
 }
 
