@@ -610,7 +610,9 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
  * file must be sealed, as those of unnamed regions are; or be in the directory of
  * named regions, and there have its region's name or belong to the caller. The owner
  * of a named region can still truncate its file later: from untrusted users, import
- * unnamed regions only.
+ * unnamed regions only. A file with less memory than its region is refused, as each page that
+ * is missing would be allocated by this process. A sender that may write can still punch holes
+ * later, so a process that imports from untrusted users needs room for all of the region.
  *
  * A descriptor of a part (tshare_region_export()) makes a region of the part's size. It
  * has no tensors, since descriptors count bytes from the start of the whole region.

@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -24,6 +26,9 @@
 
 #define SHM_MAGIC   "tshare\r\n"
 #define SHM_VERSION 4
+
+/* The unit of st_blocks. */
+#define STAT_BLOCK 512
 
 int shm_damaged(const char *what)
 {
@@ -62,10 +67,9 @@ int shm_file_read_head(int fd, struct shm_head *head, size_t *length)
 	return 0;
 }
 
-int shm_header_check(const struct shm_header *header, int fd)
+static int check_header(const struct shm_header *header, const struct stat *file)
 {
 	uint64_t mask = sysconf(_SC_PAGESIZE) - 1;
-	off_t file_size = lseek(fd, 0, SEEK_END);
 	uint64_t end;
 
 	if (header->version != SHM_VERSION)
@@ -82,11 +86,49 @@ int shm_header_check(const struct shm_header *header, int fd)
 	if (header->data_offset & mask ||
 	    header->data_offset < SHM_DESCS_OFFSET + (uint64_t)header->descs_size)
 		return shm_damaged("place of the data");
-	if (__builtin_add_overflow(header->data_offset, header->size, &end) || file_size < 0 ||
-	    end > (uint64_t)file_size)
+	if (__builtin_add_overflow(header->data_offset, header->size, &end) ||
+	    end > (uint64_t)file->st_size)
 		return shm_damaged("the file is too short");
 	if (tshare_name_check(header->name, NULL))
 		return shm_damaged("name");
+	return 0;
+}
+
+static int stat_file(int fd, struct stat *file)
+{
+	return fstat(fd, file) ? shm_damaged("its file can't be looked at") : 0;
+}
+
+int shm_header_check(const struct shm_header *header, int fd)
+{
+	struct stat file;
+	int err = stat_file(fd, &file);
+
+	return err ? err : check_header(header, &file);
+}
+
+/* Elsewhere a file system may store zeros in less than their size. */
+static bool is_on_tmpfs(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
+int shm_header_check_memory(const struct shm_header *header, int fd)
+{
+	struct stat file;
+	int err = stat_file(fd, &file);
+
+	if (!err)
+		err = check_header(header, &file);
+	if (err)
+		return err;
+	/* Both are whole pages there. */
+	if ((uint64_t)file.st_blocks * STAT_BLOCK <
+		    header->size + SHM_DESCS_OFFSET + header->descs_size &&
+	    is_on_tmpfs(fd))
+		return shm_damaged("the file has less memory than the region");
 	return 0;
 }
 

@@ -96,6 +96,12 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 int shm_header_check(const struct shm_header *header, int fd);
 
 /*
+ * The same for a region that is to be mapped, and whose memory a maker has allocated: what isn't
+ * there would be allocated by the reader, and charged to it.
+ */
+int shm_header_check_memory(const struct shm_header *header, int fd);
+
+/*
  * Makes a region of an open file whose header was checked. The file becomes the
  * region's on success only.
  */

@@ -105,7 +105,7 @@ static int adopt_named(int dir, const char *file, int fd, const char *name,
 		return shm_damaged("it doesn't begin like a region");
 	if (!alive)
 		return -ESTALE;
-	err = shm_header_check(&head.header, fd);
+	err = shm_header_check_memory(&head.header, fd);
 	if (err)
 		return err;
 	if (strncmp(head.header.name, name, sizeof(head.header.name)))

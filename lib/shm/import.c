@@ -142,7 +142,7 @@ static int read_foreign_head(int dir, int fd, struct shm_head *head, size_t *len
 		return tshare_fail(-EPROTO,
 				   "fd: is neither sealed nor the file of a named region, so its "
 				   "sender could truncate it");
-	return shm_header_check(&head->header, fd);
+	return shm_header_check_memory(&head->header, fd);
 }
 
 /* Opens the file for reading alone, if that is to be and the file may be opened; else -ENOENT. */

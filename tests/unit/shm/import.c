@@ -53,6 +53,44 @@ TEST(import_refuses_a_memfd_that_can_be_truncated)
 	tshare_region_unref(region);
 }
 
+/* Its pages would be allocated by who reads them. */
+TEST(import_refuses_a_sealed_file_that_lacks_its_memory)
+{
+	const uint64_t size = UINT64_C(64) << 30;
+	struct tshare_region *region = new_region(NULL);
+	struct header header;
+	int fd = memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	CHECK(pread(tshare_region_get_fd(region), &header, sizeof(header), 0) == sizeof(header));
+	header.size = size;
+	CHECK(!ftruncate(fd, header.data_offset + size));
+	CHECK(pwrite(fd, &header, sizeof(header), 0) == sizeof(header));
+	CHECK(!fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
+	CHECK(import_error(fd) == -EPROTO);
+	CHECK(error_says("less memory"));
+	/* The flags of a draft excuse nothing. */
+	header.flags = 2;
+	CHECK(pwrite(fd, &header, sizeof(header), 0) == sizeof(header));
+	CHECK(import_error(fd) == -EPROTO);
+	CHECK(error_says("less memory"));
+	close(fd);
+	tshare_region_unref(region);
+}
+
+TEST(open_refuses_a_region_that_lacks_its_memory)
+{
+	struct tshare_region *region = new_victim("holes");
+	int fd = open(path_of("holes"), O_RDWR | O_CLOEXEC);
+
+	CHECK(!open_error("holes"));
+	CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 4096));
+	CHECK(open_error("holes") == -EPROTO);
+	CHECK(error_says("less memory"));
+	close(fd);
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
+}
+
 TEST(import_refuses_files_of_other_file_systems)
 {
 	struct tshare_region *region = new_region(NULL);
