@@ -144,7 +144,7 @@ const char *tshare_version(void);
 
 /* The most dimensions of a tensor, and tensors in a region. */
 #define TSHARE_NDIM_LIMIT   32
-#define TSHARE_TENSOR_LIMIT 131072
+#define TSHARE_TENSOR_LIMIT 1048576
 
 struct tshare_ctx;    /* a session with a backend */
 struct tshare_pin;    /* a region whose memory is page-locked for CUDA */
@@ -480,7 +480,7 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
  * @size: bytes, or 0 for as many as the tensors need
  * @specs: the tensors in it; may be NULL if @count is 0
  * @count: number of tensors, 0 to TSHARE_TENSOR_LIMIT; their dimensions and names
- *         together take at most 64 MiB
+ *         together take at most 256 MiB
  * @options: or NULL
  * @region: where to store it: mapped, writable, zeroed
  *

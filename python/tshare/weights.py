@@ -369,6 +369,11 @@ def _load(
         if is_taken:
             raise
         return None
+    except ValueError as error:
+        # There are more of them, or their names are longer, than a region describes.
+        if str(error).startswith("tensors: "):
+            raise ValueError(f"{source.path}: {error}") from None
+        raise
     try:
         # While there is this draft nobody else can replace what has the name; before it was
         # there, another process may have done so, perhaps by the same files.
@@ -426,8 +431,8 @@ def load(
         by what only another user can remove, as what a process of theirs left that was killed.
     :raises PermissionError: The region or draft of this name is another user's, or can't be
         opened.
-    :raises ValueError: A file is damaged; a folder has several models; sha256 or only doesn't fit
-        the files.
+    :raises ValueError: A file is damaged, or has more tensors than a region; a folder has several
+        models; sha256 or only doesn't fit the files.
     :raises OSError: ESTALE: a file was changed while it was read. EIO: the disk fails. ENOMEM or
         ENOSPC: there is no room.
     """

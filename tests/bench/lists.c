@@ -121,6 +121,7 @@ int main(void)
 	one = new_list(1);
 	compare(1000, 1000, 2.0);
 	compare(MODEL, 50, 0);
+	compare(TSHARE_TENSOR_LIMIT, 10, 0);
 	tshare_region_unref(one);
 	tshare_ctx_unref(ctx);
 	return 0;

@@ -515,9 +515,9 @@ TEST_F(list, of_the_largest_records_is_given_back)
 	free(records.data);
 }
 
-TEST_F(list, has_at_most_131072_descriptors)
+TEST_F(list, has_at_most_1048576_descriptors)
 {
-	struct records records = many_records(131073);
+	struct records records = many_records(1048577);
 	size_t size = records.size;
 	int fd;
 
@@ -525,7 +525,7 @@ TEST_F(list, has_at_most_131072_descriptors)
 	EXPECT_EQ(-E2BIG, create_described(self->dev, REGION, records.data, size, ~0U));
 	EXPECT_SAME_COUNTERS(self->before);
 	records.count--;
-	/* A name such as "tensor 131072 of so many" makes a record of 56 bytes. */
+	/* A name such as "tensor 1048576 of so many" makes a record of 56 bytes. */
 	records.size -= 56;
 	fd = create_described(self->dev, REGION, records.data, records.size, records.count);
 	ASSERT_LE(0, fd);
@@ -533,20 +533,20 @@ TEST_F(list, has_at_most_131072_descriptors)
 	free(records.data);
 }
 
-TEST_F(list, has_at_most_64_mib)
+TEST_F(list, has_at_most_256_mib)
 {
 	struct tensor tensor = { .bits = 8, .lanes = 1 };
-	struct records records = { .data = malloc(64 * MIB + 64) };
+	struct records records = { .data = malloc(256 * MIB + 64) };
 	char *data = records.data;
 
 	ASSERT_NE(NULL, data);
-	/* 65,536 records of 1 KiB. */
+	/* 262,144 records of 1 KiB. */
 	memset(tensor.name, 'n', 999);
-	while (records.size < 64 * MIB) {
+	while (records.size < 256 * MIB) {
 		records.size += pack(&tensor, data + records.size);
 		records.count++;
 	}
-	ASSERT_EQ(64 * MIB, records.size);
+	ASSERT_EQ(256 * MIB, records.size);
 	EXPECT_EQ(0, check_records(self->dev, PAGE, data, records.size, records.count));
 	memcpy(data + records.size, data, 24);
 	EXPECT_EQ(-E2BIG, create_described(self->dev, PAGE, data, records.size + 8, 1));

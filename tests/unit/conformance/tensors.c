@@ -237,7 +237,7 @@ TEST(two_tensors_of_one_name_among_few_are_einval)
 		}
 }
 
-TEST(a_list_of_more_than_64_mib_is_einval)
+TEST(a_list_of_more_than_256_mib_is_einval)
 {
 	const size_t count = TSHARE_TENSOR_LIMIT;
 	struct tshare_spec *many = calloc(count, sizeof(*many));
@@ -250,7 +250,7 @@ TEST(a_list_of_more_than_64_mib_is_einval)
 	for (i = 0; i < count; i++)
 		many[i] = (struct tshare_spec)SPEC(names[0], TSHARE_UINT8, 0);
 	CHECK(tshare_region_create(ctx, NULL, 0, many, count, NULL, &region) == -EINVAL);
-	CHECK(error_says("64 MiB"));
+	CHECK(error_says("256 MiB"));
 	free(many);
 }
 
