@@ -12,9 +12,12 @@
 #include <tshare.h>
 
 /* Exit statuses, as in tshare(1). */
-#define EXIT_OK	    0
-#define EXIT_FAILED 1
-#define EXIT_USAGE  2
+#define EXIT_OK	     0
+#define EXIT_FAILED  1
+#define EXIT_USAGE   2
+#define EXIT_MISSING 3 /* no such region */
+#define EXIT_TIMEOUT 4
+#define EXIT_DEAD    5 /* all publishers have exited */
 
 struct verb {
 	const char *name;
@@ -42,7 +45,10 @@ int usage_error(const struct verb *verb, const char *format, ...)
 /* Prints an error, and returns EXIT_FAILED. */
 int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same for tshare's last error, and the name of a region that was perhaps meant. */
+/* Prints the library's last error, and returns the exit status for @err. */
+int failure_of_library(int err);
+
+/* The same for a call with the name of a region, and the name that was perhaps meant. */
 int failure_of_name(struct tshare_ctx *ctx, const char *name, int err);
 
 /* Options that have no letter have values from here on. */

@@ -52,9 +52,11 @@ static int print_region(struct tshare_ctx *ctx, struct tshare_region *region)
 {
 	struct tshare_region_info info = { .size = sizeof(info) };
 	char bytes[BYTES_LEN];
+	int err;
 
-	if (tshare_region_get_info(region, &info))
-		return failure("%s", tshare_error_get());
+	err = tshare_region_get_info(region, &info);
+	if (err)
+		return failure_of_library(err);
 	format_bytes(bytes, info.region_size, false);
 	text_put(stdout, tshare_region_get_name(region));
 	printf(": %s, %" PRIu32 " tensor%s, on %s", bytes, info.tensor_count,

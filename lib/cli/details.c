@@ -43,7 +43,7 @@ static int compare_names(const void *a, const void *b)
 static int end_list(struct details_list *list, int ret)
 {
 	if (ret < 0)
-		return failure("%s", tshare_error_get());
+		return failure_of_library(ret);
 	if (list->count)
 		qsort(list->regions, list->count, sizeof(*list->regions), compare_names);
 	return ret;

@@ -106,13 +106,13 @@ static bool check_size(const struct source *source, size_t *size)
 }
 
 /* The library names the tensor, which is the file's, by its place among the specs. */
-static void fail_create(const struct source *source)
+static void fail_create(const struct source *source, int err)
 {
 	static const char prefix[] = "specs[0].";
 	const char *text = tshare_error_get();
 
 	if (strncmp(text, prefix, strlen(prefix)))
-		failure("%s", text);
+		failure_of_library(err);
 	else
 		fail(source, text + strlen(prefix));
 }
@@ -128,12 +128,14 @@ static struct tshare_region *create_draft(struct source *source, struct layout *
 		.strides = source->npy.fortran_order ? source->strides : NULL,
 	};
 	struct tshare_region *region;
+	int err;
 
 	layout->options.flags |= TSHARE_DRAFT;
-	if (!tshare_region_create(ctx, layout->name, layout->size, &spec, 1, &layout->options,
-				  &region))
+	err = tshare_region_create(ctx, layout->name, layout->size, &spec, 1, &layout->options,
+				   &region);
+	if (!err)
 		return region;
-	fail_create(source);
+	fail_create(source, err);
 	return NULL;
 }
 
@@ -143,20 +145,23 @@ static bool fill(const struct source *source, const struct layout *layout,
 	struct tshare_tensor *tensor;
 	bool done;
 	char extra;
+	int err;
 
-	if (tshare_region_get_tensor(region, 0, &tensor)) {
-		failure("%s", tshare_error_get());
+	err = tshare_region_get_tensor(region, 0, &tensor);
+	if (err) {
+		failure_of_library(err);
 		return false;
 	}
 	done = read_all(source, tshare_tensor_get_data(tensor), size);
 	tshare_tensor_unref(tensor);
 	if (done && read(source->fd, &extra, 1) > 0)
 		done = fail(source, "the file has something behind the array");
-	if (done && tshare_region_finish(region, layout->options.flags & TSHARE_REPLACE)) {
-		failure("%s", tshare_error_get());
-		done = false;
-	}
-	return done;
+	if (!done)
+		return false;
+	err = tshare_region_finish(region, layout->options.flags & TSHARE_REPLACE);
+	if (err)
+		failure_of_library(err);
+	return !err;
 }
 
 struct tshare_region *from_file(struct layout *layout, struct tshare_ctx *ctx, const char *path)

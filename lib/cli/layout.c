@@ -133,14 +133,14 @@ bool layout_needs_shape(const struct layout *layout)
 }
 
 /* The library counts the tensors, which have names here, or are the only one. */
-static void fail_create(const struct layout *layout)
+static void fail_create(const struct layout *layout, int err)
 {
 	const char *text = tshare_error_get();
 	int prefix = 0;
 	size_t i = 0;
 
 	if (sscanf(text, "specs[%zu].%n", &i, &prefix) != 1 || !prefix || i >= layout->count)
-		failure("%s", text);
+		failure_of_library(err);
 	else if (*layout->tensors[i].name)
 		failure("tensor '%s': %s", layout->tensors[i].name, text + prefix);
 	else
@@ -169,6 +169,6 @@ struct tshare_region *layout_create(struct layout *layout, struct tshare_ctx *ct
 	free(specs);
 	if (!err)
 		return region;
-	fail_create(layout);
+	fail_create(layout, err);
 	return NULL;
 }

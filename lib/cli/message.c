@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The errors that the verbs print. */
 #define _GNU_SOURCE 1
+#include <errno.h>
 #include <stdlib.h>
 
 #include "cli.h"
@@ -35,6 +36,24 @@ int usage_error(const struct verb *verb, const char *format, ...)
 	va_end(args);
 	fprintf(stderr, "\nTry 'tshare %s --help'.\n", verb->name);
 	return EXIT_USAGE;
+}
+
+static int status_of(int err)
+{
+	switch (err) {
+	case -ETIMEDOUT:
+		return EXIT_TIMEOUT;
+	case -EOWNERDEAD:
+		return EXIT_DEAD;
+	default:
+		return EXIT_FAILED;
+	}
+}
+
+int failure_of_library(int err)
+{
+	failure("%s", tshare_error_get());
+	return status_of(err);
 }
 
 int failure(const char *format, ...)

@@ -12,10 +12,12 @@ static int open_writable(struct tshare_ctx *ctx, const char *name, struct tshare
 static int publish(struct tshare_region *region, void *unused)
 {
 	uint64_t generation;
+	int err;
 
 	(void)unused;
-	if (tshare_region_publish(region, &generation))
-		return failure("%s", tshare_error_get());
+	err = tshare_region_publish(region, &generation);
+	if (err)
+		return failure_of_library(err);
 	printf("%" PRIu64 "\n", generation);
 	return EXIT_OK;
 }

@@ -43,18 +43,19 @@ static struct tshare_tensor *find_tensor(struct tshare_region *region, const cha
 {
 	size_t count = tshare_region_get_tensor_count(region);
 	struct tshare_tensor *tensor;
+	int err;
 
 	if (!name && count != 1) {
 		failure("'%s' has %zu tensors: name one, %s:TENSOR", tshare_region_get_name(region),
 			count, tshare_region_get_name(region));
 		return NULL;
 	}
-	if (name ? tshare_region_find_tensor(region, name, &tensor) :
-		   tshare_region_get_tensor(region, 0, &tensor)) {
-		failure("%s", tshare_error_get());
-		return NULL;
-	}
-	return tensor;
+	err = name ? tshare_region_find_tensor(region, name, &tensor) :
+		     tshare_region_get_tensor(region, 0, &tensor);
+	if (!err)
+		return tensor;
+	failure_of_library(err);
+	return NULL;
 }
 
 static bool write_all(int fd, const char *data, size_t size)

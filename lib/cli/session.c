@@ -8,10 +8,11 @@
 struct tshare_ctx *open_session(void)
 {
 	struct tshare_ctx *ctx;
+	int err = tshare_ctx_new(NULL, &ctx);
 
-	if (!tshare_ctx_new(NULL, &ctx))
+	if (!err)
 		return ctx;
-	failure("%s", tshare_error_get());
+	failure_of_library(err);
 	return NULL;
 }
 
@@ -23,15 +24,15 @@ static int note_name(const struct tshare_region_info *info, void *nearest)
 
 int failure_of_name(struct tshare_ctx *ctx, const char *name, int err)
 {
+	int status = failure_of_library(err);
 	struct nearest nearest;
 
-	failure("%s", tshare_error_get());
 	if (err != -ENOENT)
-		return EXIT_FAILED;
+		return status;
 	nearest_init(&nearest, name);
 	tshare_ctx_list(ctx, note_name, &nearest);
 	nearest_suggest(&nearest, "");
-	return EXIT_FAILED;
+	return EXIT_MISSING;
 }
 
 int open_readonly(struct tshare_ctx *ctx, const char *name, struct tshare_region **region)

@@ -180,10 +180,12 @@ static int each_tensor(struct tshare_region *region,
 {
 	struct tshare_tensor *tensor;
 	size_t i;
+	int err;
 
 	for (i = 0; i < tshare_region_get_tensor_count(region); i++) {
-		if (tshare_region_get_tensor(region, i, &tensor))
-			return failure("%s", tshare_error_get());
+		err = tshare_region_get_tensor(region, i, &tensor);
+		if (err)
+			return failure_of_library(err);
 		fn(tensor, table, exact);
 		tshare_tensor_unref(tensor);
 	}
@@ -243,8 +245,9 @@ static int show_region(struct tshare_region *region, void *data)
 	struct details_list list = { 0 };
 	int status;
 
-	if (tshare_region_get_info(region, &info))
-		return failure("%s", tshare_error_get());
+	status = tshare_region_get_info(region, &info);
+	if (status)
+		return failure_of_library(status);
 	status = details_add(&info, &list);
 	if (!status) {
 		details_read(list.regions, region);

@@ -16,6 +16,13 @@ struct request {
 	bool dry;
 };
 
+/* The status of several removals: a region that is missing matters less than any other failure. */
+static void note_status(int *status, int failed)
+{
+	if (*status != EXIT_FAILED)
+		*status = failed;
+}
+
 static int unlink_names(struct tshare_ctx *ctx, char **names)
 {
 	int status = EXIT_OK, err;
@@ -23,22 +30,35 @@ static int unlink_names(struct tshare_ctx *ctx, char **names)
 	for (; *names; names++) {
 		err = tshare_ctx_unlink(ctx, *names);
 		if (err)
-			status = failure_of_name(ctx, *names, err);
+			note_status(&status, failure_of_name(ctx, *names, err));
 	}
 	return status;
 }
 
-static int unlink_ids(struct tshare_ctx *ctx, char **ids)
+static int unlink_id(struct tshare_ctx *ctx, const char *text)
 {
-	int status = EXIT_OK;
 	uint64_t id;
 	char *end;
+	int err;
 
-	for (; *ids; ids++)
-		if (!parse_number(*ids, 10, &id, &end) || *end)
-			status = failure("'%s' is not a region's id", *ids);
-		else if (tshare_ctx_unlink_id(ctx, id))
-			status = failure("%s", tshare_error_get());
+	if (!parse_number(text, 10, &id, &end) || *end)
+		return failure("'%s' is not a region's id", text);
+	err = tshare_ctx_unlink_id(ctx, id);
+	if (!err)
+		return EXIT_OK;
+	failure_of_library(err);
+	return err == -ENOENT ? EXIT_MISSING : EXIT_FAILED;
+}
+
+static int unlink_ids(struct tshare_ctx *ctx, char **ids)
+{
+	int status = EXIT_OK, failed;
+
+	for (; *ids; ids++) {
+		failed = unlink_id(ctx, *ids);
+		if (failed)
+			note_status(&status, failed);
+	}
 	return status;
 }
 
@@ -79,7 +99,7 @@ static int unlink_own(struct tshare_ctx *ctx, const struct tshare_region_info *i
 	if (err == -ENOENT)
 		return EXIT_OK;
 	if (err)
-		return failure("%s", tshare_error_get());
+		return failure_of_library(err);
 	print_name("removed", info->name);
 	return EXIT_OK;
 }
@@ -105,9 +125,10 @@ static int unlink_matching(struct tshare_ctx *ctx, const struct request *request
 			status = EXIT_FAILED;
 	}
 	details_release(&list);
-	if (!status && !matched)
-		status = failure("no region of yours matches '%s'", request->pattern);
-	return status;
+	if (status || matched)
+		return status;
+	failure("no region of yours matches '%s'", request->pattern);
+	return EXIT_MISSING;
 }
 
 static const struct option options[] = {

@@ -24,7 +24,7 @@ static int wait_for_generation(struct tshare_region *region, void *data)
 		err = tshare_region_wait(region, seen, request->timeout_ns, 0, &generation);
 	}
 	if (err)
-		return failure("%s", tshare_error_get());
+		return failure_of_library(err);
 	printf("%" PRIu64 "\n", generation);
 	return EXIT_OK;
 }

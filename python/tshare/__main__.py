@@ -72,6 +72,7 @@ NAME_MAX = 127
 
 EXIT_OK = 0
 EXIT_FAILED = 1
+EXIT_MISSING = 3
 
 
 # What reorders the text around it, ends a line, or takes no place, as in lib/cli/text.c.
@@ -179,8 +180,10 @@ def _edit_distance(a: bytes, b: bytes) -> int:
 def _failure_of_name(verb: str, name: str, error: OSError | ValueError) -> int:
     """Print an error, and the name of a region that was perhaps meant."""
     _failure(verb, _reason(error))
+    if not isinstance(error, FileNotFoundError):
+        return EXIT_FAILED
     word = os.fsencode(name)
-    if isinstance(error, FileNotFoundError) and 0 < len(word) <= NAME_MAX:
+    if 0 < len(word) <= NAME_MAX:
         distance, found = 2 if len(word) < 6 else 3 if len(word) < 9 else 4, b""
         for info in tshare.list():
             candidate = os.fsencode(info.name or "")
@@ -189,7 +192,7 @@ def _failure_of_name(verb: str, name: str, error: OSError | ValueError) -> int:
                 distance, found = found_distance, candidate
         if found:
             print(f"Did you mean '{_printable(os.fsdecode(found))}'?", file=sys.stderr)
-    return EXIT_FAILED
+    return EXIT_MISSING
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -527,7 +530,9 @@ def _unlink(names: Sequence[str]) -> int:
         try:
             tshare.unlink(name)
         except (OSError, ValueError) as error:
-            status = _failure_of_name("unlink", name, error)
+            failed = _failure_of_name("unlink", name, error)
+            # A region that is missing matters less than any other failure.
+            status = status if status == EXIT_FAILED else failed
     return status
 
 

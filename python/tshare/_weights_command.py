@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _safetensors, weights
-from .__main__ import EXIT_OK, _failure, _print_json, _print_table, _printable, _reason
+from .__main__ import (
+    EXIT_OK,
+    _failure,
+    _failure_of_name,
+    _print_json,
+    _print_table,
+    _printable,
+    _reason,
+)
 from ._tshare import Region
 from ._weights_layout import path_arg
 
@@ -153,5 +161,7 @@ def main(arguments: Sequence[str]) -> int:
         return 128 + signal.SIGINT
     except (OSError, ValueError) as error:
         file = getattr(error, "filename", None)
+        if isinstance(error, FileNotFoundError) and given.verb != "load" and file == given.name:
+            return _failure_of_name("weights", given.name, error)
         text = _reason(error)
         return _failure("weights", f"{file}: {text}" if file else text)

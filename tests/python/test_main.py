@@ -202,7 +202,7 @@ def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
     for name in (names[0], names[2]):
         tshare.create(name, 1, lifetime="persist")
     said = module("unlink", *names)
-    assert said.returncode == 1
+    assert said.returncode == 3
     assert said.stderr.startswith(b"tshare unlink: ")
     assert names[1].encode() in said.stderr
     assert not {info.name for info in tshare.list()} & set(names)
@@ -224,6 +224,8 @@ def test_unlink_removes_names_and_goes_on_after_one_that_fails(new_name):
 def test_missing_name_is_reported_as_by_the_command(name, end):
     assert_same("show", name + end)
     assert_same("unlink", name + end)
+    assert_same("unlink", name + end, "a/b")
+    assert module("show", name + end).returncode == 3
 
 
 def test_near_names_are_suggested_as_by_the_command(new_name):

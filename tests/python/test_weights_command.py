@@ -75,6 +75,19 @@ def test_verify_refuses_what_it_can_not_compare(path, tmp_path, name):
         assert f"tshare weights: {name}: has only parts of files" in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["show", "verify"])
+def test_missing_region_has_an_exit_status_of_its_own(path, name, verb):
+    files = [path] if verb == "verify" else []
+    done = command(verb, name, *files)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(f"tshare weights: name: there is no region '{name}'")
+
+
+def test_missing_path_is_a_failure(tmp_path, name):
+    assert command("load", tmp_path / "none", "--name", name).returncode == 1
+    assert command("show", "a/b").returncode == 1
+
+
 def test_verify_takes_a_copy_of_another_name(path, tmp_path, name):
     with weights.load(path, name):
         done = command("verify", name, path.rename(tmp_path / "other.safetensors"))
