@@ -45,7 +45,10 @@ int usage_error(const struct verb *verb, const char *format, ...)
 /* Prints an error, and returns EXIT_FAILED. */
 int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Prints the library's last error, and returns the exit status for @err. */
+/*
+ * Prints the library's last error in the words of the command line: TSHARE_REPLACE is --replace
+ * there. Returns the exit status for @err.
+ */
 int failure_of_library(int err);
 
 /* The same for a call with the name of a region, and the name that was perhaps meant. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 #include "text.h"
@@ -38,6 +39,58 @@ int usage_error(const struct verb *verb, const char *format, ...)
 	return EXIT_USAGE;
 }
 
+/* The option of the verb of which that is the name in any case of letters, or NULL. */
+static const struct option *find_option(const char *name, size_t length)
+{
+	const struct option *option = current ? current->options : NULL;
+
+	for (; option && option->name; option++)
+		if (strlen(option->name) == length && !strncasecmp(option->name, name, length))
+			return option;
+	return NULL;
+}
+
+/* The option for the flag of the library that is the word of @length bytes at @text, or NULL. */
+static const struct option *option_of_flag(const char *text, size_t length)
+{
+	static const char prefix[] = "TSHARE_";
+	size_t skipped = strlen(prefix);
+
+	if (strncmp(text, prefix, skipped))
+		return NULL;
+	return find_option(text + skipped, length - skipped);
+}
+
+/*
+ * Writes an error of the library. The verbs' options have the names of the library's flags and
+ * members: "options.flags: TSHARE_DMA32" and "options.node:" are --dma32 and --node: here.
+ */
+static void put_words(FILE *stream, const char *text)
+{
+	static const char flags[] = "options.flags: ", member[] = "options.", ends[] = " ():;,";
+	const struct option *option;
+	size_t length;
+
+	if (!strncmp(text, flags, strlen(flags))) {
+		text += strlen(flags);
+	} else if (!strncmp(text, member, strlen(member)) &&
+		   find_option(text + strlen(member), strcspn(text + strlen(member), ":"))) {
+		fputs("--", stream);
+		text += strlen(member);
+	}
+	for (; *text; text += length) {
+		length = strcspn(text, ends);
+		option = option_of_flag(text, length);
+		if (option)
+			fprintf(stream, "--%s", option->name);
+		else
+			fwrite(text, 1, length, stream);
+		text += length;
+		length = strspn(text, ends);
+		fwrite(text, 1, length, stream);
+	}
+}
+
 static int status_of(int err)
 {
 	switch (err) {
@@ -52,7 +105,16 @@ static int status_of(int err)
 
 int failure_of_library(int err)
 {
-	failure("%s", tshare_error_get());
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (stream) {
+		put_words(stream, tshare_error_get());
+		fclose(stream);
+	}
+	failure("%s", text ? text : tshare_error_get());
+	free(text);
 	return status_of(err);
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -163,5 +164,6 @@ def main(arguments: Sequence[str]) -> int:
         file = getattr(error, "filename", None)
         if isinstance(error, FileNotFoundError) and given.verb != "load" and file == given.name:
             return _failure_of_name("weights", given.name, error)
-        text = _reason(error)
+        # What is an argument of load() is an option here.
+        text = re.sub(r"\b(replace)=True\b", r"--\1", _reason(error))
         return _failure("weights", f"{file}: {text}" if file else text)

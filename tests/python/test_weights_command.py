@@ -135,3 +135,13 @@ def test_errors_name_what_is_wrong(path, tmp_path, name):
         done = command("show", name)
         assert done.stderr == f"tshare weights: name: '{name}' is no region of weights\n"
     assert command("load").returncode == 2
+
+
+def test_load_speaks_of_its_own_option(path, tmp_path, name):
+    with weights.load(path, name):
+        other = save(tmp_path / "other.safetensors", TENSORS)
+        done = command("load", other, "--name", name)
+        assert done.returncode == 1
+        assert "(--replace replaces it)" in done.stderr
+        assert command("load", other, "--name", name, "--replace", "--persist").returncode == 0
+    tshare.unlink(name)
