@@ -93,6 +93,11 @@ def _load(given: argparse.Namespace) -> int:
         _print_facts(loaded, given.json)
         sys.stdout.flush()
         if not given.persist:
+            if sys.stderr.isatty():
+                held = (
+                    f"tshare weights: holds {loaded.region.name} until it is interrupted (Ctrl-C)"
+                )
+                print(_printable(held), file=sys.stderr, flush=True)
             signal.sigwait(_ENDS)
     return EXIT_OK
 

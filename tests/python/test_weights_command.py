@@ -2,6 +2,8 @@
 """python -m tshare weights"""
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -52,6 +54,23 @@ def test_load_holds_the_region_until_it_is_told_to_end(path, name, start, number
     assert process.returncode == 0
     with pytest.raises(FileNotFoundError):
         weights.open(name)
+
+
+def test_load_says_on_a_terminal_that_it_holds_the_region(path, name):
+    arguments = [sys.executable, "-m", "tshare", "weights", "load", str(path), "--name", name]
+    terminal, side = pty.openpty()
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=side)
+    os.close(side)
+    said = b""
+    try:
+        while b"Ctrl-C" not in said:
+            said += os.read(terminal, 4096)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=300) == 0
+        os.close(terminal)
+    held = f"tshare weights: holds {name} until it is interrupted (Ctrl-C)"
+    assert said.splitlines()[-1].decode() == held
 
 
 def test_verify_compares_with_the_files(path, name):
