@@ -885,6 +885,7 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  *
  * Publishers. With its first publish an object becomes a publisher, and is one
  * until its last unref, or until its process has ended in whatever way.
+ * tshare_region_publish_once() makes none.
  *
  * Signals. None of these functions may be called in a signal handler. A handler
  * that was installed without SA_RESTART ends a wait of its thread with -EINTR; after
@@ -922,6 +923,29 @@ int tshare_region_get_generation(struct tshare_region *region, uint64_t *generat
  * to a process that may not open it; and as tshare_region_get_generation().
  */
 int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
+
+/**
+ * tshare_region_publish_once() - publish without becoming a publisher
+ * @region: the region
+ * @generation: where to store the new generation, or NULL
+ *
+ * Adds one to the generation and wakes all waiters. For a process that publishes and exits, such
+ * as a command: its end is no news, so no wait ends with -EOWNERDEAD because of it. An object that
+ * is a publisher stays one.
+ *
+ * Return: 0; -EACCES for a read-only region; and as tshare_region_get_generation().
+ */
+int tshare_region_publish_once(struct tshare_region *region, uint64_t *generation);
+
+/**
+ * tshare_region_has_publishers() - look whether another object is a publisher
+ * @region: the region, which may be read-only
+ * @has: where to store the answer: false if no other object has ever become one
+ *
+ * Return: 0; -EOWNERDEAD if there were others, and all have exited; and as
+ * tshare_region_get_generation().
+ */
+int tshare_region_has_publishers(struct tshare_region *region, bool *has);
 
 /**
  * tshare_region_wait() - wait for a generation that is new to the caller

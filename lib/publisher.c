@@ -166,15 +166,59 @@ bool publisher_was_seen(const struct tshare_region *region, int64_t since)
 	return atomic_load_explicit(&region->generation.alive_at, memory_order_relaxed) >= since;
 }
 
+static int fail_readonly(void)
+{
+	return tshare_fail(-EACCES, "region: is read-only");
+}
+
 TSHARE_EXPORT
-int tshare_region_publish(struct tshare_region *region, uint64_t *generation)
+int tshare_region_has_publishers(struct tshare_region *region, bool *has)
 {
 	struct counter *counter;
+	int64_t due;
+	int err;
+
+	counter = generation_counter(region, &err);
+	if (!counter)
+		return err;
+	err = publisher_check(region, counter, clock_ns(), true, &due);
+	if (!err)
+		*has = due != INT64_MAX;
+	return err;
+}
+
+static void add_one(struct counter *counter, uint64_t *generation)
+{
 	uint64_t before;
+
+	before = atomic_fetch_add_explicit(&counter->generation, 1, memory_order_release);
+	futex_wake_shared(futex_half(counter));
+	if (generation)
+		*generation = before + 1;
+}
+
+TSHARE_EXPORT
+int tshare_region_publish_once(struct tshare_region *region, uint64_t *generation)
+{
+	struct counter *counter;
 	int err;
 
 	if (region->readonly)
-		return tshare_fail(-EACCES, "region: is read-only");
+		return fail_readonly();
+	counter = generation_counter(region, &err);
+	if (!counter)
+		return err;
+	add_one(counter, generation);
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_region_publish(struct tshare_region *region, uint64_t *generation)
+{
+	int err;
+
+	if (region->readonly)
+		return fail_readonly();
 	if (atomic_load_explicit(&region->generation.lock_fd, memory_order_acquire) < 0) {
 		tshare_lock();
 		err = publisher_start(region);
@@ -182,10 +226,7 @@ int tshare_region_publish(struct tshare_region *region, uint64_t *generation)
 		if (err)
 			return err;
 	}
-	counter = atomic_load_explicit(&region->generation.counter, memory_order_relaxed);
-	before = atomic_fetch_add_explicit(&counter->generation, 1, memory_order_release);
-	futex_wake_shared(futex_half(counter));
-	if (generation)
-		*generation = before + 1;
+	add_one(atomic_load_explicit(&region->generation.counter, memory_order_relaxed),
+		generation);
 	return 0;
 }

@@ -83,16 +83,19 @@ static void read_file(struct details *details, int fd)
 
 void details_read(struct details *details, struct tshare_region *region)
 {
-	uint64_t generation;
+	bool has_publishers;
 	int err;
 
 	details->opened = true;
 	details->backend = tshare_region_get_backend(region);
 	read_file(details, tshare_region_get_fd(region));
-	if (tshare_region_get_generation(region, &details->generation) || !details->generation)
+	if (tshare_region_get_generation(region, &details->generation))
 		return;
-	err = tshare_region_wait(region, details->generation, 0, 0, &generation);
-	details->publishers = err == -EOWNERDEAD ? PUBLISHERS_DEAD : PUBLISHERS_LIVE;
+	err = tshare_region_has_publishers(region, &has_publishers);
+	if (err == -EOWNERDEAD)
+		details->publishers = PUBLISHERS_DEAD;
+	else if (!err && has_publishers)
+		details->publishers = PUBLISHERS_LIVE;
 }
 
 void details_open(struct tshare_ctx *ctx, struct details_list *list)

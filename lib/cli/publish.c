@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* tshare publish: adds one to a region's generation, and wakes its waiters. */
+/*
+ * tshare publish: adds one to a region's generation, and wakes its waiters. The command is no
+ * publisher: it ends at once, and waits go on.
+ */
 #include <inttypes.h>
 
 #include "cli.h"
@@ -15,7 +18,7 @@ static int publish(struct tshare_region *region, void *unused)
 	int err;
 
 	(void)unused;
-	err = tshare_region_publish(region, &generation);
+	err = tshare_region_publish_once(region, &generation);
 	if (err)
 		return failure_of_library(err);
 	printf("%" PRIu64 "\n", generation);

@@ -91,6 +91,7 @@ TEST(a_reader_notices_a_dead_publisher)
 
 struct watcher {
 	struct tshare_region *region;
+	uint64_t expected;
 	int err;
 };
 
@@ -98,7 +99,7 @@ static void *wait_for_more(void *data)
 {
 	struct watcher *watcher = data;
 
-	watcher->err = wait_beyond(watcher->region, 1, -1, 0);
+	watcher->err = wait_beyond(watcher->region, 1, -1, watcher->expected);
 	return NULL;
 }
 
@@ -199,6 +200,80 @@ TEST(a_publisher_that_exits_is_not_counted)
 
 	CHECK(!end_of(start_partner(publish_later, &partner)));
 	CHECK(wait_beyond(region, 1, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+static int publish_once_and_end(struct partner *partner)
+{
+	return tshare_region_publish_once(open_as_partner(partner), NULL);
+}
+
+TEST(publishing_once_makes_no_publisher)
+{
+	const char *name = unique("once");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+
+	CHECK(!end_of(start_partner(publish_once_and_end, &partner)));
+	CHECK(!end_of(start_partner(publish_once_and_end, &partner)));
+	CHECK(!wait_beyond(region, 1, LONG, 2));
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(region);
+}
+
+TEST(publishing_once_wakes_waiters)
+{
+	const char *name = unique("wakes");
+	struct watcher watcher = { .region = new_region(name), .expected = 2 };
+	pthread_t thread;
+
+	CHECK(!tshare_region_publish_once(watcher.region, NULL));
+	CHECK(!pthread_create(&thread, NULL, wait_for_more, &watcher));
+	sleep_ns(50 * MS);
+	CHECK(!tshare_region_publish_once(watcher.region, NULL));
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!watcher.err);
+	tshare_region_unref(watcher.region);
+}
+
+TEST(a_publisher_that_publishes_once_stays_one)
+{
+	struct tshare_region *region = new_region(NULL), *other = another(region, 0);
+	uint64_t generation;
+
+	publish(other);
+	CHECK(!tshare_region_publish_once(other, &generation));
+	CHECK(generation == 2);
+	CHECK(wait_beyond(region, 2, 250 * MS, 0) == -ETIMEDOUT);
+	tshare_region_unref(other);
+	CHECK(wait_beyond(region, 2, LONG, 0) == -EOWNERDEAD);
+	tshare_region_unref(region);
+}
+
+TEST(publishing_once_needs_write_access)
+{
+	struct tshare_region *region = new_region(NULL), *reader = another(region, TSHARE_READONLY);
+
+	CHECK(tshare_region_publish_once(reader, NULL) == -EACCES);
+	CHECK(error_says("read-only"));
+	CHECK(!generation_of(region));
+	tshare_region_unref(reader);
+	tshare_region_unref(region);
+}
+
+TEST(an_object_tells_whether_there_are_publishers)
+{
+	struct tshare_region *region = new_region(NULL), *other = another(region, 0);
+	bool has = true;
+
+	publish(region);
+	CHECK(!tshare_region_publish_once(other, NULL));
+	CHECK(!tshare_region_has_publishers(region, &has) && !has);
+	publish(other);
+	CHECK(!tshare_region_has_publishers(region, &has) && has);
+	tshare_region_unref(other);
+	CHECK(tshare_region_has_publishers(region, &has) == -EOWNERDEAD);
+	CHECK(error_says("publishers have exited"));
 	tshare_region_unref(region);
 }
 
