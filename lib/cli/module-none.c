@@ -13,6 +13,13 @@ void module_examine_file(struct module_file *file)
 	*file = (struct module_file){ 0 };
 }
 
+bool module_each_parameter(void (*fn)(const char *name, void *data), void *data)
+{
+	(void)fn;
+	(void)data;
+	return false;
+}
+
 int module_load(const char *parameters)
 {
 	(void)parameters;

@@ -106,6 +106,38 @@ void module_examine_file(struct module_file *file)
 	release_module(kmod, module);
 }
 
+/* A line of the module's information is "parmtype=NAME:TYPE". */
+static void call_with_parameter(struct kmod_list *entry, void (*fn)(const char *name, void *data),
+				void *data)
+{
+	const char *value = kmod_module_info_get_value(entry);
+	char name[64];
+
+	if (strcmp(kmod_module_info_get_key(entry), "parmtype"))
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(value, ":"), value);
+	fn(name, data);
+}
+
+bool module_each_parameter(void (*fn)(const char *name, void *data), void *data)
+{
+	struct kmod_list *info = NULL, *entry;
+	struct kmod_module *module;
+	struct kmod_ctx *kmod;
+	bool done;
+
+	module = find_module(&kmod);
+	if (!module)
+		return false;
+	done = kmod_module_get_path(module) && kmod_module_get_info(module, &info) >= 0;
+	if (done) {
+		kmod_list_foreach(entry, info) call_with_parameter(entry, fn, data);
+		kmod_module_info_free_list(info);
+	}
+	release_module(kmod, module);
+	return done;
+}
+
 static int fail_signature(const char *release)
 {
 	struct module_file file;

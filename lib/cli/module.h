@@ -31,6 +31,12 @@ const char *module_state(void);
 
 void module_examine_file(struct module_file *file);
 
+/*
+ * Calls @fn with the name of each parameter of the installed module. Returns false if there is none,
+ * or it can't be read, of which module_load() prints the error.
+ */
+bool module_each_parameter(void (*fn)(const char *name, void *data), void *data);
+
 /* Return EXIT_OK, or EXIT_FAILED after printing the error. @parameters: "a=1 b=2" */
 int module_load(const char *parameters);
 int module_unload(void);
