@@ -10,14 +10,15 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 
-# Says what is in the file of its n-th run, if there is one, else of the last, and as a guest has the
-# kernel say it, too; and fails if a line says "not ok".
+# Says what is in the file of its n-th run, if there is one, else of the last, and as a guest has
+# the kernel say it, too; and fails if a line says "not ok".
 SUITE = """#!/bin/bash
 echo {name} >> {folder}/started
 count=$(grep -cx {name} {folder}/started)
 file={folder}/{name}.$count
 [ -e "$file" ] || file={folder}/{name}
 cat "$file"
+[ ! -e "{folder}/{name}.sleeps" ] || sleep "$(cat "{folder}/{name}.sleeps")"
 while [ $# -gt 0 ]; do
 	[ "$1" != --console ] || cp "$file" "$2"
 	shift
@@ -129,6 +130,10 @@ def test_suite_in_which_nothing_is_chance_runs_once(run, suite):
     [
         "run: the kernel complains, see console.log:",
         "run: the guest crashed; end of console.log:",
+        "run: no end after 2700 s; end of console.log:",
+        "# late: it_hangs: no end after 120 s",
+        " 3/62 tshare:unit / shm-dead    TIMEOUT        900.04s   killed by signal 15",
+        "E       Failed: Timeout >900.0s",
         "# run: the kernel complains, see console.log:",
         "==7==ERROR: AddressSanitizer: heap-use-after-free",
         "WARNING: ThreadSanitizer: data race (pid=7)",
@@ -165,6 +170,15 @@ def test_many_suites_that_fail_do_not_run_again(run):
     assert status == 1
     assert len(started) == 4
     assert lines[-1] == "0 passed, 4 failed, 0 skipped"
+
+
+def test_suite_that_is_silent_is_named_with_its_last_line(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TSHARE_TEST_LATE_AFTER", "2")
+    (tmp_path / "said/lint.sleeps").write_text("6")
+    status, lines, _ = run(lint="ok 1 - it\nok 2 - another\n")
+    assert status == 0
+    assert lines[0] == "lint: nothing for 2 s after: ok 2 - another"
+    assert results(lines) == [["lint", "passed"]]
 
 
 def test_kernel_s_log_is_kept_when_a_guest_runs_again(run, tmp_path):

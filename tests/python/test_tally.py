@@ -189,6 +189,15 @@ not ok 3 - three
     ]
 
 
+def test_condition_that_is_in_the_output_and_the_errors_is_printed_once(tally):
+    case = '<testcase name="1 - one"><failure /></testcase>'
+    output = """<system-out># one.c:7: one: 6 * 7 == 43
+not ok 1 - one</system-out><system-err># one.c:7: one: 6 * 7 == 43
+warned</system-err>"""
+    _, lines = tally({"unit.xml": suite(case, output)})
+    assert lines[1:-1] == ["    # one.c:7: one: 6 * 7 == 43", "    warned"]
+
+
 @pytest.mark.parametrize(
     ("said", "errors", "reason"),
     [

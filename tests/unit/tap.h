@@ -10,6 +10,9 @@
  * CHECK() ends the test where it fails, SKIP() where it can't be held. Both work
  * in functions that a test calls, but not in its child processes: see
  * in_child().
+ *
+ * A test that hangs ends the program after TSHARE_TEST_LIMIT seconds, 300 unless that is set. After a
+ * fifth of them it is late, which is printed, also to the file that TSHARE_TEST_LATE names.
  */
 #ifndef TSHARE_TESTS_TAP_H
 #define TSHARE_TESTS_TAP_H
@@ -26,7 +29,7 @@ _Noreturn void tap_skip(const char *reason);
 
 /*
  * Runs every registered test, or the one that TSHARE_TEST_ONLY names, with @before
- * and @after around each; what main() returns.
+ * and @after around each; what main() returns: 2 if there is no such test.
  */
 int tap_main(void (*before)(void), void (*after)(void));
 
