@@ -251,10 +251,13 @@ static void map_sync_for_cpu(struct tshare_map *map, const struct tshare_region 
 	u64 from = range_start(range), end = range_end(range);
 	struct rb_node *node;
 
-	for (node = rb_first(&region->writers); node; node = rb_next(node)) {
+	for (node = rb_first(&region->writers); node && from < end; node = rb_next(node)) {
 		range = rb_entry(node, struct tshare_dmabuf, writer_node)->range;
-		map_sync(map, from, min(end, range_start(range)), dma_sync_single_for_cpu);
+		if (from < range_start(range))
+			map_sync(map, from, min(end, range_start(range)), dma_sync_single_for_cpu);
 		from = max(from, range_end(range));
+		/* Whoever may write may open as many brackets as descriptors. */
+		cond_resched();
 	}
 	map_sync(map, from, end, dma_sync_single_for_cpu);
 }
