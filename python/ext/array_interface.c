@@ -200,6 +200,23 @@ PyObject *ts_array_interface_of(PyObject *Py_UNUSED(module), PyObject *x)
 	return result;
 }
 
+PyObject *ts_tensor_of_numpy(PyObject *self, void *closure)
+{
+	PyObject *array, *value;
+
+	if (!ts_tensor_handle(self))
+		return NULL;
+	array = PyObject_CallMethod(self, "numpy", NULL);
+	value = array ? PyObject_GetAttrString(array, closure) : NULL;
+	Py_XDECREF(array);
+	if (!value &&
+	    (PyErr_ExceptionMatches(PyExc_ImportError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
+	     PyErr_ExceptionMatches(PyExc_ValueError)))
+		PyErr_Format(PyExc_AttributeError, "%s: NumPy has no array of the tensor's memory",
+			     (const char *)closure);
+	return value;
+}
+
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			  PyObject *kwnames)
 {

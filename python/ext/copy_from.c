@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* t.copy_from(x) */
+/* t.copy_from(x), and what t[key] = x needs beyond it. */
 #include "ext.h"
 
 #include <stdlib.h>
@@ -32,19 +32,25 @@ static int broadcast(const struct tshare_spec *spec, const struct tshare_tensor 
 	return -1;
 }
 
+static bool is_dtype(const struct ts_source *source, struct tshare_dtype dtype)
+{
+	return source->spec.dtype.code == dtype.code && source->spec.dtype.bits == dtype.bits &&
+	       source->spec.dtype.lanes == dtype.lanes;
+}
+
 static int check_dtype(const struct ts_source *source, const struct tshare_tensor *handle)
 {
 	struct tshare_dtype ours = tshare_tensor_get_dtype(handle), theirs = source->spec.dtype;
 	PyObject *our_name, *their_name;
 
-	if (ours.code == theirs.code && ours.bits == theirs.bits && ours.lanes == theirs.lanes)
+	if (is_dtype(source, ours))
 		return 0;
 	our_name = ts_dtype_name(ours);
 	their_name = ts_dtype_name(theirs);
 	if (our_name && their_name)
 		PyErr_Format(PyExc_TypeError,
 			     "x: type %U differs from the tensor's, %U (convert x first, or assign "
-			     "to t.numpy()[...], which converts)",
+			     "t[...] = x, which converts)",
 			     their_name, our_name);
 	Py_XDECREF(our_name);
 	Py_XDECREF(their_name);
@@ -139,22 +145,82 @@ static int copy_in(struct tshare_tensor *handle, const struct ts_source *source)
 	return err;
 }
 
-PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x)
+/* Copies one element to all. */
+static int fill(struct tshare_tensor *handle, const unsigned char *element)
+{
+	int64_t strides[TSHARE_NDIM_LIMIT] = { 0 };
+	PyThreadState *state;
+	int err = 0;
+
+	if (tshare_tensor_get_nbytes(handle)) {
+		state = PyEval_SaveThread();
+		err = tshare_tensor_write(handle, element, strides);
+		PyEval_RestoreThread(state);
+	}
+	if (err)
+		ts_raise(err, NULL);
+	return err;
+}
+
+static int copy_array(struct tshare_tensor *handle, PyObject *x, bool convert)
+{
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
+	struct ts_source source;
+	PyObject *array;
+	int err;
+
+	if (ts_source_open(x, &source) < 0)
+		return -1;
+	if (convert && !is_dtype(&source, dtype)) {
+		ts_source_close(&source);
+		array = ts_numpy_cast(x, dtype, convert);
+		err = array ? copy_array(handle, array, false) : -1;
+		Py_XDECREF(array);
+		return err;
+	}
+	err = copy_in(handle, &source);
+	ts_source_close(&source);
+	return err;
+}
+
+/* Numbers of Python's, and lists of them, have no type, and take the tensor's. */
+static int copy_any(struct tshare_tensor *handle, PyObject *x, bool convert)
+{
+	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
+	unsigned char element[TS_NUMBER_MAX];
+	PyObject *array;
+	int err = 1;
+
+	if (ts_is_number(x)) {
+		err = ts_encode(x, dtype, convert, element);
+		if (err <= 0)
+			return err ? -1 : fill(handle, element);
+	} else if (!PyList_Check(x) && !PyTuple_Check(x)) {
+		return copy_array(handle, x, convert);
+	}
+	array = ts_numpy_cast(x, dtype, convert);
+	err = array ? copy_array(handle, array, false) : -1;
+	Py_XDECREF(array);
+	return err;
+}
+
+int ts_tensor_assign(PyObject *self, PyObject *x, bool convert)
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
-	struct ts_source source;
-	int err = -1;
+	int err;
 
 	if (!handle)
-		return NULL;
+		return -1;
 	/* Opening x may run Python code that closes the tensor. */
 	tshare_tensor_ref(handle);
-	if (!ts_source_open(x, &source)) {
-		err = copy_in(handle, &source);
-		ts_source_close(&source);
-	}
+	err = copy_any(handle, x, convert);
 	ts_tensor_unref(handle);
-	if (err)
+	return err ? -1 : 0;
+}
+
+PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x)
+{
+	if (ts_tensor_assign(self, x, false) < 0)
 		return NULL;
 	Py_RETURN_NONE;
 }

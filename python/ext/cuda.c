@@ -364,6 +364,7 @@ static PyType_Slot cuda_slots[] = {
 	{ Py_mp_length, cuda_length },
 	{ Py_mp_subscript, cuda_subscript },
 	{ Py_sq_contains, cuda_contains },
+	TS_OPERATOR_SLOTS,
 	{ 0, NULL },
 };
 

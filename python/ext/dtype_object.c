@@ -96,10 +96,19 @@ static PyObject *get_byteorder(PyObject *self, void *Py_UNUSED(closure))
 	return PyUnicode_FromString(parse(self, &dtype) && dtype.bits <= 8 ? "|" : "=");
 }
 
+static PyObject *get_kind(PyObject *self, void *Py_UNUSED(closure))
+{
+	struct tshare_dtype dtype;
+	const struct ts_format *format = parse(self, &dtype) ? ts_format(dtype) : NULL;
+
+	return PyUnicode_FromStringAndSize(format ? format->typestr + 1 : "V", 1);
+}
+
 static PyGetSetDef dtype_getset[] = {
 	{ "name", get_name, NULL, DOC_DType_name, NULL },
 	{ "itemsize", get_itemsize, NULL, DOC_DType_itemsize, NULL },
 	{ "byteorder", get_byteorder, NULL, DOC_DType_byteorder, NULL },
+	{ "kind", get_kind, NULL, DOC_DType_kind, NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 

@@ -246,6 +246,8 @@ static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 }
 /* Other libraries' tensors */
 
+/* An array that NumPy makes of x with that type, for ts_tensor_assign(). */
+PyObject *ts_numpy_cast(PyObject *x, struct tshare_dtype dtype, bool convert);
 /* The result of a module's function with one argument; NULL with an error set. */
 PyObject *ts_call(const char *module_name, const char *name, PyObject *x);
 /*
@@ -306,6 +308,8 @@ PyObject *ts_array_interface_of(PyObject *module, PyObject *x);
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			  PyObject *kwnames);
 PyObject *ts_raw_interface(PyObject *module, PyObject *tensor);
+/* An attribute of t.numpy(), whose name is @closure; AttributeError if that can't be had. */
+PyObject *ts_tensor_of_numpy(PyObject *self, void *closure);
 PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			   PyObject *kwnames);
 PyObject *ts_tensor_dlpack_device(PyObject *self, PyObject *unused);
@@ -315,8 +319,61 @@ PyObject *ts_asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
 PyObject *ts_tensor_subscript(PyObject *self, PyObject *key);
 int ts_tensor_ass_subscript(PyObject *self, PyObject *key, PyObject *value);
 PyObject *ts_tensor_iter(PyObject *self);
+/* The view with its dimensions in reverse order. */
+PyObject *ts_tensor_transpose(PyObject *self, void *closure);
+
+/* One element as a number of Python's: scalar.c */
+PyObject *ts_tensor_item(PyObject *self, PyObject *unused);
+/* The number of elements. */
+PyObject *ts_tensor_size(PyObject *self, void *closure);
+PyObject *ts_tensor_int(PyObject *self);
+PyObject *ts_tensor_float(PyObject *self);
+PyObject *ts_tensor_complex(PyObject *self, PyObject *unused);
+PyObject *ts_tensor_format(PyObject *self, PyObject *spec);
+int ts_tensor_bool(PyObject *self);
+/* Whether x is a number of Python's, which has no type of a tensor's. */
+bool ts_is_number(PyObject *x);
+enum { TS_NUMBER_MAX = 16 };
+/*
+ * The bytes of x as an element: 0; 1 for a type that only NumPy can convert it to; -1 with an
+ * error set.
+ */
+int ts_encode(PyObject *x, struct tshare_dtype dtype, bool convert,
+	      unsigned char element[static TS_NUMBER_MAX]);
+
+/* Operators of Tensor and CudaTensor: operators.c */
+PyObject *ts_tensor_richcompare(PyObject *self, PyObject *other, int op);
+Py_hash_t ts_tensor_hash(PyObject *self);
+PyObject *ts_refuse_binary(PyObject *a, PyObject *b);
+PyObject *ts_refuse_power(PyObject *a, PyObject *b, PyObject *modulus);
+PyObject *ts_refuse_unary(PyObject *self);
+/* clang-format off */
+#define TS_OPERATOR_SLOTS \
+	{ Py_tp_richcompare, ts_tensor_richcompare }, \
+	{ Py_tp_hash, ts_tensor_hash }, \
+	{ Py_nb_add, ts_refuse_binary }, \
+	{ Py_nb_subtract, ts_refuse_binary }, \
+	{ Py_nb_multiply, ts_refuse_binary }, \
+	{ Py_nb_matrix_multiply, ts_refuse_binary }, \
+	{ Py_nb_true_divide, ts_refuse_binary }, \
+	{ Py_nb_floor_divide, ts_refuse_binary }, \
+	{ Py_nb_remainder, ts_refuse_binary }, \
+	{ Py_nb_divmod, ts_refuse_binary }, \
+	{ Py_nb_lshift, ts_refuse_binary }, \
+	{ Py_nb_rshift, ts_refuse_binary }, \
+	{ Py_nb_and, ts_refuse_binary }, \
+	{ Py_nb_or, ts_refuse_binary }, \
+	{ Py_nb_xor, ts_refuse_binary }, \
+	{ Py_nb_power, ts_refuse_power }, \
+	{ Py_nb_negative, ts_refuse_unary }, \
+	{ Py_nb_positive, ts_refuse_unary }, \
+	{ Py_nb_absolute, ts_refuse_unary }, \
+	{ Py_nb_invert, ts_refuse_unary }
+/* clang-format on */
 int ts_tensor_contains(PyObject *self, PyObject *value);
 PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x);
+/* Copies x into the tensor, converted as by NumPy if @convert, else if it has no type of its own. */
+int ts_tensor_assign(PyObject *self, PyObject *x, bool convert);
 /* The bytes of its region that a tensor with elements lies in. */
 void ts_tensor_extent(const struct tshare_tensor *handle, int64_t *first, int64_t *end);
 PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs,

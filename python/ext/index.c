@@ -194,13 +194,34 @@ PyObject *ts_tensor_subscript(PyObject *self, PyObject *key)
 }
 
 /* t[key] = x and del t[key] */
-int ts_tensor_ass_subscript(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(key), PyObject *value)
+int ts_tensor_ass_subscript(PyObject *self, PyObject *key, PyObject *value)
 {
-	PyErr_SetString(PyExc_TypeError,
-			value ? "tshare.Tensor does not support item assignment (use "
-				"t[...].copy_from(x) or t.numpy()[...] = x)" :
-				"tshare.Tensor does not support item deletion");
-	return -1;
+	PyObject *view;
+	int err;
+
+	if (!value) {
+		PyErr_SetString(PyExc_TypeError, "tshare.Tensor does not support item deletion");
+		return -1;
+	}
+	view = ts_tensor_subscript(self, key);
+	err = view ? ts_tensor_assign(view, value, true) : -1;
+	Py_XDECREF(view);
+	return err;
+}
+
+PyObject *ts_tensor_transpose(PyObject *self, void *Py_UNUSED(closure))
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	struct view view = { 0 };
+	int32_t i;
+
+	if (!handle)
+		return NULL;
+	for (i = tshare_tensor_get_ndim(handle); i-- > 0; view.ndim++) {
+		view.shape[view.ndim] = tshare_tensor_get_shape(handle)[i];
+		view.strides[view.ndim] = tshare_tensor_get_strides(handle)[i];
+	}
+	return make(handle, &view);
 }
 
 /* The views t[0], t[1] and so on. */

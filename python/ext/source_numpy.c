@@ -37,22 +37,43 @@ int ts_source_check_numpy(PyObject *x)
 	return found > 0 ? ask_numpy("check_dtype", x) : found;
 }
 
+/* Whether NumPy is there to make an array of x; false with an error set. */
+static bool have_numpy(PyObject *x)
+{
+	PyObject *module = PyImport_ImportModule("tshare._numpy");
+
+	if (!module && PyErr_ExceptionMatches(PyExc_ImportError))
+		PyErr_Format(PyExc_TypeError,
+			     "x: %R has no __dlpack__(), buffer or array interface, and "
+			     "NumPy, which might make an array of it, is not installed",
+			     Py_TYPE(x));
+	Py_XDECREF(module);
+	return module;
+}
+
+PyObject *ts_numpy_cast(PyObject *x, struct tshare_dtype dtype, bool convert)
+{
+	PyObject *name, *arguments, *array = NULL;
+
+	if (!have_numpy(x))
+		return NULL;
+	name = ts_dtype_name(dtype);
+	arguments = name ? PyTuple_Pack(3, x, name, convert ? Py_True : Py_False) : NULL;
+	if (arguments)
+		array = ts_call("tshare._numpy", "cast", arguments);
+	Py_XDECREF(name);
+	Py_XDECREF(arguments);
+	return array;
+}
+
 /* NumPy's array of x, with the type and shape to use where the array's own don't fit. */
 int ts_source_from_numpy(PyObject *x, struct ts_source *source)
 {
-	PyObject *module, *result, *array, *dtype, *shape;
+	PyObject *result, *array, *dtype, *shape;
 	int err = -1;
 
-	module = PyImport_ImportModule("tshare._numpy");
-	if (!module) {
-		if (PyErr_ExceptionMatches(PyExc_ImportError))
-			PyErr_Format(PyExc_TypeError,
-				     "x: %R has no __dlpack__(), buffer or array interface, and "
-				     "NumPy, which might make an array of it, is not installed",
-				     Py_TYPE(x));
+	if (!have_numpy(x))
 		return -1;
-	}
-	Py_DECREF(module);
 	result = ts_call("tshare._numpy", "convert", x);
 	if (!result)
 		return -1;

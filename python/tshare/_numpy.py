@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._tshare import Tensor, raw_interface
+from ._tshare import Tensor, asarray, raw_interface
 
 
 class _Raw:
@@ -86,6 +86,12 @@ def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Any:
     return array.copy() if copy and not packed else array
 
 
+def _kind(dtype: np.dtype[Any]) -> int:
+    """Return 0 for bool, 1 for integers, 2 for floats, 3 for complex, which include one another."""
+    kinds = {"b": 0, "i": 1, "u": 1, "c": 3}
+    return kinds.get(dtype.kind, 1 if "int" in dtype.name else 2)
+
+
 def check_mask(x: Any) -> None:
     """Refuse masked arrays; NumPy drops the mask in lists and on export by DLPack."""
     if isinstance(x, np.ma.MaskedArray):
@@ -107,6 +113,49 @@ def check_dtype(x: np.ndarray[Any, Any] | np.generic) -> None:
         raise TypeError(f"x: unsupported dtype {dtype} (share x.view('int64'))")
     if dtype.kind in "OSTU" or issubclass(dtype.type, np.void):
         raise TypeError(f"x: unsupported dtype {dtype} (tensors hold only numbers)")
+
+
+def item(tensor: Tensor) -> Any:
+    """Return the only element of a tensor as a number of Python's."""
+    value = tensor.__array__().reshape(()).item()
+    if isinstance(value, int | float | complex):
+        return value
+    # A scalar of ml_dtypes.
+    return int(value) if "int" in tensor.dtype else float(value)
+
+
+def _are_ints(array: np.ndarray[Any, Any], x: Any) -> bool:
+    """Whether x has integers alone, of which NumPy makes floats or objects if they are large."""
+    if array.dtype.kind not in ("f", "O") or isinstance(x, np.ndarray):
+        return False
+    return all(isinstance(number, int | np.integer) for number in np.asarray(x, object).flat)
+
+
+def cast(arguments: tuple[Any, str, bool]) -> np.ndarray[Any, Any]:
+    """Return an array of x's elements with the type of that name, as an assignment makes it.
+
+    Unless lossy, a number of x must not be of a kind that the type doesn't include.
+    """
+    x, name, lossy = arguments
+    check_mask(x)
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        dtype = _known(name)
+    if not isinstance(x, list | tuple | int | float | complex | np.ndarray):
+        # NumPy may lack the type, or refuse the object.
+        x = asarray(x).__array__()
+    array = np.asarray(x)
+    # What is empty has no kind.
+    kind = _kind(array.dtype) if array.size else 0
+    if _are_ints(array, x):
+        kind = min(kind, 1)
+    else:
+        check_dtype(array)
+    if not lossy and kind > _kind(dtype):
+        raise TypeError(f"x: {array.dtype} would be changed to fit {name} (t[...] = x converts)")
+    # NumPy checks the range of a list's numbers, not of an array's.
+    return array.astype(dtype) if isinstance(x, np.ndarray) else np.asarray(x, dtype)
 
 
 def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] | None]:

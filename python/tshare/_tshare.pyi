@@ -116,11 +116,7 @@ class DType(str):
 
     It is equal to the name, and to the same type of NumPy, PyTorch, JAX and ml_dtypes and of
     Python, such as np.float32. Its hash is the name's: in a dict whose keys are types of those
-    libraries it is not found.
-
-    :param dtype: What create() takes as dtype.
-    :raises ValueError: There is no such type.
-    :raises TypeError: dtype is no type.
+    libraries it is not found. DType(x) is made of what create() takes as dtype.
     """
 
     def __new__(cls, dtype: Any, /) -> DType: ...
@@ -133,6 +129,9 @@ class DType(str):
     @property
     def byteorder(self) -> str:
         """As NumPy's: "=" for the machine's order, "|" for elements of a byte or less."""
+    @property
+    def kind(self) -> str:
+        """As NumPy's: "b", "i", "u", "f" or "c", or "V" for types that NumPy lacks."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -172,6 +171,12 @@ class Tensor(Buffer):
     def nbytes(self) -> int:
         """Bytes of all elements."""
     @property
+    def size(self) -> int:
+        """Number of elements."""
+    @property
+    def T(self) -> Tensor:  # noqa: N802
+        """View with the dimensions in reverse order."""
+    @property
     def readonly(self) -> bool:
         """Whether this process may only read the memory."""
     @property
@@ -189,6 +194,15 @@ class Tensor(Buffer):
     @property
     def closed(self) -> bool:
         """Whether the tensor was closed."""
+    @property
+    def astype(self) -> Callable[..., Any]:
+        """NumPy's method of t.numpy(), for libraries that take a tensor for NumPy's array."""
+    @property
+    def ctypes(self) -> Any:
+        """NumPy's attribute of t.numpy(), for the same libraries."""
+    @property
+    def ravel(self) -> Callable[..., Any]:
+        """NumPy's method of t.numpy(), for the same libraries."""
     @property
     def _spec(self) -> tuple[Any, ...]: ...
     @property
@@ -236,10 +250,20 @@ class Tensor(Buffer):
         """Copy the elements of another tensor or array into this one.
 
         :param x: Anything that asarray() takes, of the same type, and of the same shape or one that
-            broadcasts to it. It may lie in the same memory.
-        :raises TypeError: x has another type; copy_from() never converts.
+            broadcasts to it. It may lie in the same memory. A number of Python's, or a list or
+            tuple of them, takes the tensor's type.
+        :raises TypeError: x has another type, or a number that the type doesn't include, such as a
+            float for integers; copy_from() never converts, and t[...] = x does.
+        :raises OverflowError: A number is out of the type's range.
         :raises ValueError: The shape of x doesn't fit.
         :raises PermissionError: The tensor is read-only.
+        """
+    def item(self) -> Any:
+        """Return the only element as a number of Python's; so do int(), float() and bool().
+
+        :raises ValueError: The tensor has more elements, or none.
+        :raises TypeError: NumPy is needed for elements that C lacks, such as bfloat16, and is not
+            installed.
         """
     def pin(self, device: _CudaDevice | None = None) -> Pin:
         """Page-lock the whole region of the tensor, as Region.pin() does, with the same errors.
@@ -283,7 +307,17 @@ class Tensor(Buffer):
             memory. EIO: CUDA has failed; the text has its error.
         """
     def __getitem__(self, key: _Key, /) -> Tensor: ...
+    def __setitem__(self, key: _Key, x: Any, /) -> None: ...
+    def __delitem__(self, key: _Key, /) -> NoReturn: ...
     def __iter__(self) -> Iterator[Tensor]: ...
+    def __eq__(self, other: object, /) -> Any: ...
+    def __ne__(self, other: object, /) -> Any: ...
+    def __hash__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def __complex__(self) -> complex: ...
+    def __format__(self, spec: str, /) -> str: ...
     def __len__(self) -> int: ...
     def __enter__(self) -> Tensor:
         """Return the tensor itself."""
@@ -412,6 +446,9 @@ class CudaTensor:
         :raises AttributeError: The interface has no type for the elements.
         """
     def __getitem__(self, key: _Key, /) -> CudaTensor: ...
+    def __eq__(self, other: object, /) -> Any: ...
+    def __ne__(self, other: object, /) -> Any: ...
+    def __hash__(self) -> int: ...
     def __iter__(self) -> Iterator[CudaTensor]: ...
     def __len__(self) -> int: ...
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:

@@ -428,3 +428,12 @@ def test_it_can_t_be_pickled_or_copied_or_made(tensor, travel):
             send(g)
     with pytest.raises(TypeError):
         type(g)()
+
+
+def test_operators_name_the_remedy(stub, tensor):
+    g = tensor.cuda()
+    for use in (lambda: g == 0, lambda: g != 1.5, lambda: g < g, lambda: g + 1, lambda: -g):
+        with pytest.raises(TypeError, match=r"tshare.CudaTensor has no .*torch\.from_dlpack"):
+            use()
+    assert g == g  # noqa: PLR0124
+    assert g not in [None, g[:]]

@@ -59,6 +59,7 @@ def test_dtype_is_equal_to_numpy_s(name):
     assert other == np.uint64
     assert dtype.itemsize == np.dtype(name).itemsize
     assert dtype.byteorder == np.dtype(name).byteorder
+    assert dtype.kind == np.dtype(name).kind
 
 
 def test_dtype_differs_from_the_one_of_the_other_byte_order():
@@ -110,9 +111,11 @@ def test_error_of_a_comparison_is_passed_on():
         dtype_of("float32") == Odd()  # noqa: B015
 
 
-def test_dtype_has_size_and_byte_order_of_an_element():
-    assert (dtype_of("bfloat16").itemsize, dtype_of("bfloat16").byteorder) == (2, "=")
-    assert (dtype_of("int4").itemsize, dtype_of("int4").byteorder) == (1, "|")
+@pytest.mark.parametrize(("name", "attributes"), [("bfloat16", (2, "=")), ("int4", (1, "|"))])
+def test_dtype_that_numpy_lacks_has_size_byte_order_and_no_kind(name, attributes):
+    dtype = dtype_of(name)
+    assert (dtype.itemsize, dtype.byteorder) == attributes
+    assert dtype.kind == "V"
 
 
 def test_dtype_is_made_of_what_create_takes():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""t[...], iteration, copy_from(), numpy() and torch()."""
+"""t[...], T, iteration, assignment, copy_from(), numpy() and torch()."""
 
 import itertools
 import signal
@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 import tshare
-from support import need, spawn, version
+from support import need, run, spawn, version
 
 np = need("numpy")
 torch = need("torch")
@@ -182,11 +182,113 @@ def test_packed_elements_have_views_that_begin_with_a_byte():
         t[0, 1:]
 
 
-def test_elements_are_assigned_in_other_ways(t):
-    with pytest.raises(TypeError, match="copy_from"):
-        t[0] = 1
+def test_elements_are_not_deleted(t):
     with pytest.raises(TypeError, match="deletion"):
         del t[0]
+
+
+def test_t_is_the_view_with_dimensions_in_reverse(t):
+    assert same(t.T, np.asarray(t).T)
+    assert same(t[0, ::-2].T, np.asarray(t)[0, ::-2].T)
+    assert t[0, 0, 0].T.shape == ()
+
+
+# Assignment
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_assignment_is_numpy_s(t, key):
+    expected = np.asarray(t).copy()
+    t[key] = 7.9
+    expected[key] = 7.9
+    assert (np.asarray(t) == expected).all()
+
+
+VALUES = [
+    0,
+    -1,
+    2.75,
+    True,
+    np.float64(1.25),
+    [1, 2, 3],
+    (1.5, 2, True),
+    [[1], [2]],
+    np.arange(3),
+    np.arange(6, dtype=">f8").reshape(2, 3),
+    torch.tensor([1.5, 2, 3]),
+    torch.tensor([1, 2, 3], dtype=torch.bfloat16),
+    memoryview(np.arange(3)),
+]
+FITS = ["int8", "int64", "float16", "float32", "float64", "complex64", "complex128", "bool"]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("dtype", [*FITS, "bfloat16", "float8_e5m2"])
+def test_assignment_converts_as_numpy_does(dtype, value):
+    t = tshare.create(None, (2, 3), dtype)
+    t[...] = value
+    if isinstance(value, torch.Tensor):
+        value = value.to(torch.float32).numpy()
+    expected = np.zeros((2, 3), np.asarray(t).dtype)
+    expected[...] = value
+    assert np.asarray(t).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32", "int32", "int64", "uint64"])
+def test_assignment_and_copy_from_take_what_is_in_the_type_s_range(dtype):
+    t, limits = tshare.create(None, 2, dtype), np.iinfo(dtype)
+    for set_to in (t.copy_from, lambda x: t.__setitem__(0, x), lambda x: t.copy_from([x, 0])):
+        for value in (int(limits.min), int(limits.max)):
+            set_to(value)
+            assert t[0].item() == value
+        for value in (int(limits.min) - 1, int(limits.max) + 1, 2**70):
+            with pytest.raises(OverflowError, match="out of range|out of bounds|too (large|big)"):
+                set_to(value)
+    assert t[0].item() == limits.max
+
+
+def test_assignment_of_what_has_no_number_of_the_type_is_numpy_s_error():
+    t = tshare.create(None, 2, "int32")
+    with pytest.raises(ValueError, match="NaN"):
+        t[0] = float("nan")
+    for value in (1j, "x", None, {}):
+        with pytest.raises(TypeError):
+            t[0] = value
+    with pytest.raises(ValueError, match=r"^x: shape \(3,\)"):
+        t[:] = [1, 2, 3]
+    assert t.numpy().tolist() == [0, 0]
+
+
+def test_assignment_to_readonly_memory_is_a_permission_error(name):
+    keep = tshare.create(name, 4)
+    for value in (1, [1, 2, 3, 4], b"abcd", 1.5):
+        with pytest.raises(PermissionError, match="read-only"):
+            tshare.open(name, readonly=True)[:] = value
+    assert bytes(keep) == bytes(4)
+
+
+def test_assignment_of_overlapping_memory(t):
+    expected = np.asarray(t).copy()
+    t[1:] = t[:-1]
+    expected[1:] = expected[:-1].copy()
+    assert (np.asarray(t) == expected).all()
+
+
+def test_numbers_need_no_numpy():
+    code = """
+        import sys, tshare
+        sys.modules["numpy"] = None
+        t = tshare.create(None, 3, "float32")
+        t[0] = 1
+        t[1:].copy_from(2.5)
+        assert [x.item() for x in t] == [1, 2.5, 2.5]
+        try:
+            t[:] = [1, 2, 3]
+        except TypeError as error:
+            assert "NumPy" in str(error)
+            print("ok")
+    """
+    assert run(code) == "ok"
 
 
 # Iteration
@@ -255,6 +357,25 @@ def test_copy_from_another_type_is_a_type_error(t):
         t.copy_from(np.zeros(SHAPE, "float32"))
     with pytest.raises(TypeError):
         t.copy_from(object())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "x"),
+    [("bool", 1), ("int32", 1.0), ("float32", 1j), ("int8", [1.5]), ("float16", [1j]),
+     ("bool", [1]), ("bfloat16", 1j), ("int4", [1.0])],
+)  # fmt: skip
+def test_copy_from_numbers_of_another_kind_is_a_type_error(dtype, x):
+    t = tshare.create(None, 1, dtype)
+    with pytest.raises(TypeError, match=f"would be changed to fit {dtype}"):
+        t.copy_from(x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64", "float64"])
+@pytest.mark.parametrize("x", [True, 3, [[1, 2]], (0, True)], ids=repr)
+def test_copy_from_numbers_takes_the_tensor_s_type(dtype, x):
+    t = tshare.create(None, (2, 2), dtype)
+    t.copy_from(x)
+    assert (t.numpy() == np.asarray(x)).all()
 
 
 def test_copy_from_nothing_into_nothing():

@@ -17,8 +17,8 @@ from test_asarray import Producer, Refuses
 np = need("numpy")
 
 
-def library(name, use=lambda module: None):
-    @pytest.fixture(scope="module", name=name.rpartition(".")[2])
+def library(name, use=lambda module: None, fixture_name=None):
+    @pytest.fixture(scope="module", name=fixture_name or name.rpartition(".")[2])
     def fixture():
         module = need(name)
         use(module)
@@ -36,6 +36,7 @@ polars = library("polars")
 pyarrow = library("pyarrow")
 sklearn = library("sklearn.preprocessing")
 tvm_ffi = library("tvm_ffi")
+safetensors_numpy = library("safetensors.numpy", fixture_name="safetensors_numpy")
 xarray = library("xarray", lambda xarray: repr(xarray.DataArray([1])))
 zarr = library("zarr", lambda zarr: zarr.array(np.ones(1), store=zarr.storage.MemoryStore()))
 
@@ -148,12 +149,33 @@ def test_h5py_writes_a_tensor(h5py, t):
         assert np.asarray(tshare.asarray(file["a"])).shape == (4, 6)
 
 
-def test_zarr_writes_the_array_of_a_tensor(zarr, t):
-    stored = zarr.array(t.numpy(), store=zarr.storage.MemoryStore())
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zarr_writes_a_tensor(zarr, t, zarr_format):
+    stored = zarr.array(t, store=zarr.storage.MemoryStore(), zarr_format=zarr_format)
+    assert (stored[:] == t.numpy()).all()
+    stored[1] = t[0]
+    assert (stored[1] == t.numpy()[0]).all()
     stored[0] = 7
     t.numpy()[:] = stored[:]
     assert t.numpy()[0].tolist() == [7] * 6
     assert np.asarray(tshare.asarray(stored)).shape == (4, 6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "bool", "int64"])
+def test_safetensors_saves_a_tensor_as_numpy_s(safetensors_numpy, dtype):
+    t = tshare.create(None, (2, 3), dtype)
+    t[:] = [[1, 0, 1], [0, 0, 1]]
+    found = safetensors_numpy.load(safetensors_numpy.save({"t": t}))["t"]
+    assert found.dtype == t.dtype
+    assert found.tolist() == t.numpy().tolist()
+
+
+def test_attributes_of_numpy_s_are_absent_where_numpy_can_t_have_the_memory():
+    t = tshare.create(None, 4, "int4")
+    assert not any(hasattr(t, name) for name in ("astype", "ctypes", "ravel"))
+    t.close()
+    with pytest.raises(ValueError, match="closed"):
+        t.ravel()
 
 
 # Processes and threads

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Comparison and arithmetic, which tensors leave to the libraries that they are shared with:
+ * NumPy's arrays and scalars take a Tensor, and all else is refused. Without that t == 0 would
+ * be False, since an int isn't that object.
+ */
+#include "cuda.h"
+#include "source.h"
+
+/* Whether NumPy does the operation itself. */
+static int is_numpys(PyObject *x)
+{
+	static PyObject *array, *scalar;
+	int found = ts_source_is_of_type(x, &array, "numpy", "ndarray");
+
+	return found ? found : ts_source_is_of_type(x, &scalar, "numpy", "generic");
+}
+
+/* Raises TypeError. Returns NULL. */
+static PyObject *refuse(PyObject *self, const char *what)
+{
+	if (PyObject_TypeCheck(self, ts_tensor_type))
+		PyErr_Format(PyExc_TypeError,
+			     "tshare.Tensor has no %s (use t.numpy() or t.torch(), or t.item() for "
+			     "one element)",
+			     what);
+	else
+		PyErr_Format(PyExc_TypeError,
+			     "tshare.CudaTensor has no %s (use torch.from_dlpack(g) or "
+			     "cupy.from_dlpack(g))",
+			     what);
+	return NULL;
+}
+
+static bool is_ours(PyObject *x)
+{
+	return PyObject_TypeCheck(x, ts_tensor_type) || PyObject_TypeCheck(x, ts_cuda_type);
+}
+
+static PyObject *not_implemented(void)
+{
+	Py_INCREF(Py_NotImplemented);
+	return Py_NotImplemented;
+}
+
+/* Tensors are equal if they are one object, as their hash demands, and None is none of them. */
+PyObject *ts_tensor_richcompare(PyObject *self, PyObject *other, int op)
+{
+	int numpys = PyObject_TypeCheck(self, ts_tensor_type) ? is_numpys(other) : 0;
+
+	if (numpys < 0)
+		return NULL;
+	if (numpys || ((op == Py_EQ || op == Py_NE) && (other == Py_None || is_ours(other))))
+		return not_implemented();
+	return refuse(self, "comparison with values");
+}
+
+Py_hash_t ts_tensor_hash(PyObject *self)
+{
+	/* Never -1, which means an error: the lowest bits of an address are 0. */
+	return (Py_hash_t)((uintptr_t)self >> 4);
+}
+
+/* Either operand may be the tensor. */
+PyObject *ts_refuse_binary(PyObject *a, PyObject *b)
+{
+	PyObject *self = is_ours(a) ? a : b, *other = self == a ? b : a;
+	int numpys = PyObject_TypeCheck(self, ts_tensor_type) ? is_numpys(other) : 0;
+
+	if (numpys)
+		return numpys < 0 ? NULL : not_implemented();
+	return refuse(self, "arithmetic");
+}
+
+PyObject *ts_refuse_power(PyObject *a, PyObject *b, PyObject *Py_UNUSED(modulus))
+{
+	return ts_refuse_binary(a, b);
+}
+
+PyObject *ts_refuse_unary(PyObject *self)
+{
+	return ts_refuse_binary(self, self);
+}
