@@ -61,8 +61,7 @@
  * -EAGAIN        the thread behind an event descriptor can't be started; or the
  *                name still leads to the region in other_than
  * -EBADF         fd is not open
- * -EBUSY         the dma-buf has a name already; or another user of CUDA has registered
- *                some of the region's memory
+ * -EBUSY         another user of CUDA has registered some of the region's memory
  * -ECANCELED     waiting was cancelled, or a program's own function has ended the call
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or one of the cgroup's is reached:
  *                dmem.max or, for a region of up to 2 MiB, memory.max
@@ -519,13 +518,13 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
  * The dma-buf's memory counts against no limit of the module's, but the region as one
  * page.
  *
- * The region ends with its name: after that no process can import the dma-buf as a
- * region, nor begin to publish or wait. Mappings stay. A dma-buf has one name at a time.
- * A process that has it can give it the next one, and this object then gives -ENOENT.
+ * The region ends with its name: after that no process can begin to publish or wait, and
+ * questions about it are -ENOENT. Mappings stay. A dma-buf may have several regions, each
+ * with a name, tensors and a generation of its own, so tshare_region_import() of the dma-buf
+ * alone is -EINVAL.
  *
- * Return: 0; -EBADF, -EBUSY if it has a name already, -EINVAL if @fd is not a dma-buf or
- * is one of tshare's own, -EOPNOTSUPP on shm, what mmap() of the dma-buf returns, and what
- * tshare_region_create() does.
+ * Return: 0; -EBADF, -EINVAL if @fd is not a dma-buf or is one of tshare's own, -EOPNOTSUPP
+ * on shm, what mmap() of the dma-buf returns, and what tshare_region_create() does.
  */
 int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd,
 				const struct tshare_spec *specs, size_t count,
@@ -617,8 +616,9 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
  * A descriptor of a part (tshare_region_export()) makes a region of the part's size. It
  * has no tensors, since descriptors count bytes from the start of the whole region.
  *
- * Return: 0; -EBADF, -EINVAL if @fd is not a region's, -EPROTO; -ENODEV or -EACCES if it
- * is a dma-buf, and the module, which would know it, can't be used.
+ * Return: 0; -EBADF, -EINVAL if @fd is not a region's, -EPROTO; -EOPNOTSUPP if it is another
+ * driver's dma-buf, -ENODEV or -EACCES if it is a dma-buf, and the module, which would know it,
+ * can't be used.
  */
 int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 			 struct tshare_region **region);

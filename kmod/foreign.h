@@ -13,9 +13,4 @@ struct dma_buf *tshare_foreign_open(const struct tshare_region *region, bool wri
 bool tshare_foreign_is_writable(const struct tshare_region *region);
 bool tshare_foreign_is_readonly(const struct tshare_region *region);
 
-int tshare_foreign_check_free(const struct tshare_region *region);
-void tshare_foreign_link(struct tshare_region *region);
-void tshare_foreign_unlink(struct tshare_region *region);
-struct tshare_region *tshare_foreign_find(const struct dma_buf *dmabuf);
-
 #endif /* TSHARE_FOREIGN_H */

@@ -146,21 +146,18 @@ static int ioctl_return_region(struct ioctl_call *call, struct tshare_region *re
 	return ioctl_return_file(call, dmabuf->file, cloexec);
 }
 
-/* The dma-buf @fd and the region behind it, a reference to each. */
-static int ioctl_get_region(int fd, struct dma_buf **dmabuf, struct tshare_region **region)
+/* The dma-buf @fd and the region behind it, see tshare_region_of_dmabuf(); a reference to each. */
+static int ioctl_get_region(struct ioctl_call *call, int fd, u64 id, struct dma_buf **dmabuf,
+			    struct tshare_region **region)
 {
 	*dmabuf = dma_buf_get(fd);
 	if (IS_ERR(*dmabuf))
 		return PTR_ERR(*dmabuf);
-	*region = tshare_dmabuf_region(*dmabuf);
-	if (*region)
-		kref_get(&(*region)->ref);
-	else
-		*region = tshare_foreign_find(*dmabuf);
-	if (*region)
+	*region = tshare_region_of_dmabuf(call->tf, *dmabuf, id);
+	if (!IS_ERR(*region))
 		return 0;
 	dma_buf_put(*dmabuf);
-	return -EINVAL;
+	return PTR_ERR(*region);
 }
 
 static void ioctl_put_region(struct dma_buf *dmabuf, struct tshare_region *region)
@@ -409,7 +406,7 @@ static int ioctl_info(struct ioctl_call *call)
 	if (req->flags || req->reserved)
 		return -EINVAL;
 
-	err = ioctl_get_region(req->fd, &dmabuf, &region);
+	err = ioctl_get_region(call, req->fd, req->id, &dmabuf, &region);
 	if (err)
 		return err;
 	err = ioctl_info_copy_descs(req, dmabuf, region);
@@ -453,14 +450,14 @@ static int ioctl_list(struct ioctl_call *call)
 	return 0;
 }
 
-static struct file *ioctl_counter_open(int fd, u64 *id)
+static struct file *ioctl_counter_open(struct ioctl_call *call, int fd, u64 *id)
 {
 	struct tshare_region *region;
 	struct dma_buf *dmabuf;
 	struct file *file;
 	int err;
 
-	err = ioctl_get_region(fd, &dmabuf, &region);
+	err = ioctl_get_region(call, fd, *id, &dmabuf, &region);
 	if (err)
 		return ERR_PTR(err);
 	file = tshare_counter_open(region, tshare_dmabuf_writable(dmabuf));
@@ -478,7 +475,7 @@ static int ioctl_counter(struct ioctl_call *call)
 	if (req->flags & ~TSHARE_COUNTER_NO_CLOEXEC || req->reserved)
 		return -EINVAL;
 
-	file = ioctl_counter_open(req->fd, &req->id);
+	file = ioctl_counter_open(call, req->fd, &req->id);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	err = ioctl_return_file(call, file, !(req->flags & TSHARE_COUNTER_NO_CLOEXEC));
@@ -495,10 +492,10 @@ static int ioctl_finish(struct ioctl_call *call)
 	struct dma_buf *dmabuf;
 	int err;
 
-	if (req->flags & ~TSHARE_FINISH_REPLACE || req->reserved)
+	if (req->flags & ~TSHARE_FINISH_REPLACE)
 		return -EINVAL;
 
-	err = ioctl_get_region(req->fd, &dmabuf, &region);
+	err = ioctl_get_region(call, req->fd, req->id, &dmabuf, &region);
 	if (err)
 		return err;
 	err = tshare_region_finish(call->tf, region, req->flags & TSHARE_FINISH_REPLACE);
@@ -509,20 +506,19 @@ static int ioctl_finish(struct ioctl_call *call)
 static int ioctl_export(struct ioctl_call *call)
 {
 	struct tshare_export *req = call->arg;
-	struct dma_buf *dmabuf, *part;
-	struct tshare_region *region;
+	struct dma_buf *dmabuf, *part = ERR_PTR(-EOPNOTSUPP);
 	int err;
 
 	if (req->flags & ~(TSHARE_EXPORT_WRITE | TSHARE_EXPORT_NO_CLOEXEC) || req->reserved)
 		return -EINVAL;
 
-	err = ioctl_get_region(req->fd, &dmabuf, &region);
-	if (err)
-		return err;
-	part = region->foreign ? ERR_PTR(-EOPNOTSUPP) :
-				 tshare_dmabuf_export_part(dmabuf, req->offset, req->size,
-							   req->flags & TSHARE_EXPORT_WRITE);
-	ioctl_put_region(dmabuf, region);
+	dmabuf = dma_buf_get(req->fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	if (tshare_dmabuf_region(dmabuf))
+		part = tshare_dmabuf_export_part(dmabuf, req->offset, req->size,
+						 req->flags & TSHARE_EXPORT_WRITE);
+	dma_buf_put(dmabuf);
 	if (IS_ERR(part))
 		return PTR_ERR(part);
 	req->size = part->size;

@@ -19,6 +19,7 @@
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
+#include "dmabuf.h"
 #include "foreign.h"
 #include "names.h"
 #include "ns.h"
@@ -154,7 +155,6 @@ static void name_tell_removed(const struct tshare_region *region)
 static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 {
 	rb_add(&region->name_node, region_name_tree(region), name_is_before);
-	tshare_foreign_link(region);
 	name_tell_given(region);
 	WRITE_ONCE(name_count, name_count + 1);
 	if (name_outlives_maker(region)) {
@@ -170,7 +170,6 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 static void name_remove(struct tshare_region *region)
 {
 	name_unlink(region);
-	tshare_foreign_unlink(region);
 	name_tell_removed(region);
 	list_del_init(&region->name_owner);
 	region->maker = NULL;
@@ -272,8 +271,6 @@ static int region_register(struct tshare_file *tf, struct tshare_region *region,
 	if (region->name[0])
 		ret = name_check_new(region->ns, region->name, replace, privileged);
 	if (!ret)
-		ret = tshare_foreign_check_free(region);
-	if (!ret)
 		tshare_region_add_id(region);
 	if (!ret && region->name[0]) {
 		kref_get(&region->ref); /* the name's */
@@ -291,8 +288,7 @@ static int region_register(struct tshare_file *tf, struct tshare_region *region,
  * @region: the region
  * @replace: whether it may take the name from a finished region
  *
- * Return: 0, -EEXIST if the name is taken, -EPERM if the caller may not take it,
- * -EBUSY if its dma-buf is another region's.
+ * Return: 0, -EEXIST if the name is taken, -EPERM if the caller may not take it.
  */
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace)
 {
@@ -418,6 +414,37 @@ static struct tshare_region *region_find_id(struct tshare_file *tf, u64 id)
 		return NULL;
 	}
 	return region;
+}
+
+/**
+ * tshare_region_of_dmabuf() - the region that a caller means by a dma-buf of it
+ * @tf: the open device
+ * @dmabuf: any dma-buf
+ * @id: the region's id; 0 for whichever it is, unless the dma-buf is another driver's, of
+ *      which anybody who has it can make regions
+ *
+ * Return: a reference, or an ERR_PTR: -EINVAL, -ENOENT.
+ */
+struct tshare_region *tshare_region_of_dmabuf(struct tshare_file *tf, const struct dma_buf *dmabuf,
+					      u64 id)
+{
+	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
+
+	if (region) {
+		if (id && id != region->id)
+			return ERR_PTR(-ENOENT);
+		kref_get(&region->ref);
+		return region;
+	}
+	if (!id)
+		return ERR_PTR(-EINVAL);
+	region = region_find_id(tf, id);
+	if (!region)
+		return ERR_PTR(-ENOENT);
+	if (region->foreign == dmabuf)
+		return region;
+	tshare_region_put(region);
+	return ERR_PTR(-ENOENT);
 }
 
 /* A draft without a name will never be finished. */

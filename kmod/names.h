@@ -7,6 +7,7 @@
 #include <linux/tshare.h>
 #include <linux/types.h>
 
+struct dma_buf;
 struct tshare_ns;
 struct tshare_region;
 
@@ -31,6 +32,8 @@ unsigned long tshare_name_count(void);
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace);
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
 					   int access);
+struct tshare_region *tshare_region_of_dmabuf(struct tshare_file *tf, const struct dma_buf *dmabuf,
+					      u64 id);
 void tshare_region_use(struct tshare_region *region);
 void tshare_region_unuse(struct tshare_region *region);
 int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace);

@@ -74,7 +74,6 @@ struct tshare_ns;
  * @name: its name, "" if it never had one
  * @name_node: among the names, or those of drafts, while it has the name; under tshare_lock
  * @name_owner: in @maker's names, likewise
- * @foreign_node: among the foreign regions, likewise
  * @maker: the file that it was made through, while the name goes with it; likewise
  */
 struct tshare_region {
@@ -104,7 +103,6 @@ struct tshare_region {
 	char name[TSHARE_NAME_LEN];
 	struct rb_node name_node;
 	struct list_head name_owner;
-	struct rb_node foreign_node;
 	struct tshare_file *maker;
 };
 

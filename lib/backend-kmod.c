@@ -186,8 +186,6 @@ static int fail_create_dmabuf(int err, const struct backend_request *request)
 	switch (err) {
 	case -EBADF:
 		return tshare_fail(err, "fd: %d is not open", *request->dmabuf);
-	case -EBUSY:
-		return tshare_fail(err, "fd: the dma-buf has a name already");
 	case -EINVAL:
 		return tshare_fail(err, "fd: %d is not another driver's dma-buf", *request->dmabuf);
 	case -EOPNOTSUPP:
@@ -287,20 +285,17 @@ static int adopt_descs(struct backend_region *region, const void *first, size_t 
 	return 0;
 }
 
-/*
- * Whether the kernel's answer, which has @id, is about @region. A foreign region is gone
- * with its name, and a process that has the dma-buf can make another region of it.
- */
-static int check_same_region(const struct backend_region *region, uint64_t id)
+/* What the kernel answers about a region that it no longer has, which is a foreign one. */
+static int fail_ask(int err, const char *what)
 {
-	if (id == region->id)
-		return 0;
-	return tshare_fail(-ENOENT, "region: it is gone with its name, and another region has its "
-				    "dma-buf; open that one");
+	if (err == -ENOENT)
+		return tshare_fail(err, "region: it is gone with its name, since another driver "
+					"has its dma-buf");
+	return tshare_fail(err, DEVICE ": %s: %s", what, strerror(-err));
 }
 
-/* Asks the kernel about @region, whose descriptor @info has. */
-static int ask_info(void *session, const struct backend_region *region, struct tshare_info *info)
+/* Asks the kernel about the region whose descriptor and id @info has. */
+static int ask_info(void *session, struct tshare_info *info)
 {
 	_cleanup_close_ int own = -1;
 	int device = device_of(session, &own), err;
@@ -308,20 +303,19 @@ static int ask_info(void *session, const struct backend_region *region, struct t
 	if (device < 0)
 		return device;
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, info);
-	if (err)
-		return tshare_fail(err, DEVICE ": info: %s", strerror(-err));
-	return check_same_region(region, info->id);
+	return err ? fail_ask(err, "info") : 0;
 }
 
 static int kmod_read_descs(void *session, const struct backend_region *region, void *descs)
 {
 	struct tshare_info info = {
 		.fd = region->fd,
+		.id = region->id,
 		.descs = (uintptr_t)descs,
 		.descs_size = region->descs_size,
 	};
 
-	return ask_info(session, region, &info);
+	return ask_info(session, &info);
 }
 
 static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool readonly)
@@ -375,6 +369,17 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	return 0;
 }
 
+/* By its name: a file of FUSE's, which it may be, need not answer any question. */
+static bool is_dmabuf(int fd)
+{
+	static const char prefix[] = "/dmabuf:";
+	char path[32], name[sizeof(prefix)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name)) >= (ssize_t)strlen(prefix) &&
+	       !strncmp(name, prefix, strlen(prefix));
+}
+
 static int import_from(int device, int fd, bool readonly, struct backend_region *region)
 {
 	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
@@ -387,6 +392,9 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	int err, reader = -EOPNOTSUPP;
 
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
+	if (err == -EINVAL && is_dmabuf(fd))
+		return tshare_fail(-EOPNOTSUPP, "fd: is another driver's dma-buf; open its region "
+						"by the name");
 	if (err)
 		return tshare_fail(err, "fd: %s", strerror(-err));
 	found.readonly = !(info.region_flags & TSHARE_REGION_WRITABLE);
@@ -410,17 +418,6 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	}
 	*region = found;
 	return 0;
-}
-
-/* By its name: a file of FUSE's, which it may be, need not answer any question. */
-static bool is_dmabuf(int fd)
-{
-	static const char prefix[] = "/dmabuf:";
-	char path[32], name[sizeof(prefix)];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return readlink(path, name, sizeof(name)) >= (ssize_t)strlen(prefix) &&
-	       !strncmp(name, prefix, strlen(prefix));
 }
 
 /* @err: why the module can't be asked whether it is a region's */
@@ -465,6 +462,7 @@ static int kmod_finish(void *session, struct backend_region *region, bool replac
 {
 	struct tshare_finish request = {
 		.fd = region->fd,
+		.id = region->id,
 		.flags = replace ? TSHARE_FINISH_REPLACE : 0,
 	};
 	_cleanup_close_ int own = -1;
@@ -600,7 +598,7 @@ static int kmod_list_all(void *session,
 static int kmod_counter(void *session, const struct backend_region *region, bool own,
 			struct backend_counter *counter)
 {
-	struct tshare_counter request = { .fd = region->fd };
+	struct tshare_counter request = { .fd = region->fd, .id = region->id };
 	_cleanup_close_ int own_device = -1;
 	int device = device_of(session, &own_device), fd, err;
 
@@ -611,14 +609,10 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 	if (err == -ENOTTY)
 		return tshare_fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
 	if (err)
-		return tshare_fail(err, DEVICE ": counter: %s", strerror(-err));
+		return fail_ask(err, "counter");
 	fd = keep_fd(request.counter_fd, "region");
-	err = fd < 0 ? fd : check_same_region(region, request.id);
-	if (err) {
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
+	if (fd < 0)
+		return fd;
 	*counter = (struct backend_counter){ .fd = fd };
 	return 0;
 }
@@ -644,8 +638,8 @@ static int kmod_export(void *session, const struct backend_region *region, uint6
 static int kmod_info(void *session, const struct backend_region *region,
 		     struct tshare_region_info *info)
 {
-	struct tshare_info answer = { .fd = region->fd };
-	int err = ask_info(session, region, &answer);
+	struct tshare_info answer = { .fd = region->fd, .id = region->id };
+	int err = ask_info(session, &answer);
 
 	if (err)
 		return err;

@@ -631,7 +631,7 @@ class Region(Mapping[str, Tensor], Buffer):
         :raises BufferError: An array can't be copied, as when it is on a GPU.
         :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
             EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous, or is shm and has no
-            names for a dmabuf. EBUSY: the dma-buf has a name already.
+            names for a dmabuf.
         """
     @classmethod
     def open(

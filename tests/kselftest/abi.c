@@ -109,8 +109,6 @@ FIXTURE_VARIANT_ADD(command, finish)
 	.size = 16,
 	.flags_offset = offsetof(struct tshare_finish, flags),
 	.flags = TSHARE_FINISH_REPLACE,
-	.reserved_offset = offsetof(struct tshare_finish, reserved),
-	.reserved_size = sizeof(__u64),
 };
 
 FIXTURE_VARIANT_ADD(command, export)

@@ -2,6 +2,7 @@
 /* Names for the dma-bufs of other drivers: vgem's, udmabuf's, the system heap's. */
 #include <linux/dma-heap.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
@@ -201,49 +202,84 @@ TEST_F(foreign, with_the_lifetime_of_its_users_is_eopnotsupp)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
-TEST_F(foreign, that_has_a_region_is_ebusy)
+/* Nobody who has the dma-buf can keep others from naming it. */
+TEST_F(foreign, has_any_number_of_regions)
 {
+	struct tshare_info info;
+	__u64 one, two;
 	int fd;
 
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
 	fd = name_foreign(self->dev, self->dmabuf, "camera", 0);
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-EBUSY, name_foreign(self->dev, self->dmabuf, "again", 0));
-	EXPECT_EQ(-EBUSY, name_foreign(self->dev, fd, "again", 0));
 	EXPECT_EQ(-EEXIST, name_foreign(self->dev, fd, "camera", 0));
-	EXPECT_EQ(-ENOENT, open_name(self->dev, "again", 0));
-	EXPECT_EQ(self->before.regions + 1, read_number(SYSFS "regions"));
+	ASSERT_LE(0, name_foreign(self->dev, fd, "again", 0));
+	one = id_named(self->dev, "camera");
+	two = id_named(self->dev, "again");
+	ASSERT_NE(one, two);
+	ASSERT_EQ(0, get_info_of(self->dev, fd, one, &info));
+	EXPECT_STREQ("camera", info.name);
+	ASSERT_EQ(0, get_info_of(self->dev, self->dmabuf, two, &info));
+	EXPECT_STREQ("again", info.name);
+	EXPECT_NE(0, counter_inode_of(self->dev, fd, one));
+	EXPECT_NE(counter_inode_of(self->dev, fd, one), counter_inode_of(self->dev, fd, two));
+	EXPECT_EQ(counter_inode_of(self->dev, fd, one),
+		  counter_inode_of(self->dev, self->dmabuf, one));
 }
 
-TEST_F(foreign, can_be_named_again_when_the_name_is_gone)
+TEST_F(foreign, is_found_by_its_dma_buf_and_id_until_the_name_is_gone)
 {
+	struct tshare_info info;
+	__u64 id;
+	int fd;
+
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	fd = name_foreign(self->dev, self->dmabuf, "camera", 0);
+	ASSERT_LE(0, fd);
+	id = id_named(self->dev, "camera");
+	ASSERT_EQ(0, get_info_of(self->dev, self->dmabuf, id, &info));
+	EXPECT_EQ(id, info.id);
+	EXPECT_EQ(-EINVAL, get_info(self->dev, self->dmabuf, &info));
+	EXPECT_EQ(-ENOENT, get_info_of(self->dev, fd, id + 1, &info));
+	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
+	EXPECT_EQ(-ENOENT, get_info_of(self->dev, fd, id, &info));
+	EXPECT_EQ(0, counter_inode_of(self->dev, fd, id));
+	close(fd);
+	EXPECT_SAME_COUNTERS(self->before);
+}
+
+TEST_F(foreign, id_of_another_region_is_enoent)
+{
+	int fd = create(self->dev, PAGE, NULL), other = create(self->dev, PAGE, NULL);
+	__u64 id = id_of(self->dev, other);
+	struct tshare_info info;
+
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	EXPECT_EQ(-ENOENT, get_info_of(self->dev, self->dmabuf, id, &info));
+	EXPECT_EQ(-ENOENT, get_info_of(self->dev, fd, id, &info));
+	EXPECT_EQ(0, get_info_of(self->dev, other, id, &info));
+}
+
+TEST_F(foreign, is_not_found_from_another_namespace)
+{
+	struct tshare_info info;
+	__u64 id;
+	int dev;
+
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
 	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
-	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
-	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "again", 0));
-	EXPECT_LE(0, open_name(self->dev, "again", 0));
-}
-
-TEST_F(foreign, is_found_by_its_dma_buf_until_the_name_is_gone)
-{
-	struct tshare_info info;
-	int fd;
-
-	if (self->dmabuf < 0)
-		SKIP(return, "the kernel has no %s", variant->missing);
-	EXPECT_EQ(-EINVAL, get_info(self->dev, self->dmabuf, &info));
-	fd = name_foreign(self->dev, self->dmabuf, "camera", 0);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, get_info(self->dev, self->dmabuf, &info));
-	EXPECT_EQ(info.id, id_of(self->dev, fd));
-	EXPECT_STREQ("camera", info.name);
-	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
-	EXPECT_EQ(-EINVAL, get_info(self->dev, self->dmabuf, &info));
-	EXPECT_EQ(-EINVAL, get_info(self->dev, fd, &info));
-	close(fd);
-	EXPECT_SAME_COUNTERS(self->before);
+	id = id_named(self->dev, "camera");
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	dev = open_device();
+	ASSERT_LE(0, name_foreign(dev, self->dmabuf, "camera", 0));
+	EXPECT_EQ(0, get_info_of(dev, self->dmabuf, id_named(dev, "camera"), &info));
+	ASSERT_TRUE(drop_capability(CAP_SYS_ADMIN));
+	EXPECT_EQ(-ENOENT, get_info_of(dev, self->dmabuf, id, &info));
+	EXPECT_EQ(0, counter_inode_of(dev, self->dmabuf, id));
 }
 
 TEST_F(foreign, info_reports_flags_and_size)
@@ -255,7 +291,7 @@ TEST_F(foreign, info_reports_flags_and_size)
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
 	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
-	ASSERT_EQ(0, get_info(self->dev, self->dmabuf, &info));
+	ASSERT_EQ(0, get_info_of(self->dev, self->dmabuf, id_named(self->dev, "camera"), &info));
 	EXPECT_EQ(flags, info.region_flags);
 	EXPECT_EQ(SIZE, info.size);
 	EXPECT_EQ(0, info.offset);
@@ -315,46 +351,11 @@ TEST_F(foreign, descriptors_count_while_it_has_its_name)
 	free(records.data);
 }
 
-TEST_F(foreign, has_a_counter)
-{
-	int fd;
-
-	if (self->dmabuf < 0)
-		SKIP(return, "the kernel has no %s", variant->missing);
-	fd = name_foreign(self->dev, self->dmabuf, "camera", 0);
-	ASSERT_LE(0, fd);
-	EXPECT_NE(0, counter_inode(self->dev, fd));
-	EXPECT_EQ(counter_inode(self->dev, fd), counter_inode(self->dev, self->dmabuf));
-}
-
-/* A reader of the first region can make the second one. */
-TEST_F(foreign, next_region_of_a_dma_buf_is_told_by_its_id)
-{
-	struct tshare_open opened = { .name = "camera" };
-	struct tshare_counter counter;
-	__u64 next;
-
-	if (self->dmabuf < 0)
-		SKIP(return, "the kernel has no %s", variant->missing);
-	close(name_foreign(self->dev, self->dmabuf, "camera", 0));
-	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_OPEN, &opened));
-	counter = (struct tshare_counter){ .fd = opened.fd };
-	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_COUNTER, &counter));
-	EXPECT_EQ(opened.id, counter.id);
-	ASSERT_EQ(0, unlink_name(self->dev, "camera"));
-	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
-	next = id_of(self->dev, opened.fd);
-	EXPECT_LT(opened.id, next);
-	counter = (struct tshare_counter){ .fd = opened.fd };
-	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_COUNTER, &counter));
-	EXPECT_EQ(next, counter.id);
-}
-
 TEST_F(foreign, range_is_eopnotsupp)
 {
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
-	EXPECT_EQ(-EINVAL, export_range(self->dev, self->dmabuf, 0, PAGE, 0));
+	EXPECT_EQ(-EOPNOTSUPP, export_range(self->dev, self->dmabuf, 0, PAGE, 0));
 	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
 	EXPECT_EQ(-EOPNOTSUPP, export_range(self->dev, self->dmabuf, 0, PAGE, 0));
 	EXPECT_EQ(-EOPNOTSUPP, export_range(self->dev, self->dmabuf, 0, 0, 0));
@@ -453,18 +454,20 @@ TEST_F(foreign, persists_with_the_flag)
 	EXPECT_EQ(0, unlink_name(self->dev, "camera"));
 }
 
-TEST_F(foreign, draft_is_finished_by_its_dma_buf)
+TEST_F(foreign, draft_is_finished_by_its_dma_buf_and_id)
 {
+	struct tshare_create args = foreign_args(self->dmabuf, "camera");
 	struct tshare_finish finish = { .fd = self->dmabuf };
 
 	if (self->dmabuf < 0)
 		SKIP(return, "the kernel has no %s", variant->missing);
-	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", TSHARE_CREATE_DRAFT));
+	args.flags |= TSHARE_CREATE_DRAFT;
+	ASSERT_LE(0, do_create(self->dev, &args));
 	EXPECT_EQ(-EINPROGRESS, open_name(self->dev, "camera", 0));
-	EXPECT_EQ(-EBUSY, name_foreign(self->dev, self->dmabuf, "again", 0));
+	EXPECT_EQ(-EINVAL, xioctl(self->dev, TSHARE_IOCTL_FINISH, &finish));
+	finish.id = args.id;
 	ASSERT_EQ(0, xioctl(self->dev, TSHARE_IOCTL_FINISH, &finish));
-	EXPECT_LE(0, open_name(self->dev, "camera", 0));
-	EXPECT_NE(0, id_of(self->dev, self->dmabuf));
+	EXPECT_EQ(args.id, id_named(self->dev, "camera"));
 }
 
 TEST_F(foreign, that_is_replaced_can_be_named_again)
@@ -476,7 +479,6 @@ TEST_F(foreign, that_is_replaced_can_be_named_again)
 	close(name_foreign(self->dev, self->dmabuf, "camera", 0));
 	args.flags = TSHARE_CREATE_REPLACE;
 	ASSERT_LE(0, do_create(self->dev, &args));
-	EXPECT_EQ(0, id_of(self->dev, self->dmabuf));
 	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", TSHARE_CREATE_REPLACE));
 	EXPECT_TRUE(same_file(self->dmabuf, open_name(self->dev, "camera", 0)));
 }
@@ -505,84 +507,33 @@ TEST_F(foreign, writable_one_needs_write_permission)
 	ASSERT_TRUE(act_as_root());
 }
 
-struct namer {
+struct looker {
 	pthread_t thread;
 	int dev;
 	int fd;
-	int number;
+	int stopped;
 	int ret;
 };
-
-static void *name_it(void *arg)
-{
-	struct namer *namer = arg;
-	char name[16];
-
-	sprintf(name, "camera-%d", namer->number);
-	namer->ret = name_foreign(namer->dev, namer->fd, name, 0);
-	return NULL;
-}
-
-TEST_F(foreign, that_is_contested_is_won_by_exactly_one)
-{
-	struct namer namers[8];
-	int i, round, won, times = rounds(50);
-
-	if (self->dmabuf < 0)
-		SKIP(return, "the kernel has no %s", variant->missing);
-	for (round = 0; round < times; round++) {
-		won = 0;
-		for (i = 0; i < 8; i++) {
-			namers[i] = (struct namer){
-				.dev = self->dev,
-				.fd = self->dmabuf,
-				.number = i,
-			};
-			ASSERT_EQ(0, pthread_create(&namers[i].thread, NULL, name_it,
-						    &namers[i]));
-		}
-		for (i = 0; i < 8; i++)
-			ASSERT_EQ(0, pthread_join(namers[i].thread, NULL));
-		for (i = 0; i < 8; i++) {
-			char name[16];
-
-			if (namers[i].ret < 0) {
-				EXPECT_EQ(-EBUSY, namers[i].ret);
-				continue;
-			}
-			won++;
-			close(namers[i].ret);
-			sprintf(name, "camera-%d", i);
-			EXPECT_EQ(0, unlink_name(self->dev, name));
-		}
-		EXPECT_EQ(1, won);
-	}
-	EXPECT_SAME_COUNTERS(self->before);
-}
 
 /* Looks the region up until it is stopped. */
 static void *look_for_it(void *arg)
 {
-	struct namer *namer = arg;
+	struct looker *looker = arg;
 	struct tshare_info info;
 
-	while (!__atomic_load_n(&namer->number, __ATOMIC_RELAXED)) {
-		int err = get_info(namer->dev, namer->fd, &info);
-		int fd = open_name(namer->dev, "camera", 0);
+	while (!__atomic_load_n(&looker->stopped, __ATOMIC_RELAXED)) {
+		__u64 id = id_named(looker->dev, "camera");
+		int err = id ? get_info_of(looker->dev, looker->fd, id, &info) : 0;
 
-		if (err && err != -EINVAL)
-			namer->ret = err;
-		if (fd >= 0)
-			close(fd);
-		else if (fd != -ENOENT)
-			namer->ret = fd;
+		if (err && err != -ENOENT)
+			looker->ret = err;
 	}
 	return NULL;
 }
 
 TEST_F(foreign, can_be_named_and_unlinked_while_it_is_looked_for)
 {
-	struct namer looker = { .dev = self->dev, .fd = self->dmabuf };
+	struct looker looker = { .dev = self->dev, .fd = self->dmabuf };
 	int round, times = rounds(500);
 
 	if (self->dmabuf < 0)
@@ -595,7 +546,7 @@ TEST_F(foreign, can_be_named_and_unlinked_while_it_is_looked_for)
 		close(fd);
 		ASSERT_EQ(0, unlink_name(self->dev, "camera"));
 	}
-	__atomic_store_n(&looker.number, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&looker.stopped, 1, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(looker.thread, NULL));
 	EXPECT_EQ(0, looker.ret);
 	EXPECT_SAME_COUNTERS(self->before);

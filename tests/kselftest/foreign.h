@@ -44,4 +44,16 @@ static inline int name_foreign(int dev, int fd, const char *name, __u32 flags)
 	return do_create(dev, &args);
 }
 
+/* The id of the region that has a name, or 0. */
+static inline __u64 id_named(int dev, const char *name)
+{
+	struct tshare_open args = {};
+
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	if (xioctl(dev, TSHARE_IOCTL_OPEN, &args))
+		return 0;
+	close(args.fd);
+	return args.id;
+}
+
 #endif /* TSHARE_KSELFTEST_FOREIGN_H */

@@ -71,9 +71,9 @@ static void fuzz_set_fail(int nth)
 static bool fuzz_documented(int error)
 {
 	static const int errors[] = {
-		E2BIG,	EACCES,	  EAGAIN,	EBADF,	     EBUSY,  EDQUOT, EEXIST,
-		EFAULT, EINTR,	  EINVAL,	EINPROGRESS, EIO,    EMFILE, ENAMETOOLONG,
-		ENFILE, ENOENT,	  ENOMEM,	ENOTTY,	     EPERM,  ERANGE, EOPNOTSUPP,
+		E2BIG,	EACCES,	     EAGAIN, EBADF,  EDQUOT,	   EEXIST, EFAULT,
+		EINTR,	EINVAL,	     EINPROGRESS, EIO, EMFILE, ENAMETOOLONG, ENFILE,
+		ENOENT, ENOMEM,	     ENOTTY, EPERM,  ERANGE,	   EOPNOTSUPP,
 		ETIMEDOUT,
 	};
 	size_t i;
@@ -294,6 +294,7 @@ static int op_info(const struct fuzz_call *call)
 	static __thread char descs[32 * KIB];
 	struct tshare_info args = {
 		.fd = fuzz_region(call->arg[1]),
+		.id = call->arg[2] % 2 ? fuzz_id(call->arg[2] >> 6) : 0,
 		.flags = call->arg[2] % 64 == 63,
 		.descs_size = fuzz_size(call->arg[3]),
 		.reserved = call->arg[2] % 64 == 62,
@@ -331,6 +332,7 @@ static int op_counter(const struct fuzz_call *call)
 {
 	struct tshare_counter args = {
 		.fd = fuzz_region(call->arg[1]),
+		.id = call->arg[2] & 2 ? fuzz_id(call->arg[2] >> 2) : 0,
 		.flags = fuzz_flags(call->arg[2], 1),
 	};
 	int ret = fuzz_ioctl(call, TSHARE_IOCTL_COUNTER, &args);
@@ -342,6 +344,7 @@ static int op_finish(const struct fuzz_call *call)
 {
 	struct tshare_finish args = {
 		.fd = fuzz_region(call->arg[1]),
+		.id = call->arg[2] & 2 ? fuzz_id(call->arg[2] >> 2) : 0,
 		.flags = fuzz_flags(call->arg[2], 1),
 	};
 

@@ -206,10 +206,10 @@ static inline int export_range(int dev, int fd, __u64 offset, __u64 size, __u32 
 	return err ? err : args.export_fd;
 }
 
-/* Inode number of the region's counter, or 0. */
-static inline unsigned long counter_inode(int dev, int fd)
+/* Inode number of the counter of the region @id, which may be 0 if @fd shows it; or 0. */
+static inline unsigned long counter_inode_of(int dev, int fd, __u64 id)
 {
-	struct tshare_counter args = { .fd = fd };
+	struct tshare_counter args = { .fd = fd, .id = id };
 	struct stat stat;
 
 	if (xioctl(dev, TSHARE_IOCTL_COUNTER, &args) || fstat(args.counter_fd, &stat))
@@ -217,10 +217,20 @@ static inline unsigned long counter_inode(int dev, int fd)
 	return stat.st_ino;
 }
 
+static inline unsigned long counter_inode(int dev, int fd)
+{
+	return counter_inode_of(dev, fd, 0);
+}
+
+static inline int get_info_of(int dev, int fd, __u64 id, struct tshare_info *info)
+{
+	*info = (struct tshare_info){ .fd = fd, .id = id };
+	return xioctl(dev, TSHARE_IOCTL_INFO, info);
+}
+
 static inline int get_info(int dev, int fd, struct tshare_info *info)
 {
-	*info = (struct tshare_info){ .fd = fd };
-	return xioctl(dev, TSHARE_IOCTL_INFO, info);
+	return get_info_of(dev, fd, 0, info);
 }
 
 static inline __u64 id_of(int dev, int fd)

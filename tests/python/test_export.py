@@ -125,11 +125,15 @@ def test_dma_buf_takes_an_array_as_its_tensor(dmabuf, name):
         region.unlink()
 
 
-def test_dma_buf_has_one_name(dmabuf, name):
+def test_regions_of_a_dma_buf_are_told_apart(dmabuf, name):
     with tshare.Region.create(name, dmabuf=dmabuf) as region:
-        with pytest.raises(OSError, match="has a name already") as raised:
-            tshare.Region.create(f"{name}-again", dmabuf=dmabuf)
-        assert raised.value.errno == errno.EBUSY
+        with tshare.Region.create(f"{name}-again", dmabuf=dmabuf) as again:
+            assert region.info().name == name
+            assert again.info().name == f"{name}-again"
+            again.unlink()
+        with pytest.raises(OSError, match="another driver's dma-buf") as caught:
+            tshare.Region.from_fd(dmabuf)
+        assert caught.value.errno == errno.EOPNOTSUPP
         region.unlink()
 
 

@@ -142,8 +142,6 @@
  *    the name leads to the region @other_than
  * EBADF
  *    @fd is not an open file
- * EBUSY
- *    the foreign dma-buf has a region already
  * EDQUOT
  *    RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's limits for the
  *    module, the namespace or the user is reached; a page that is still pinned
@@ -162,12 +160,13 @@
  *    waited for a name
  * EINVAL
  *    an unknown flag, a reserved member that is not zero, a structure smaller than
- *    its first version, a size of zero, a negative deadline, a malformed name, a malformed descriptor,
- *    mode bits outside 0666, a node that is not online or without
- *    TSHARE_CREATE_NODE, a @fd that is not a tshare dma-buf, a @fd to finish that
- *    is not a draft's, a @fd of TSHARE_CREATE_DMABUF that is not a dma-buf, is one
- *    of this device's or is empty, a range that is not whole pages, a mapping that
- *    is not MAP_SHARED, or a mapping of device memory through another driver's file
+ *    its first version, a size of zero, a negative deadline, a malformed name, a
+ *    malformed descriptor, mode bits outside 0666, a node that is not online or
+ *    without TSHARE_CREATE_NODE, a @fd that is neither a tshare dma-buf nor goes with
+ *    the @id of a region, a @fd to finish that is not a draft's, a @fd of
+ *    TSHARE_CREATE_DMABUF that is not a dma-buf, is one of this device's or is empty, a
+ *    range that is not whole pages, a mapping that is not MAP_SHARED, or a mapping of
+ *    device memory through another driver's file
  * EINPROGRESS
  *    the name or id is a draft's
  * EIO
@@ -180,8 +179,9 @@
  * ENFILE
  *    the system has no open file left
  * ENOENT
- *    no such name or id in this namespace; the draft that the caller waited for has
- *    ended; or the draft to be finished has lost its name
+ *    no such name or id in this namespace, or the dma-buf is not that region's; the
+ *    draft that the caller waited for has ended; or the draft to be finished has lost
+ *    its name
  * ENOMEM
  *    no contiguous run of that size, on that node, below 4 GiB; or no memory, in
  *    the system or the memory cgroup, for descriptors, a counter, or the kernel's
@@ -361,12 +361,11 @@ struct tshare_query {
  * TSHARE_CREATE_DMA32 and _NODE ask for memory, so they are -EINVAL with it.
  *
  * A foreign region exists as long as its name. Until the name goes, the region keeps
- * a reference to the dma-buf, and INFO, COUNTER and FINISH find the region by it.
- * The dma-buf's memory counts against no limit, but the region as one page against
- * all. A dma-buf belongs to one region at a time, in all namespaces together. Once
- * the name is gone, any process that has the dma-buf can make another region of it,
- * with descriptors and a counter of its own. Compare the @id that INFO and COUNTER
- * return with that of OPEN before you use what they return.
+ * a reference to the dma-buf. The dma-buf's memory counts against no limit, but the region
+ * as one page against all. Any process that has the dma-buf can make another region of it,
+ * with descriptors and a counter of its own, so nobody can keep others from naming it, and
+ * the dma-buf alone is no region: INFO, COUNTER and FINISH take the region's @id with it,
+ * which CREATE and OPEN return, and find regions of the caller's namespace as OPEN does.
  *
  * OPEN returns a descriptor of that same dma-buf. It has one file, and so one mode:
  *
@@ -495,7 +494,7 @@ struct tshare_unlink {
  * @fd: in: descriptor of a dma-buf that this device exported, or of a foreign
  *      region's
  * @flags: in: must be zero
- * @id: out: the region's id
+ * @id: in: the region's id, or 0 if @fd is of a dma-buf that this device exported; out: its id
  * @size: out: bytes of the region
  * @uid: out: owner, in the caller's user namespace
  * @gid: out: group, likewise
@@ -517,8 +516,9 @@ struct tshare_unlink {
  * @reserved: in: must be zero
  * @name: out: the region's name, empty if it has none or has lost it
  *
- * Report the properties of a region. Needs only the descriptor. The device may have
- * been opened in another namespace than that in which the region was created.
+ * Report the properties of a region. Needs only the descriptor, and for a foreign region its
+ * id. The device may have been opened in another namespace than that in which the region was
+ * created, unless it is foreign.
  *
  * A dma-buf of a range (see TSHARE_IOCTL_EXPORT) has no descriptors, since they
  * count bytes from the region's start: @desc_count is 0.
@@ -604,11 +604,11 @@ struct tshare_list {
 
 /**
  * struct tshare_counter - ioctl(TSHARE_IOCTL_COUNTER)
- * @fd: in: descriptor of a dma-buf that this device exported
+ * @fd: in: descriptor of a dma-buf that this device exported, or of a foreign region's
  * @flags: in: TSHARE_COUNTER_*
  * @counter_fd: out: descriptor of a file that is the region's counter
  * @reserved: in: must be zero
- * @id: out: the region's id
+ * @id: in, out: as in TSHARE_IOCTL_INFO
  *
  * Open a region's counter: one page of shared memory, initially zero, the same for
  * all users of the region. futex() works on a shared mapping of this file, where
@@ -640,7 +640,7 @@ struct tshare_counter {
  * struct tshare_finish - ioctl(TSHARE_IOCTL_FINISH)
  * @fd: in: descriptor of a dma-buf of the draft
  * @flags: in: TSHARE_FINISH_*
- * @reserved: in: must be zero
+ * @id: in: as in TSHARE_IOCTL_INFO
  *
  * Finish a draft: in one step its name leads to it, and stays for the lifetime that
  * CREATE asked for. Openers see what the caller wrote to the memory before. The
@@ -652,7 +652,7 @@ struct tshare_counter {
 struct tshare_finish {
 	__s32 fd;
 	__u32 flags;
-	__u64 reserved;
+	__u64 id;
 };
 
 #define TSHARE_IOCTL_FINISH _IOWR(TSHARE_IOCTL_MAGIC, 0x07, struct tshare_finish)

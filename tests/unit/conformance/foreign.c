@@ -81,42 +81,42 @@ TEST(info_reports_that_a_dma_buf_is_foreign)
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
-TEST(a_dma_buf_has_one_name)
-{
-	const char *name = unique("camera"), *again = unique("again");
-	struct tshare_region *region, *other;
-	int fd = new_dmabuf();
-
-	CHECK(!tshare_region_create_dmabuf(ctx, name, fd, NULL, 0, NULL, &region));
-	CHECK(tshare_region_create_dmabuf(ctx, again, fd, NULL, 0, NULL, &other) == -EBUSY);
-	CHECK(error_says("fd: "));
-	CHECK(!tshare_ctx_unlink(ctx, name));
-	CHECK(!tshare_region_create_dmabuf(ctx, again, fd, NULL, 0, NULL, &other));
-	close(fd);
-	tshare_region_unref(other);
-	tshare_region_unref(region);
-	CHECK(!tshare_ctx_unlink(ctx, again));
-}
-
-/* Any process that has the dma-buf could make the next region of it. */
-TEST(the_next_region_of_a_dma_buf_is_not_taken_for_the_first)
+/* Any process that has the dma-buf can make a region of it. */
+TEST(regions_of_a_dma_buf_are_told_apart)
 {
 	struct tshare_region_info info = { .size = sizeof(info) };
+	const char *name = unique("camera"), *again = unique("again");
 	struct tshare_region *first, *next;
-	const char *name = unique("camera");
 	uint64_t generation;
 	int fd = new_dmabuf();
 
 	CHECK(!tshare_region_create_dmabuf(ctx, name, fd, NULL, 0, NULL, &first));
+	CHECK(!tshare_region_create_dmabuf(ctx, again, fd, NULL, 0, NULL, &next));
+	CHECK(tshare_region_get_id(first) != tshare_region_get_id(next));
+	CHECK(!tshare_region_get_info(first, &info) && !strcmp(info.name, name));
+	CHECK(!tshare_region_get_info(next, &info) && !strcmp(info.name, again));
 	CHECK(!tshare_ctx_unlink(ctx, name));
-	CHECK(!tshare_region_create_dmabuf(ctx, name, fd, NULL, 0, NULL, &next));
 	CHECK(tshare_region_get_info(first, &info) == -ENOENT);
-	CHECK(error_says("another region has its dma-buf"));
+	CHECK(error_says("gone with its name"));
 	CHECK(tshare_region_get_generation(first, &generation) == -ENOENT);
 	CHECK(!tshare_region_get_generation(next, &generation));
 	close(fd);
 	tshare_region_unref(next);
 	tshare_region_unref(first);
+	CHECK(!tshare_ctx_unlink(ctx, again));
+}
+
+TEST(a_dma_buf_alone_is_no_region)
+{
+	const char *name = unique("camera");
+	struct tshare_region *region, *other;
+	int fd = new_dmabuf();
+
+	CHECK(!tshare_region_create_dmabuf(ctx, name, fd, NULL, 0, NULL, &region));
+	CHECK(tshare_region_import(ctx, fd, 0, &other) == -EOPNOTSUPP);
+	CHECK(error_says("another driver"));
+	close(fd);
+	tshare_region_unref(region);
 	CHECK(!tshare_ctx_unlink(ctx, name));
 }
 
