@@ -908,7 +908,8 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  * @region: the region
  * @generation: where to store it
  *
- * Return: 0; -EMFILE, -ENFILE, -ENOMEM; -EOPNOTSUPP if the module is too old.
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM; -EOPNOTSUPP if the module is too old; -EPROTO if a
+ * process whose library counts in another way shares the region.
  */
 int tshare_region_get_generation(struct tshare_region *region, uint64_t *generation);
 

@@ -10,6 +10,7 @@
 #include "generation.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,6 +36,28 @@ static int find_counter(const struct tshare_region *region, bool own, struct bac
 	return region->backend->counter(session, &region->handle, own, found);
 }
 
+int generation_check_version(struct counter *counter)
+{
+	uint32_t version = atomic_load_explicit(&counter->version, memory_order_relaxed);
+
+	if (!version || version == COUNTER_VERSION)
+		return 0;
+	return tshare_fail(-EPROTO,
+			   "region: its counter is of version %" PRIu32 ", and this library knows "
+			   "%d; use the same version of tshare in all its processes",
+			   version, COUNTER_VERSION);
+}
+
+/* Sets the version of a new counter. */
+static int begin_to_use(struct counter *counter, bool readonly)
+{
+	uint32_t none = 0;
+
+	if (!readonly)
+		atomic_compare_exchange_strong(&counter->version, &none, COUNTER_VERSION);
+	return generation_check_version(counter);
+}
+
 int generation_map(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;
@@ -55,6 +78,11 @@ int generation_map(struct tshare_region *region)
 	close(at.fd);
 	if (page == MAP_FAILED)
 		return tshare_fail(-err, "region: mmap of its counter: %s", strerror(err));
+	err = begin_to_use((struct counter *)(page + within), region->readonly);
+	if (err) {
+		munmap(page, page_size);
+		return err;
+	}
 	generation->lock = at.lock;
 	atomic_store(&generation->counter, (struct counter *)(page + within));
 	return 0;
@@ -134,6 +162,9 @@ int tshare_region_get_generation(struct tshare_region *region, uint64_t *generat
 
 	counter = generation_counter(region, &err);
 	if (!counter)
+		return err;
+	err = generation_check_version(counter);
+	if (err)
 		return err;
 	*generation = newest(counter);
 	return 0;

@@ -17,7 +17,11 @@ struct tshare_region;
 struct counter {
 	_Atomic(uint64_t) generation;
 	_Atomic(uint64_t) publishers; /* all that have ever been */
+	_Atomic(uint32_t) version; /* COUNTER_VERSION; 0 until a process that may write maps it */
 };
+
+/* Of what the members mean, and the locks beside them. Its place is the same in all versions. */
+#define COUNTER_VERSION 1
 
 /* One that waits: what ends its waits, and its descriptor. */
 struct tshare_waiter {
@@ -44,6 +48,12 @@ void generation_release(struct tshare_region *region);
 
 /* The counter, mapped if need be; NULL with @err stored if it is unavailable. */
 struct counter *generation_counter(struct tshare_region *region, int *err);
+
+/*
+ * Fails with -EPROTO if processes whose library speaks another version share the counter. A
+ * process that may only read it can have mapped it before they did.
+ */
+int generation_check_version(struct counter *counter);
 
 /* With the process's lock held: maps the counter; opens a description to ask for locks. */
 int generation_map(struct tshare_region *region);

@@ -146,6 +146,9 @@ int publisher_check(struct tshare_region *region, struct counter *counter, int64
 	int err;
 
 	*due = INT64_MAX;
+	err = generation_check_version(counter);
+	if (err)
+		return err;
 	if (atomic_load(&counter->publishers) <= is_publisher)
 		return 0;
 	if (now_due || now - alive_at >= ALIVE_NS) {

@@ -134,8 +134,10 @@ static int waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
 		if (err)
 			return err;
 	}
-	*generation = found;
-	return 0;
+	err = generation_check_version(counter);
+	if (!err)
+		*generation = found;
+	return err;
 }
 
 static void waiter_cancel(struct tshare_waiter *waiter)

@@ -2,8 +2,12 @@
 /* Generations: how they are counted, and what ends a wait for the next one. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/tshare.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +34,56 @@ TEST(publishes_are_counted)
 	}
 	publish(region);
 	CHECK(generation_of(region) == 11);
+	tshare_region_unref(region);
+}
+
+/* As a library does that counts in another way. The version's place is the same for all. */
+static void store_version(const struct tshare_region *region, uint32_t version)
+{
+	struct tshare_counter counter = { .fd = tshare_region_get_fd(region) };
+	const off_t place = 16;
+	int device;
+
+	if (!strcmp(tshare_region_get_backend(region), "shm")) {
+		CHECK(pwrite(counter.fd, &version, sizeof(version), 192 + place) == 4);
+		return;
+	}
+	device = open("/dev/tshare", O_RDWR | O_CLOEXEC);
+	CHECK(device >= 0 && !ioctl(device, TSHARE_IOCTL_COUNTER, &counter));
+	CHECK(pwrite(counter.counter_fd, &version, sizeof(version), place) == 4);
+	close(counter.counter_fd);
+	close(device);
+}
+
+TEST(a_counter_of_another_version_is_not_used)
+{
+	struct tshare_region *region = new_region(NULL);
+	uint64_t generation;
+	int fd;
+
+	store_version(region, 2);
+	CHECK(tshare_region_get_generation(region, &generation) == -EPROTO);
+	CHECK(error_says("version 2"));
+	CHECK(tshare_region_publish(region, NULL) == -EPROTO);
+	CHECK(tshare_region_wait(region, 0, 0, 0, &generation) == -EPROTO);
+	CHECK(tshare_region_get_event_fd(region, &fd) == -EPROTO);
+	tshare_region_unref(region);
+}
+
+/* A reader can map the counter before the first process that counts in another way. */
+TEST(a_reader_notices_that_others_begin_to_count_in_another_way)
+{
+	struct tshare_region *region = new_region(unique("spoken")), *reader;
+	uint64_t generation;
+
+	CHECK(!tshare_region_open(ctx, tshare_region_get_name(region), &readonly_options, &reader));
+	CHECK(tshare_region_wait(reader, 0, 0, 0, &generation) == -ETIMEDOUT);
+	publish(region);
+	store_version(region, 2);
+	CHECK(tshare_region_wait(reader, 0, 0, 0, &generation) == -EPROTO);
+	CHECK(tshare_region_wait(reader, 1, -1, 0, &generation) == -EPROTO);
+	CHECK(tshare_region_get_generation(reader, &generation) == -EPROTO);
+	tshare_region_unref(reader);
 	tshare_region_unref(region);
 }
 
