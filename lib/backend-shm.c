@@ -104,6 +104,7 @@
 #include "cleanup.h"
 #include "error.h"
 #include "fd.h"
+#include "futex.h"
 #include "lock.h"
 #include "shm/create.h"
 #include "shm/file.h"
@@ -149,12 +150,23 @@ static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_p
 	session->huge_page_size = read_huge_page_size(session->page_size);
 	*page_size = session->page_size;
 	*huge_page_size = session->huge_page_size;
+	session->opened_at = clock_ns();
+	atomic_flag_clear(&session->sweeping);
 	TAILQ_INIT(&session->names);
 	tshare_lock();
 	LIST_INSERT_HEAD(&sessions, session, entry);
 	tshare_unlock();
 	*opened = session;
 	return 0;
+}
+
+/* A session that only opens and waits leaves the first look to others for a while. */
+static int64_t shm_sweep(void *opened, bool now)
+{
+	struct shm_session *session = opened;
+
+	return now ? shm_sweep_if_due(session, 0, SHM_SWEEP_PAUSE_NS) :
+		     shm_sweep_if_due(session, session->opened_at, SHM_LOOK_PAUSE_NS);
 }
 
 static void shm_close(void *closing)
@@ -190,8 +202,10 @@ static void after_fork_in_child(void)
 {
 	struct shm_session *session;
 
-	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
+	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry)) {
+		atomic_flag_clear(&session->sweeping);
 		shm_names_drop_unmade(session);
+	}
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -477,6 +491,7 @@ const struct backend_ops tshare_backend_shm = {
 	.name = "shm",
 	.open = shm_open_session,
 	.close = shm_close,
+	.sweep = shm_sweep,
 	.limits = shm_limits,
 	.create = shm_create,
 	.lookup = shm_lookup,

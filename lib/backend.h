@@ -95,6 +95,13 @@ struct backend_ops {
 	 */
 	void (*close)(void *session);
 
+	/*
+	 * Removes what dead processes have left, if that is due, and returns when it will be due
+	 * again. To be called often: takes a look at the clock then. With @now another process
+	 * has just died. NULL where the kernel removes all.
+	 */
+	int64_t (*sweep)(void *session, bool now);
+
 	/* All but @limits->dmabuf. */
 	int (*limits)(void *session, struct tshare_limits *limits);
 

@@ -26,6 +26,15 @@ static inline void *ctx_session(const struct tshare_ctx *ctx, const struct backe
 }
 
 /*
+ * Looks from time to time for what dead processes have left, at once if one has @died, and
+ * returns when the next look is due.
+ */
+static inline int64_t ctx_sweep(const struct tshare_ctx *ctx, bool died)
+{
+	return ctx->backend->sweep ? ctx->backend->sweep(ctx->session, died) : INT64_MAX;
+}
+
+/*
  * Returns @err, with which an operation on a name has failed. Its text names the backend,
  * since the name may be on the other one.
  */

@@ -130,6 +130,7 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 	if (region->backend->release)
 		region->backend->release(ctx_session(region->ctx, region->backend),
 					 &region->handle);
+	ctx_sweep(region->ctx, false);
 	desc_list_free(region->handle.descs);
 	desc_list_free(atomic_load_explicit(&region->descs, memory_order_relaxed));
 	tshare_ctx_unref(region->ctx);
@@ -545,6 +546,7 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 	new = region_new(ctx);
 	if (!new)
 		return -ENOMEM;
+	ctx_sweep(ctx, false);
 	err = ctx->backend->lookup(ctx->session, checked, &how, &new->handle);
 	ctx_fail_name(ctx, err, checked);
 	if (err) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
+#include "ctx.h"
 #include "error.h"
 #include "event.h"
 #include "export.h"
@@ -92,14 +93,17 @@ static int sleep_until(struct tshare_waiter *waiter, struct counter *counter, ui
 {
 	struct futex_word words[2];
 	int slept = -EAGAIN, err = 0;
-	int64_t until;
+	int64_t until, due;
 
 	while ((*generation = newest(counter)) <= seen) {
 		if (err)
 			return err;
 		err = waiter_find_reason(waiter, counter, deadline, slept >= 0, &until);
+		due = ctx_sweep(waiter->region->ctx, err == -EOWNERDEAD);
 		if (err)
 			continue;
+		if (due < until)
+			until = due;
 		words[0] = futex_shared(futex_half(counter), *generation);
 		words[1] = futex_private(&waiter->cancelled, 0);
 		slept = futex_sleep(words, 2, until);

@@ -27,9 +27,6 @@
 #include "shm/session.h"
 #include "shm/users.h"
 
-/* The least time between two sweeps of a session. */
-#define SWEEP_PAUSE_NS NSEC_PER_SEC
-
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
 #endif
@@ -234,22 +231,6 @@ static int create_file(struct shm_session *session, const struct backend_request
 				create_unnamed(session, request, header);
 }
 
-/*
- * Sweeps with the first region that is created, and with later ones as long as
- * that takes a hundredth of the time.
- */
-static void sweep_now_and_then(struct shm_session *session)
-{
-	long long begin = clock_ns(), next = atomic_load(&session->next_sweep), took;
-
-	if (begin < next || !atomic_compare_exchange_strong(&session->next_sweep, &next, LLONG_MAX))
-		return;
-	shm_names_sweep(session->dir);
-	took = clock_ns() - begin;
-	atomic_store(&session->next_sweep,
-		     begin + (took < SWEEP_PAUSE_NS / 100 ? SWEEP_PAUSE_NS : 100 * took));
-}
-
 int shm_create(void *opened, const struct backend_request *request, struct backend_region *region)
 {
 	struct shm_session *session = opened;
@@ -260,7 +241,7 @@ int shm_create(void *opened, const struct backend_request *request, struct backe
 	err = refuse_unsupported(request);
 	if (err)
 		return err;
-	sweep_now_and_then(session);
+	shm_sweep_if_due(session, 0, SHM_SWEEP_PAUSE_NS);
 	err = shm_header_make(session, request, &header);
 	if (err)
 		return err;

@@ -18,6 +18,7 @@
 #include "cleanup.h"
 #include "error.h"
 #include "fd.h"
+#include "futex.h"
 #include "lock.h"
 #include "ofd-lock.h"
 #include "shm/file.h"
@@ -216,6 +217,24 @@ unsigned int shm_names_sweep(int dir)
 	while ((file = shm_directory_next(stream, true)))
 		sweep_home(dir, file, &removed);
 	return removed;
+}
+
+int64_t shm_sweep_if_due(struct shm_session *session, int64_t since, int64_t pause)
+{
+	int64_t begin = clock_ns(), last = atomic_load(&session->swept_at), took;
+
+	took = atomic_load(&session->sweep_took) * (100 * pause / SHM_SWEEP_PAUSE_NS);
+	if (since < last)
+		since = last;
+	if (since && begin < since + (took < pause ? pause : took))
+		return since + (took < pause ? pause : took);
+	if (!atomic_flag_test_and_set(&session->sweeping)) {
+		shm_names_sweep(session->dir);
+		atomic_store(&session->sweep_took, clock_ns() - begin);
+		atomic_store(&session->swept_at, begin);
+		atomic_flag_clear(&session->sweeping);
+	}
+	return begin + pause;
 }
 
 int shm_check_owner(int dir, const char *entry)

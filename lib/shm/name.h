@@ -44,6 +44,16 @@ enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
  */
 unsigned int shm_names_sweep(int dir);
 
+/* The least time between two sweeps of a session that creates regions, and of one that doesn't. */
+#define SHM_SWEEP_PAUSE_NS INT64_C(1000000000)
+#define SHM_LOOK_PAUSE_NS  (10 * SHM_SWEEP_PAUSE_NS)
+
+/*
+ * Sweeps, unless the session has done so since @since, or in the last @pause or, for each second
+ * of that, a hundred times as long as it took. Returns when the next sweep will be due.
+ */
+int64_t shm_sweep_if_due(struct shm_session *session, int64_t since, int64_t pause);
+
 /* The rule of the sticky bit, for a directory that has none: 0, -EPERM, or -ENOENT. */
 int shm_check_owner(int dir, const char *entry);
 

@@ -15,7 +15,10 @@ struct shm_session {
 	uint32_t page_size;
 	uint32_t huge_page_size;
 	TAILQ_HEAD(shm_name_list, shm_name) names; /* of name.c, under the process's lock */
-	atomic_llong next_sweep;		   /* nanoseconds of the monotonic clock */
+	int64_t opened_at;			   /* nanoseconds of the monotonic clock */
+	atomic_llong swept_at;			   /* the same; 0 before the first sweep */
+	atomic_llong sweep_took;		   /* nanoseconds */
+	atomic_flag sweeping;			   /* by a thread of this process */
 };
 
 #endif /* TSHARE_SHM_SESSION_H */

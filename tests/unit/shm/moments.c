@@ -28,6 +28,8 @@ static void (*before_allocation)(void), (*before_truncation)(void), (*before_ren
 
 static int allocation_error; /* of the next one, or 0 */
 
+static int clock_ahead; /* seconds that the library's clock is ahead of the kernel's */
+
 static void happen(void (**event)(void))
 {
 	void (*now)(void) = *event;
@@ -57,8 +59,12 @@ int ftruncate(int fd, off_t size)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
+	int err;
+
 	happen(&before_clock);
-	return syscall(SYS_clock_gettime, clock, now);
+	err = syscall(SYS_clock_gettime, clock, now);
+	now->tv_sec += clock_ahead;
+	return err;
 }
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
@@ -661,6 +667,114 @@ TEST(a_draft_without_room_keeps_its_claim_while_it_removes_the_dead)
 	tshare_region_unref(region);
 }
 
+/* What the library looks for once in ten seconds. */
+static struct tshare_region *be_ten_seconds_late(struct tshare_ctx **own)
+{
+	struct tshare_region *region;
+
+	CHECK(!tshare_ctx_new(NULL, own));
+	CHECK(!tshare_region_import(*own, tshare_region_get_fd(unnamed), 0, &region));
+	leave_a_dead_region();
+	CHECK(has_home("swept"));
+	return region;
+}
+
+TEST(a_process_that_waits_opens_or_closes_removes_the_dead_now_and_then)
+{
+	struct tshare_region *region, *other;
+	struct tshare_ctx *own;
+	uint64_t seen;
+
+	unnamed = new_region(NULL);
+	region = be_ten_seconds_late(&own);
+	CHECK(tshare_region_wait(region, 0, 1, 0, &seen) == -ETIMEDOUT);
+	CHECK(has_home("swept"));
+	/* The kernel's sleep until then is over at once. */
+	clock_ahead = 9;
+	CHECK(tshare_region_wait(region, 0, 2000000000, 0, &seen) == -ETIMEDOUT);
+	CHECK(!has_home("swept"));
+	leave_a_dead_region();
+	CHECK(tshare_region_open(own, "absent", NULL, &other) == -ENOENT);
+	CHECK(has_home("swept"));
+	clock_ahead = 20;
+	CHECK(tshare_region_open(own, "absent", NULL, &other) == -ENOENT);
+	CHECK(!has_home("swept"));
+	leave_a_dead_region();
+	clock_ahead = 40;
+	tshare_region_unref(region);
+	CHECK(!has_home("swept"));
+	clock_ahead = 0;
+	tshare_ctx_unref(own);
+	tshare_region_unref(unnamed);
+}
+
+static int publish_and_be_killed(void *region)
+{
+	struct tshare_region *left;
+	struct tshare_ctx *own;
+
+	if (!tshare_region_publish(region, NULL) && !tshare_ctx_new(NULL, &own) &&
+	    !tshare_region_create(own, "swept", 1, NULL, 0, NULL, &left))
+		kill(getpid(), SIGKILL);
+	return 1;
+}
+
+TEST(a_wait_that_notices_a_dead_publisher_removes_what_that_has_left)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+	uint64_t seen;
+
+	CHECK(!tshare_ctx_new(NULL, &own));
+	unnamed = new_region(NULL);
+	CHECK(!tshare_region_import(own, tshare_region_get_fd(unnamed), 0, &region));
+	CHECK(in_child(publish_and_be_killed, region) == -1);
+	CHECK(tshare_region_wait(region, 1, -1, 0, &seen) == -EOWNERDEAD);
+	CHECK(!has_home("swept"));
+	tshare_region_unref(region);
+	tshare_region_unref(unnamed);
+	tshare_ctx_unref(own);
+}
+
+static int sweep_in_a_child(void *region)
+{
+	leave_a_dead_region();
+	clock_ahead = 20;
+	tshare_region_unref(region);
+	return has_home("swept");
+}
+
+static int forked;
+
+static void fork_and_sweep(void)
+{
+	forked = in_child(sweep_in_a_child, unnamed);
+}
+
+/* The second look at the clock is in the sweep. */
+static void fork_at_the_second_look(void)
+{
+	before_clock = fork_and_sweep;
+}
+
+TEST(a_child_that_was_forked_during_a_sweep_sweeps)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	CHECK(!tshare_ctx_new(NULL, &own));
+	CHECK(!tshare_region_create(own, NULL, 1, NULL, 0, NULL, &unnamed));
+	clock_ahead = 20;
+	before_clock = fork_at_the_second_look;
+	CHECK(!tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region));
+	CHECK(!before_clock);
+	CHECK(!forked);
+	clock_ahead = 0;
+	tshare_region_unref(region);
+	tshare_region_unref(unnamed);
+	tshare_ctx_unref(own);
+}
+
 TEST(a_create_without_room_fails_where_nobody_is_dead)
 {
 	struct tshare_region *region;
@@ -705,6 +819,12 @@ static void close_draft(void)
 	tshare_region_unref(draft);
 }
 
+/* The first look at the clock is before the name is looked for. */
+static void close_draft_at_the_next_look(void)
+{
+	before_clock = close_draft;
+}
+
 TEST(a_draft_that_was_seen_once_and_is_gone_is_not_waited_for)
 {
 	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_DRAFT };
@@ -715,7 +835,7 @@ TEST(a_draft_that_was_seen_once_and_is_gone_is_not_waited_for)
 	struct tshare_region *region;
 
 	CHECK(!tshare_region_create(ctx, "seen", 1, NULL, 0, &options, &draft));
-	before_clock = close_draft;
+	before_clock = close_draft_at_the_next_look;
 	CHECK(tshare_region_open(ctx, "seen", &patient, &region) == -ENOENT);
 	CHECK(!before_clock);
 }
