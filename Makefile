@@ -13,17 +13,23 @@ endif
 endif
 
 .PHONY: help all demo check check-all check-packages coverage bench lint docs dist modules lib \
-	install modules_install uninstall clean
+	install install-system modules_install uninstall clean
+
+# meson has one log for all that it installs.
+.NOTPARALLEL:
 
 help:
 	@echo 'make all       build the library, the command and the man pages, in build/c/, to be'
 	@echo '               installed under PREFIX=DIR, at first /usr/local'
 	@echo 'make modules   build the kernel module, for the kernel of KDIR=$(KDIR)'
-	@echo 'make install   install what "make all" has built, with the rule of /dev/tshare and the'
-	@echo '               group tshare; below DESTDIR=DIR for a package'
+	@echo 'make install   install what "make all" has built, and nothing outside of PREFIX; below'
+	@echo '               DESTDIR=DIR for a package'
+	@echo 'make install-system'
+	@echo '               install the rule of /dev/tshare, in the folder of udev, and make the group'
+	@echo '               tshare'
 	@echo 'make modules_install'
 	@echo '               install what "make modules" has built; "modprobe tshare" loads it'
-	@echo 'make uninstall remove what the last two have installed'
+	@echo 'make uninstall remove what the last three have installed'
 	@echo 'make demo      share a tensor between C and Python programs: in POSIX shared memory,'
 	@echo '               then on /dev/tshare in a virtual machine'
 	@echo 'make check     run the tests, here and in virtual machines (forty minutes)'
@@ -128,25 +134,45 @@ modules:
 absolute = $(if $(1),$(if $(filter /%,$(firstword $(1))),,$(CURDIR)/)$(1))
 INTO = $(call absolute,$(DESTDIR))
 
-# What is installed, for uninstall. meson writes the first, and would fail to write to root's.
-C_LOG       := $(BUILD)/c/meson-logs/install-log.txt
+# What is installed, for uninstall. meson writes the first each time, and would fail to write to
+# root's; it is moved to the log of the target.
+MESON_LOG   := $(BUILD)/c/meson-logs/install-log.txt
+C_LOG       := $(BUILD)/c/install-log.txt
+SYSTEM_LOG  := $(BUILD)/c/install-system-log.txt
 MODULES_LOG := $(BUILD)/modules/install-log.txt
+LOGS         = $(wildcard $(MESON_LOG) $(C_LOG) $(SYSTEM_LOG) $(MODULES_LOG))
+
+# Installs what has one of TAGS, and writes LOG. Nothing is compiled here, as this is often run by
+# root, who wants no files in $(BUILD)/.
+define meson_install
+	@test -e $(BUILD)/c/lib/cli/tshare || { \
+		echo 'make: $@: nothing is built (run "make all" first)' >&2; exit 1; }
+	@test -z '$(PREFIX)' || test '$(PREFIX)' = "$(BUILT_FOR)" || { \
+		echo "make: PREFIX: the build is for $(BUILT_FOR) (run \"make all PREFIX=$(PREFIX)\"" \
+			'first)' >&2; exit 1; }
+	@rm -f $(MESON_LOG)
+	@DESTDIR='$(INTO)' $(MESON) install --no-rebuild --quiet --tags $(TAGS) -C $(BUILD)/c
+	@mv $(MESON_LOG) $(LOG)
+endef
 
 # Not for a package, nor for a user's own folder. A user's PATH may lack these commands.
 SETTLE = test -n '$(DESTDIR)' || test "$$(id -u)" -ne 0 || PATH=$$PATH:/usr/sbin:/sbin
 
-# Nothing is compiled here, as this is often run by root, who wants no files in $(BUILD)/.
+install: TAGS = runtime,devel,man
+install: LOG = $(C_LOG)
 install:
-	@test -e $(BUILD)/c/lib/cli/tshare || { \
-		echo 'make: install: nothing is built (run "make all" first)' >&2; exit 1; }
-	@test -z '$(PREFIX)' || test '$(PREFIX)' = "$(BUILT_FOR)" || { \
-		echo "make: PREFIX: the build is for $(BUILT_FOR) (run \"make all PREFIX=$(PREFIX)\"" \
-			'first)' >&2; exit 1; }
-	@rm -f $(C_LOG)
-	@DESTDIR='$(INTO)' $(MESON) install --no-rebuild --quiet -C $(BUILD)/c
+	$(meson_install)
 	@$(SETTLE) ldconfig
+
+# What udev, systemd and, where that was asked for, DKMS read in folders of their own.
+install-system: TAGS = system,dkms
+install-system: LOG = $(SYSTEM_LOG)
+install-system:
+	@test -n '$(DESTDIR)' || test "$$(id -u)" -eq 0 || { \
+		echo 'make: install-system: only root can do this' >&2; exit 1; }
+	$(meson_install)
 	@$(SETTLE) sh -c 'getent group tshare > /dev/null || systemd-sysusers "$$1" || \
-		groupadd -r tshare' sh "$$(grep '/sysusers.d/tshare[.]conf$$' $(C_LOG))"
+		groupadd -r tshare' sh "$$(grep '/sysusers.d/tshare[.]conf$$' $(SYSTEM_LOG))"
 
 # modprobe looks there.
 modules_install:
@@ -163,9 +189,9 @@ modules_install:
 
 # The group stays, as files may belong to it.
 uninstall:
-	@test -e $(C_LOG) || test -e $(MODULES_LOG) || { \
+	@test -n '$(LOGS)' || { \
 		echo 'make: uninstall: nothing was installed from $(CURDIR)/$(BUILD)' >&2; exit 1; }
-	@cat $(wildcard $(C_LOG) $(MODULES_LOG)) | while IFS= read -r file; do \
+	@cat $(LOGS) | while IFS= read -r file; do \
 		case $$file in \
 		'#'*) ;; \
 		*) if test -d "$$file" && test ! -L "$$file"; then \
@@ -176,7 +202,7 @@ uninstall:
 			test ! -d /lib/modules/$$release || $(SETTLE) depmod -a $$release ;; \
 		esac || exit; \
 	done
-	@rm -f $(C_LOG) $(MODULES_LOG)
+	@rm -f $(LOGS)
 	@$(SETTLE) ldconfig
 
 clean:
