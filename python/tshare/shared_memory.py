@@ -23,8 +23,10 @@ exceptions:
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import secrets
+import sys
 import types
 import weakref
 from collections.abc import Callable
@@ -43,6 +45,9 @@ _USE_POSIX = True
 _O_CREX = os.O_CREAT | os.O_EXCL
 _SHM_NAME_PREFIX = "/psm_"
 
+# What the library, which counts bits, takes for a size: more than any machine has.
+_SIZE_MAX = (1 << 60) - 1
+
 # TSHARE_NAME_MAX of <tshare.h>; shm_open() takes 255.
 _NAME_MAX = 127
 
@@ -52,8 +57,8 @@ def _make_filename() -> str:
     return _SHM_NAME_PREFIX + secrets.token_hex(4)
 
 
-def _error(number: int, name: str) -> OSError:
-    return OSError(number, os.strerror(number), name)
+def _error(number: int, name: str, text: str | None = None) -> OSError:
+    return OSError(number, text or os.strerror(number), name)
 
 
 def _region_name(name: str) -> str:
@@ -134,13 +139,21 @@ class SharedMemory(_std.SharedMemory):
 
     def _create(self, name: str, size: int) -> _tshare.Tensor:
         region = _region_name(name)
+        size = operator.index(size)
+        if size > sys.maxsize:
+            raise OverflowError("Python int too large to convert to C long")
+        if size > _SIZE_MAX:
+            raise _error(errno.ENOMEM, name)
         try:
             lifetime = "maker" if self._track else "persist"
             return _tshare.create(
                 region, size, mode=self._mode, lifetime=lifetime, draft=self._draft
             )
+        except FileExistsError as error:
+            raise _error(errno.EEXIST, name) from error
         except OSError as error:
-            raise _error(error.errno or 0, name) from error
+            # Such as how much room there is.
+            raise _error(error.errno or 0, name, error.strerror) from error
 
     def _create_somewhere(self, size: int) -> tuple[str, _tshare.Tensor]:
         while True:

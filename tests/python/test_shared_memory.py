@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tshare.shared_memory against the standard module; see test_stdlib.py for CPython's own tests."""
 
+import errno
 import gc
 import inspect
 import os
@@ -122,6 +123,20 @@ def test_error_is_the_standard_one(args):
         assert ours == theirs
 
 
+# As of the standard class, which is not asked: it leaves the name behind then.
+@pytest.mark.parametrize(
+    ("size", "error", "text"),
+    [
+        (1.5, TypeError, "'float' object cannot be interpreted as an integer"),
+        (float("inf"), TypeError, "'float' object cannot be interpreted as an integer"),
+        (1 << 63, OverflowError, "Python int too large to convert to C long"),
+        (1 << 70, OverflowError, "Python int too large to convert to C long"),
+    ],
+)
+def test_size_of_no_c_type_is_refused(size, error, text):
+    assert error_of(SharedMemory, None, True, size) == (error, text, None)
+
+
 def test_name_too_long_is_refused():
     with pytest.raises(OSError, match="too long"):
         SharedMemory("x" * 128, create=True, size=1)
@@ -153,6 +168,25 @@ def test_more_memory_than_there_is_is_refused_at_once(name):
         SharedMemory(name, create=True, size=1 << 50)
     with pytest.raises(FileNotFoundError):
         tshare.open(name)
+
+
+@pytest.mark.parametrize("size", [1 << 60, (1 << 61) - 1, 1 << 62, (1 << 63) - 1])
+def test_size_beyond_any_memory_is_refused_as_by_the_standard_class(name, size):
+    ours, theirs = (
+        error_of(SharedMemory, name, True, size),
+        error_of(standard.SharedMemory, name, True, size),
+    )
+    assert ours[0] is theirs[0] is OSError
+    with pytest.raises(OSError, match="Cannot allocate") as caught:
+        SharedMemory(name, True, size)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOMEM, "/" + name)
+
+
+def test_error_says_what_limits_the_size(name):
+    with pytest.raises(OSError, match=r"size: .* \d+ bytes|size: \d+ bytes exceed") as caught:
+        SharedMemory(name, create=True, size=1 << 45)
+    assert caught.value.errno in (errno.ENOMEM, errno.EDQUOT)
+    assert caught.value.filename == "/" + name
 
 
 def test_size_is_the_one_asked_for(name):
