@@ -18,6 +18,9 @@ exceptions:
 - Memory is allocated when it is made: if there is too little, that is an
   OSError with ENOMEM, not a SIGBUS later.
 - An array made by np.ndarray(buffer=shm.buf) stays valid after close().
+- ShareableList has room for the bytes of a str in UTF-8, where the standard class
+  counts its characters and cuts the rest off, and keeps null characters at the
+  end of str and bytes, which the standard class drops.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import errno
 import operator
 import os
 import secrets
+import struct
 import sys
 import types
 import weakref
@@ -211,10 +215,29 @@ def _keep_until_then(tensor: _tshare.Tensor) -> None:
     """Do nothing: the finalizer exists for the reference that it holds."""
 
 
+class _Text(str):
+    """A str whose length makes the standard class leave room for its bytes.
+
+    For a length that class leaves room for at least one more, in multiples of 8.
+    """
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return max(super().__len__(), len(self.encode()) - 1)
+
+
+def _ends_with_null(value: object) -> bool:
+    return (isinstance(value, str) and value.endswith("\0")) or (
+        isinstance(value, bytes) and value.endswith(b"\0")
+    )
+
+
 def _list_init(memory: Callable[..., _std.SharedMemory]) -> Callable[..., None]:
     """Return the standard ShareableList.__init__() with memory() in place of SharedMemory().
 
-    So the layout, with each Python version's corrections, is the standard one.
+    So the layout, with each Python version's corrections, is the standard one; but strings have
+    room for their bytes, and null characters at an end are kept.
     """
     init: Any = _std.ShareableList.__init__
     names = {**init.__globals__, "SharedMemory": memory}
@@ -222,7 +245,16 @@ def _list_init(memory: Callable[..., _std.SharedMemory]) -> Callable[..., None]:
         init.__code__, names, init.__name__, init.__defaults__, init.__closure__
     )
     function.__kwdefaults__ = init.__kwdefaults__
-    return function
+
+    def fill(made: Any, sequence: Any = None, *, name: str | None = None) -> None:
+        if sequence:
+            sequence = [_Text(item) if type(item) is str else item for item in sequence]
+        function(made, sequence, name=name)
+        for place, item in enumerate(sequence or ()):
+            if _ends_with_null(item):
+                made[place] = item
+
+    return fill
 
 
 def _unfinished(name: str | None, create: bool = False, size: int = 0) -> SharedMemory:
@@ -240,6 +272,22 @@ class ShareableList(_std.ShareableList[_SLT]):
     """
 
     if not TYPE_CHECKING:
+        _types_mapping = {**_std.ShareableList._types_mapping, _Text: "%ds"}
+
+        # The standard codes stand for values without null characters at their ends, of which the
+        # format has the room. For those of these codes the format has the exact length.
+        _back_transforms_mapping = {
+            **_std.ShareableList._back_transforms_mapping,
+            4: bytes.decode,
+            5: bytes,
+        }
+
+        @staticmethod
+        def _extract_recreation_code(value):
+            if _ends_with_null(value):
+                return 4 if isinstance(value, str) else 5
+            return _std.ShareableList._extract_recreation_code(value)
+
         _fill = _list_init(_unfinished)
 
         def __init__(self, sequence=None, *, name=None):
@@ -255,3 +303,22 @@ class ShareableList(_std.ShareableList[_SLT]):
                 if hasattr(self, "shm") and self.shm._draft:
                     self.shm._tensor.unlink()
                 raise
+
+        def __setitem__(self, position, value):
+            position = position if position >= 0 else position + self._list_len
+            try:
+                self._get_packing_format(position)
+                start, end = self._allocated_offsets[position : position + 2]
+            except (IndexError, ValueError):
+                raise IndexError("assignment index out of range") from None
+            if isinstance(value, (str, bytes)):
+                packed = value.encode() if isinstance(value, str) else value
+                if len(packed) > end - start:
+                    raise ValueError("bytes/str item exceeds available storage")
+                length = len(packed) if _ends_with_null(value) else end - start
+                format_ = self._types_mapping[str] % length
+            else:
+                packed = value
+                format_ = self._types_mapping[type(value)]
+            self._set_packing_format_and_transform(position, format_, value)
+            struct.pack_into(format_, self.shm.buf, self._offset_data_start + start, packed)

@@ -61,9 +61,9 @@ def test_manager_is_a_standard_one():
 def test_manager_makes_memory_and_lists(method):
     code = """
 with SharedMemoryManager(ctx=context) as manager:
-    shm, sl = manager.SharedMemory(10), manager.ShareableList(["a", 2, None])
+    shm, sl = manager.SharedMemory(10), manager.ShareableList(["ä" * 8 + "\\0", 2, None])
     assert type(shm) is SharedMemory and shm.size == len(shm.buf) == 10
-    assert type(sl) is ShareableList and list(sl) == ["a", 2, None]
+    assert type(sl) is ShareableList and list(sl) == ["ä" * 8 + "\\0", 2, None]
     shm.buf[9] = 1
     assert SharedMemory(shm.name).buf[9] == 1
     assert tshare.open(sl.shm.name).nbytes == sl.shm.size

@@ -484,3 +484,45 @@ def test_list_has_the_standard_layout(name):
     finally:
         theirs.shm.close()
         theirs.shm.unlink()
+
+
+TEXTS = [
+    "ä" * 8,
+    "漢字" * 9,
+    "\0",
+    "a\0",
+    "ä\0\0",
+    "\0a",
+    "",
+    "x" * 7,
+    "x" * 8,
+    "\N{GRINNING FACE}" * 2,
+]
+
+
+def test_list_keeps_every_character(name):
+    items = [*TEXTS, *(text.encode() for text in TEXTS)]
+    sl = ShareableList(items, name=name)
+    assert list(sl) == items
+    assert list(ShareableList(name=name)) == items
+    assert [sl.index(item) for item in items] == list(range(len(items)))
+
+
+def test_list_keeps_every_character_that_is_assigned(name):
+    sl = ShareableList(["x" * 64] * 2, name=name)
+    for value in (*TEXTS, *(text.encode() for text in TEXTS), "long again " * 5):
+        sl[1] = value
+        assert ShareableList(name=name)[1] == value
+    assert sl[0] == "x" * 64
+
+
+def test_list_refuses_what_exceeds_its_place_and_keeps_what_is_there(name):
+    sl = ShareableList(["a\0", 1], name=name)
+    with pytest.raises(ValueError, match="exceeds available storage"):
+        sl[0] = "ä" * 5
+    assert list(sl) == ["a\0", 1]
+    for place in (2, -3):
+        with pytest.raises(IndexError, match="assignment index out of range"):
+            sl[place] = 1
+    sl[-1] = "eight\0ch"
+    assert sl[1] == "eight\0ch"
