@@ -77,6 +77,11 @@ def as_section(block: Lines) -> Lines:
     return block
 
 
+def as_text(comment: str) -> str:
+    """Escape what would begin emphasis, as in TSHARE_REGION_*, or end a reference."""
+    return re.sub(r"\*|_(?!\w)", r"\\\g<0>", comment)
+
+
 def title(number: int, text: str) -> Lines:
     return [(number, text), (number, "-" * len(text)), (number, "")]
 
@@ -97,13 +102,13 @@ def plain(header: Path) -> list[Lines]:
             known.add(constant["name"])
             introduction = re.fullmatch(r"/\* (.*) \*/", above)
             declaration = constant["name"] + (constant["parameters"] or "")
-            comment = (constant["comment"] or "").replace("*", r"\*")
+            comment = as_text(constant["comment"] or "")
             if not comment and not constant["parameters"]:
                 comment = f"``{constant['value']}``"
             block = [(number, f".. c:macro:: {declaration}"), (number, "")]
             block.append((number, f"   {comment}"))
             if introduction:
-                block[:0] = [(number - 1, f"{introduction[1]}".replace("*", r"\*")), (number, "")]
+                block[:0] = [(number - 1, as_text(introduction[1])), (number, "")]
             blocks.append(block)
         elif opaque and opaque["comment"]:
             blocks.append(
