@@ -116,9 +116,9 @@ lint:
 docs:
 	@tests/setup build docs
 	@mkdir -p $(BUILD)/docs/python
-	@venv=$$(tests/python/venv) && \
+	@venv=$$(tests/python/venv --package) && \
 		ln -sfn "$$venv"/lib/python3*/site-packages/tshare $(BUILD)/docs/python/tshare
-	@PYTHONPATH=$(BUILD)/docs/python sphinx-build -q -n $(SPHINXOPTS) -d $(BUILD)/docs/doctrees \
+	@PYTHONPATH=$(BUILD)/docs/python /usr/bin/sphinx-build -q -n $(SPHINXOPTS) -d $(BUILD)/docs/doctrees \
 		Documentation $(BUILD)/docs/html
 
 dist:
