@@ -23,7 +23,7 @@ PAGES = {
     "ABI/testing": "reference/sysfs",
     "CHANGELOG.md": "changes",
     "CONTRIBUTING.md": "contributing",
-    "README.md": "start",
+    "README.md": "index",
     "RELEASING.md": "releasing",
     "SECURITY.md": "security",
     "examples/README.rst": "examples",
@@ -39,10 +39,12 @@ def fill_in_version(app, docname, source):
 
 
 def drop_contents(app, doctree):
-    """Remove a page's table of contents: the theme has one beside the page."""
+    """Remove a page's table of contents and the links to it: the theme has one beside the page."""
     for topic in list(doctree.findall(nodes.topic)):
         if "contents" in topic["classes"]:
             topic.parent.remove(topic)
+            for title in doctree.findall(nodes.title):
+                title.attributes.pop("refid", None)
 
 
 def page_of(path: str, documents) -> str | None:
