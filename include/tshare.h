@@ -584,12 +584,17 @@ struct tshare_open_options {
  * @region: where to store it, mapped
  *
  * With a timeout it sleeps until the name leads to a finished region other than
- * @options->other_than. It doesn't poll.
+ * @options->other_than.
+ *
+ * On shm a thread of the library, in which all signals are blocked, wakes all that wait in a
+ * process, with one instance of inotify(7). The thread starts with the first wait and ends some
+ * 100 ms after the last. If inotify is unavailable, because a limit of the user's is reached or
+ * the directory may not be read, a wait looks now and then, and ends up to 100 ms late.
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -EACCES, -EPROTO; without waiting -ENOENT,
  * -EINPROGRESS if the region is a draft, -EAGAIN if it is @options->other_than; having
  * waited -ETIMEDOUT, -EINTR if a signal handler ran, -ENOENT if a draft's maker exited
- * before it was finished; -EMFILE if a limit of inotify(7) is reached (shm).
+ * before it was finished.
  */
 int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 		       const struct tshare_open_options *options, struct tshare_region **region);

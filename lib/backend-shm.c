@@ -84,6 +84,7 @@
  * - shm/users.c: users of drafts, and of regions whose names live as long
  * - shm/link.c: how a region gets its name, drafts
  * - shm/find.c: what a name leads to, and waiting for that
+ * - shm/watch.c: the thread that wakes those that wait
  * - shm/allocate.c: the memory of new regions
  * - shm/create.c, shm/limits.c, shm/import.c: the operations that are more than a few lines
  * - here: sessions, and the other operations

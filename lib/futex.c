@@ -20,6 +20,9 @@
 /* How long a sleep on one word of several may last. */
 #define SLICE_NS (NSEC_PER_SEC / 10)
 
+/* A time that no machine runs for, in seconds of 32 bits. */
+#define LATEST_NS (INT32_MAX * NSEC_PER_SEC)
+
 struct futex_word futex_shared(const void *word, uint32_t value)
 {
 	return (struct futex_word){ value, (uintptr_t)word, FUTEX_32, 0 };
@@ -64,22 +67,34 @@ bool futex_sleeps_on_several(void)
 	return !atomic_load_explicit(&no_waitv, memory_order_relaxed);
 }
 
-static int sleep_on_first(const struct futex_word *word, int64_t deadline)
+/* Until @deadline, or for as long as the system call's type of time has room for. */
+static int call_wait(const void *word, int private, uint32_t value, int64_t deadline)
 {
-	int operation = FUTEX_WAIT_BITSET | (word->flags & FUTEX_PRIVATE_FLAG);
-	int64_t slice = clock_ns() + SLICE_NS;
 	struct {
 		long sec, nsec;
 	} until; /* what this system call takes, whatever time_t is */
 
-	if (slice < deadline)
-		deadline = slice;
+	if (deadline > LATEST_NS)
+		deadline = LATEST_NS;
 	until.sec = deadline / NSEC_PER_SEC;
 	until.nsec = deadline % NSEC_PER_SEC;
-	if (!syscall(SYS_futex, (void *)(uintptr_t)word->address, operation, (uint32_t)word->value,
-		     &until, NULL, FUTEX_BITSET_MATCH_ANY))
+	if (!syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private, value, &until, NULL,
+		     FUTEX_BITSET_MATCH_ANY))
 		return 0;
 	return -errno;
+}
+
+static int sleep_on_first(const struct futex_word *word, int64_t deadline)
+{
+	int64_t slice = clock_ns() + SLICE_NS;
+
+	return call_wait((const void *)(uintptr_t)word->address, word->flags & FUTEX_PRIVATE_FLAG,
+			 word->value, slice < deadline ? slice : deadline);
+}
+
+int futex_sleep_private(const void *word, uint32_t value, int64_t deadline)
+{
+	return call_wait(word, FUTEX_PRIVATE_FLAG, value, deadline);
 }
 
 int futex_sleep(struct futex_word *words, unsigned int count, int64_t deadline)

@@ -34,6 +34,12 @@ struct futex_word futex_private(const void *word, uint32_t value);
  */
 int futex_sleep(struct futex_word *words, unsigned int count, int64_t deadline);
 
+/*
+ * The same on one word of this process's threads alone. Any signal handler ends it, also one
+ * with SA_RESTART.
+ */
+int futex_sleep_private(const void *word, uint32_t value, int64_t deadline);
+
 /* Whether the kernel can sleep on several words: from Linux 5.16 on, if no filter forbids it. */
 bool futex_sleeps_on_several(void);
 

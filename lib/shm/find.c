@@ -5,23 +5,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
-#include "fd.h"
 #include "futex.h"
 #include "shm/file.h"
 #include "shm/home.h"
 #include "shm/name.h"
 #include "shm/session.h"
 #include "shm/users.h"
+#include "shm/watch.h"
 
 /*
  * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no
@@ -49,28 +45,27 @@ static int open_maker(int dir, const char *name)
 	return maker == -ENXIO || maker == -EPROTO ? -ENOENT : maker;
 }
 
-/* Whether the region of that name is a draft: -EINPROGRESS, or -ENOENT; or a shortage. */
-static int find_draft(int dir, const char *name)
-{
-	_cleanup_close_ int maker = open_maker(dir, name);
-
-	return maker == -ENOENT || shm_is_shortage(maker) ? maker : -EINPROGRESS;
-}
-
 /*
- * Opens the file of the region that the name leads to. That a draft can't be opened yet
- * is reported only if the name has led nowhere before and after: it may just be finished.
+ * Opens the file of the region that the name leads to. That a draft can't be opened yet is
+ * reported only if the name has led nowhere before and after: it may just be finished. Then
+ * @maker is its pipe, or the error with which that can't be opened.
  */
-static int open_named(int dir, const char *file, const char *name, int access)
+static int open_named(int dir, const char *file, const char *name, int access, int *maker)
 {
-	int fd, err;
+	_cleanup_close_ int pipe = -1;
+	int fd;
 
 	fd = shm_directory_open_file(dir, file, access);
 	if (fd != -ENOENT)
 		return fd;
-	err = find_draft(dir, name);
+	pipe = open_maker(dir, name);
 	fd = shm_directory_open_file(dir, file, access);
-	return fd == -ENOENT ? err : fd;
+	if (fd != -ENOENT || pipe == -ENOENT)
+		return fd;
+	if (shm_is_shortage(pipe))
+		return pipe;
+	*maker = no_cleanup(pipe);
+	return -EINPROGRESS;
 }
 
 /* The last user may have removed the name before this one has its lock: -ESTALE. */
@@ -126,9 +121,10 @@ static int adopt_named(int dir, const char *file, int fd, const char *name,
 }
 
 static int look_up(int dir, const char *file, const char *name, const struct backend_find *how,
-		   struct backend_region *region)
+		   struct backend_region *region, int *maker)
 {
-	_cleanup_close_ int fd = open_named(dir, file, name, how->readonly ? O_RDONLY : O_RDWR);
+	_cleanup_close_ int fd =
+		open_named(dir, file, name, how->readonly ? O_RDONLY : O_RDWR, maker);
 	int err;
 
 	if (fd == -EPROTO)
@@ -143,16 +139,20 @@ static int look_up(int dir, const char *file, const char *name, const struct bac
 	return err;
 }
 
-/* A region whose name was taken over meanwhile looks like that of a dead maker. */
+/*
+ * A region whose name was taken over meanwhile looks like that of a dead maker. Stores what
+ * open_named() has of a draft with -EINPROGRESS, else -ENOENT.
+ */
 static int find_now(int dir, const char *name, const struct backend_find *how,
-		    struct backend_region *region)
+		    struct backend_region *region, int *maker)
 {
 	char file[SHM_HOME_NAME_LEN];
 	int tries = 0, err;
 
+	*maker = -ENOENT;
 	shm_home_name(file, name);
 	do {
-		err = look_up(dir, file, name, how, region);
+		err = look_up(dir, file, name, how, region, maker);
 		if (err != -ESTALE)
 			break;
 		if (shm_name_unlink_if_dead(dir, file) == SHM_NAME_STUCK)
@@ -163,121 +163,70 @@ static int find_now(int dir, const char *name, const struct backend_find *how,
 
 /* Waiting */
 
-/* Renames bring and take homes; other programs may make and remove what is there. */
-#define WATCHED (IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE)
-
-static int fail_watch(int err)
+/*
+ * Waits for the draft that was seen now, if any, and returns whether the one that was waited for
+ * has ended without being finished.
+ */
+static bool draft_was_lost(struct shm_watch *watch, int err, int maker)
 {
-	const char *limit = "";
+	int before = watch->maker;
+	bool lost;
 
-	if (err == -EMFILE)
-		limit = " (see RLIMIT_NOFILE and fs.inotify.max_user_instances)";
-	else if (err == -ENOSPC)
-		limit = " (see fs.inotify.max_user_watches)";
-	return tshare_fail(err, "%s: inotify: %s%s", shm_directory(), strerror(-err), limit);
+	/* Another region has the name: a successor that ends is nothing to wait for. */
+	lost = err != -EAGAIN && before >= 0 && !(maker >= 0 && shm_is_same_file(before, maker));
+	shm_watch_maker(watch, maker);
+	return lost;
 }
 
-static int watch_directory(int dir)
+static int64_t deadline_of(int64_t timeout_ns)
 {
-	_cleanup_close_ int watch = fd_move_up(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-	char path[32];
+	int64_t now = clock_ns();
 
-	if (watch < 0)
-		return fail_watch(-errno);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
-	if (inotify_add_watch(watch, path, WATCHED | IN_ONLYDIR) < 0)
-		return errno == ENOENT ? shm_fail_proc(-errno, path) : fail_watch(-errno);
-	return no_cleanup(watch);
-}
-
-/* Takes all events, and returns whether one is about the home of the name, or may have been. */
-static bool has_changed(int watch, const char *name)
-{
-	_Alignas(struct inotify_event) char buffer[4096];
-	const struct inotify_event *event;
-	char file[SHM_HOME_NAME_LEN];
-	bool changed = false;
-	ssize_t size, i;
-
-	shm_home_name(file, name);
-	while ((size = read(watch, buffer, sizeof(buffer))) > 0) {
-		for (i = 0; i < size; i += sizeof(*event) + event->len) {
-			event = (const void *)(buffer + i);
-			changed |= !event->len || !strcmp(event->name, file);
-		}
-	}
-	return changed;
-}
-
-/* Sleeps until a look may give something else. @maker is a draft's pipe, or negative. */
-static int sleep_until_changed(int watch, int maker, const char *name, int64_t deadline)
-{
-	/* The maker is gone, or has finished the draft, when the pipe has no reader. */
-	struct pollfd fds[] = { { .fd = watch, .events = POLLIN }, { .fd = maker } };
-	struct timespec left;
-	int64_t ns;
-	int ready;
-
-	do {
-		ns = deadline - clock_ns();
-		if (ns <= 0)
-			return -ETIMEDOUT;
-		left.tv_sec = ns / NSEC_PER_SEC;
-		left.tv_nsec = ns % NSEC_PER_SEC;
-		ready = ppoll(fds, 2, deadline == INT64_MAX ? NULL : &left, NULL);
-		if (ready < 0)
-			return -errno;
-	} while (!fds[1].revents && !(fds[0].revents && has_changed(watch, name)));
-	return 0;
+	return timeout_ns > 0 && timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
 }
 
 /*
- * Looks again and again, after each change of the directory. The watch is there before
- * the first look, so no change is missed. Once a draft was seen, also before the call, it is
- * waited for: if the name is gone after that, its maker has ended before it was finished.
+ * Looks again and again, after each change. @maker is what the first look has seen of a draft. A
+ * draft that was seen is waited for: if it ends without being finished, that is reported, also if
+ * the next draft has the name already.
  */
-static int wait_and_find(int dir, const char *name, const struct backend_find *how, bool draft,
+static int wait_and_find(int dir, const char *name, const struct backend_find *how, int maker,
 			 struct backend_region *region)
 {
-	_cleanup_close_ int watch = watch_directory(dir);
-	int64_t now = clock_ns(), deadline = INT64_MAX;
-	int maker, err;
+	int64_t deadline = deadline_of(how->timeout_ns);
+	struct shm_watch watch;
+	uint32_t changes;
+	int err;
 
-	if (watch < 0)
-		return watch;
-	if (how->timeout_ns > 0 && how->timeout_ns < INT64_MAX - now)
-		deadline = now + how->timeout_ns;
-	for (;;) {
-		err = find_now(dir, name, how, region);
-		if (err == -ENOENT ? draft : err != -EINPROGRESS && err != -EAGAIN)
-			return err;
-		maker = -1;
-		if (err == -EINPROGRESS) {
-			draft = true;
-			maker = open_maker(dir, name);
-			if (maker == -ENOENT)
-				continue;
-			/* Without the pipe it would sleep on after the maker's end. */
-			if (shm_is_shortage(maker))
-				return tshare_fail_name(maker, name);
-		}
-		err = sleep_until_changed(watch, maker, name, deadline);
-		if (maker >= 0)
-			close(maker);
+	shm_watch_begin(&watch, name);
+	shm_watch_maker(&watch, maker);
+	do {
+		changes = shm_watch_prepare(&watch, dir);
+		err = find_now(dir, name, how, region, &maker);
+		if (err != -ENOENT && err != -EINPROGRESS && err != -EAGAIN)
+			break;
+		if (draft_was_lost(&watch, err, maker))
+			err = -ENOENT;
+		else
+			err = shm_watch_sleep(&watch, changes, deadline);
 		if (err)
-			return tshare_fail_name(err, name);
-	}
+			tshare_fail_name(err, name);
+	} while (!err);
+	shm_watch_end(&watch);
+	return err;
 }
 
 int shm_lookup(void *opened, const char *name, const struct backend_find *how,
 	       struct backend_region *region)
 {
 	struct shm_session *session = opened;
-	int err;
+	int maker, err;
 
-	err = find_now(session->dir, name, how, region);
+	err = find_now(session->dir, name, how, region, &maker);
 	if (how->timeout_ns && (err == -ENOENT || err == -EINPROGRESS || err == -EAGAIN))
-		err = wait_and_find(session->dir, name, how, err == -EINPROGRESS, region);
+		err = wait_and_find(session->dir, name, how, maker, region);
+	else if (maker >= 0)
+		close(maker);
 	if (!err)
 		region->readonly = how->readonly;
 	return err;

@@ -195,6 +195,14 @@ static bool is_same_file(const struct statx *one, const struct statx *other)
 	return shm_is_same_device(one, other) && one->stx_ino == other->stx_ino;
 }
 
+bool shm_is_same_file(int one, int other)
+{
+	struct statx here, there;
+
+	return shm_stat(one, "", &here) && shm_stat(other, "", &there) &&
+	       is_same_file(&here, &there);
+}
+
 bool shm_home_is_at(int dir, const char *file, int home)
 {
 	struct statx here, there;

@@ -65,6 +65,8 @@ int shm_directory_open_file(int dir, const char *file, int access);
 bool shm_stat(int dir, const char *entry, struct statx *st);
 bool shm_is_same_device(const struct statx *one, const struct statx *other);
 
+bool shm_is_same_file(int one, int other);
+
 /* What the home of the region @name is called. */
 void shm_home_name(char file[SHM_HOME_NAME_LEN], const char *name);
 

@@ -311,20 +311,12 @@ int shm_claim(const struct shm_session *session, struct shm_name *name,
 
 /* Drafts */
 
-static bool is_same_file(int one, int other)
-{
-	struct statx here, there;
-
-	return shm_stat(one, "", &here) && shm_stat(other, "", &there) &&
-	       shm_is_same_device(&here, &there) && here.stx_ino == there.stx_ino;
-}
-
 static struct shm_name *find_draft(struct shm_session *session, int fd)
 {
 	struct shm_name *name;
 
 	TAILQ_FOREACH(name, &session->names, entry)
-	if (name->draft && is_same_file(name->fd, fd))
+	if (name->draft && shm_is_same_file(name->fd, fd))
 		break;
 	return name;
 }

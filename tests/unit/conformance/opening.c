@@ -67,14 +67,19 @@ static void *run_opener(void *data)
 }
 
 /* Starts it, and returns when it sleeps: it has looked then. */
-static void start(struct opener *opener)
+static void start_with(struct opener *opener, void *(*run)(void *opener))
 {
 	atomic_init(&opener->id, 0);
 	atomic_init(&opener->done, false);
-	CHECK(!pthread_create(&opener->thread, NULL, run_opener, opener));
+	CHECK(!pthread_create(&opener->thread, NULL, run, opener));
 	while (!atomic_load(&opener->done) && !is_asleep(atomic_load(&opener->id)))
 		usleep(1000);
 	CHECK(!atomic_load(&opener->done));
+}
+
+static void start(struct opener *opener)
+{
+	start_with(opener, run_opener);
 }
 
 /* What it has found: its id, or 0 with the error in @opener. */
@@ -201,6 +206,54 @@ TEST(open_ends_when_a_drafts_maker_is_killed)
 	steps_close(&maker.steps);
 }
 
+static int open_patiently(void *data)
+{
+	const struct maker *maker = data;
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	alarm(HANG_SECONDS);
+	if (!await_byte(maker->steps.ends[0]) || tshare_ctx_new(NULL, &own) ||
+	    !send_byte(maker->steps.ends[0]))
+		return 1;
+	return tshare_region_open(
+		       own, maker->name,
+		       &(struct tshare_open_options){ .size = sizeof(struct tshare_open_options),
+						      .timeout_ns = LONG },
+		       &region) == -ENOENT ?
+		       0 :
+		       2;
+}
+
+/* Stopped, so that it doesn't look in between. */
+TEST(open_reports_the_end_of_the_draft_it_saw_though_the_next_is_there)
+{
+	struct maker maker = { .name = unique("lost") };
+	struct tshare_region *draft, *next;
+	int status, tries;
+	pid_t pid;
+
+	CHECK(steps_open(&maker.steps));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(open_patiently(&maker));
+	CHECK(!create(maker.name, &draft_options, &draft));
+	CHECK(send_byte(maker.steps.ends[1]));
+	CHECK(await_byte(maker.steps.ends[1]));
+	usleep(50000);
+	for (tries = 0; tries < HANG_SECONDS * 1000 && !is_asleep(pid); tries++)
+		usleep(1000);
+	CHECK(!kill(pid, SIGSTOP));
+	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+	tshare_region_unref(draft);
+	CHECK(!create(maker.name, &draft_options, &next));
+	CHECK(!kill(pid, SIGCONT));
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	tshare_region_unref(next);
+	steps_close(&maker.steps);
+}
+
 TEST(open_of_another_region_than_the_one_there_is_eagain)
 {
 	const char *name = unique("same");
@@ -262,10 +315,10 @@ static void ignore_signal(int signal)
 	(void)signal;
 }
 
-TEST(a_signal_handler_ends_open)
+static void check_signal_ends_open(int flags)
 {
 	struct opener opener = { .name = unique("signal"), .timeout_ns = LONG };
-	struct sigaction action = { .sa_handler = ignore_signal };
+	struct sigaction action = { .sa_handler = ignore_signal, .sa_flags = flags };
 
 	CHECK(!sigaction(SIGUSR1, &action, NULL));
 	start(&opener);
@@ -278,6 +331,16 @@ TEST(a_signal_handler_ends_open)
 	CHECK(opener.err == -EINTR);
 }
 
+TEST(a_signal_handler_ends_open)
+{
+	check_signal_ends_open(0);
+}
+
+TEST(a_signal_handler_with_sa_restart_ends_open)
+{
+	check_signal_ends_open(SA_RESTART);
+}
+
 TEST(tensor_open_waits_too)
 {
 	const struct tshare_open_options options = { .size = sizeof(options), .timeout_ns = 1 };
@@ -286,18 +349,24 @@ TEST(tensor_open_waits_too)
 	CHECK(tshare_tensor_open(ctx, unique("tensor"), &options, &tensor) == -ETIMEDOUT);
 }
 
+/* The library's own are closed some time after the last wait: they are fewer than the rounds. */
 TEST(waiting_leaves_no_descriptors)
 {
+	enum { ROUNDS = 10 };
 	struct tshare_region *region, *found;
 	const char *name = unique("draft-fds");
-	size_t before = open_descriptors();
+	size_t before;
+	int i;
 
-	CHECK(open_within(unique("fds"), 1000000, NULL, &region) == -ETIMEDOUT);
-	CHECK(open_descriptors() == before);
 	CHECK(!create(name, &draft_options, &region));
 	before = open_descriptors();
-	CHECK(open_within(name, 1000000, NULL, &found) == -ETIMEDOUT);
-	CHECK(open_descriptors() == before);
+	for (i = 0; i < ROUNDS; i++) {
+		CHECK(open_within(unique("fds"), 1000000, NULL, &found) == -ETIMEDOUT);
+		CHECK(open_within(name, 1000000, NULL, &found) == -ETIMEDOUT);
+	}
+	for (i = 0; i < HANG_SECONDS * 100 && open_descriptors() > before; i++)
+		usleep(10000);
+	CHECK(open_descriptors() <= before);
 	tshare_region_unref(region);
 }
 

@@ -651,42 +651,6 @@ TEST(an_open_that_has_lost_events_looks_again)
 	CHECK(!status);
 }
 
-#define NO_LIMIT 78
-
-/* Opens as a user that has all the inotify instances it may have. */
-static int open_without_inotify(void *unused)
-{
-	static const struct tshare_open_options options = {
-		.size = sizeof(options),
-		.timeout_ns = 1,
-	};
-	struct tshare_region *region;
-
-	(void)unused;
-	if (!become(USER_TWO))
-		return 1;
-	while (inotify_init1(IN_CLOEXEC) >= 0)
-		;
-	if (open("/", O_PATH | O_CLOEXEC) < 0)
-		return NO_LIMIT;
-	return tshare_region_open(ctx, "watched", &options, &region) != -EMFILE ||
-	       !error_says("fs.inotify.max_user_instances");
-}
-
-TEST(an_open_that_can_not_wait_names_the_limit)
-{
-	int status;
-
-	if (geteuid())
-		SKIP("needs root, to be another user");
-	CHECK(!chmod(directory, 0755));
-	status = in_child(open_without_inotify, NULL);
-	CHECK(!chmod(directory, 0700));
-	if (status == NO_LIMIT)
-		SKIP("RLIMIT_NOFILE is below fs.inotify.max_user_instances");
-	CHECK(!status);
-}
-
 /* Other users */
 
 static int look_at_a_draft(void *data)

@@ -251,7 +251,7 @@ static int wait_for_a_draft(void *name)
 	};
 	struct tshare_region *region;
 
-	/* One for inotify, and one for the draft's directory, but none for the pipe in it. */
+	/* One for the draft's directory, and one for its pipe, but none to look again. */
 	if (!leave_descriptors(2))
 		return 1;
 	return tshare_region_open(ctx, name, &options, &region) == -EMFILE ? 0 : 2;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches of names: what a thread sleeps on that waits for a name. One thread of the library
+ * wakes all of a process, with one instance of inotify(7).
+ */
+#ifndef TSHARE_SHM_WATCH_H
+#define TSHARE_SHM_WATCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "shm/home.h"
+
+struct shm_watch {
+	LIST_ENTRY(shm_watch) entry;
+	int directory; /* inotify's number of it, or -1: changes aren't reported */
+	int maker;     /* the pipe of the draft that is waited for, see shm_watch_maker() */
+	bool maker_watched;
+	int64_t pause;		      /* until the next look, where changes aren't reported */
+	_Atomic(uint32_t) changes;    /* a word that the thread sleeps on */
+	char file[SHM_HOME_NAME_LEN]; /* what the home of the name is called */
+};
+
+void shm_watch_begin(struct shm_watch *watch, const char *name);
+void shm_watch_end(struct shm_watch *watch);
+
+/*
+ * To be called before each look, which then finds what happened before. Returns the number of
+ * changes so far, for shm_watch_sleep().
+ */
+uint32_t shm_watch_prepare(struct shm_watch *watch, int dir);
+
+/*
+ * Also wakes when @maker, the pipe of a draft's maker, has no reader any more. It becomes the
+ * watch's. -ENOENT for no draft, another error if the pipe can't be opened.
+ */
+void shm_watch_maker(struct shm_watch *watch, int maker);
+
+/* Sleeps until another look may find something else: 0, -ETIMEDOUT or -EINTR. */
+int shm_watch_sleep(struct shm_watch *watch, uint32_t changes, int64_t deadline);
+
+#endif /* TSHARE_SHM_WATCH_H */
