@@ -584,7 +584,8 @@ struct tshare_open_options {
  * @region: where to store it, mapped
  *
  * With a timeout it sleeps until the name leads to a finished region other than
- * @options->other_than.
+ * @options->other_than. A draft that it has seen, and that is finished and unlinked before it
+ * looks, doesn't end the wait.
  *
  * On shm a thread of the library, in which all signals are blocked, wakes all that wait in a
  * process, with one instance of inotify(7). The thread starts with the first wait and ends some

@@ -71,7 +71,8 @@
  *
  * The claim of a draft also has a pipe, "maker", whose read end the maker has open. Any
  * process, also one that may not read the region, finds out by opening it for writing
- * whether the maker lives: ENXIO if not. No other process may open it for reading.
+ * whether the maker lives: ENXIO if not. No other process may open it for reading. Its mode
+ * tells those that have it open whether the draft was finished.
  *
  * What a peer with write access does to a header can't be prevented, but it is
  * copied once, checked, and never followed beyond the file.

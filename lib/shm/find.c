@@ -173,7 +173,8 @@ static bool draft_was_lost(struct shm_watch *watch, int err, int maker)
 	bool lost;
 
 	/* Another region has the name: a successor that ends is nothing to wait for. */
-	lost = err != -EAGAIN && before >= 0 && !(maker >= 0 && shm_is_same_file(before, maker));
+	lost = err != -EAGAIN && before >= 0 && !(maker >= 0 && shm_is_same_file(before, maker)) &&
+	       !shm_maker_has_finished(before);
 	shm_watch_maker(watch, maker);
 	return lost;
 }

@@ -387,6 +387,9 @@ int shm_home_make(int dir, int fd, int *claim, char file[SHM_NEW_HOME_LEN])
 /* Any process may wait for the maker, so any may open the pipe for writing. */
 #define MAKER_MODE 0622
 
+/* Bits without a meaning for a pipe, which only its owner can set. */
+#define MAKER_FINISHED 0111
+
 int shm_claim_make_maker(int claim)
 {
 	int fd;
@@ -398,4 +401,16 @@ int shm_claim_make_maker(int claim)
 		return -errno;
 	fd = fd_open_at(claim, SHM_MAKER_FILE, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 	return fd < 0 ? -errno : fd;
+}
+
+void shm_claim_mark_maker(int claim, bool finished)
+{
+	fchmodat(claim, SHM_MAKER_FILE, finished ? MAKER_MODE | MAKER_FINISHED : MAKER_MODE, 0);
+}
+
+bool shm_maker_has_finished(int maker)
+{
+	struct statx st;
+
+	return shm_stat(maker, "", &st) && (st.stx_mode & MAKER_FINISHED);
 }

@@ -114,6 +114,13 @@ int shm_claim_make(int home, int fd, const char *entry);
 /* Makes the pipe of a draft's maker in a claim that has a file, and returns its read end. */
 int shm_claim_make_maker(int claim);
 
+/*
+ * Marks the pipe before the draft gets the name, so that a process
+ * that has the pipe open and finds neither knows that the draft was finished.
+ */
+void shm_claim_mark_maker(int claim, bool finished);
+bool shm_maker_has_finished(int maker);
+
 /* Removes a home that is empty. What else is in there is not ours. */
 enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home);
 

@@ -414,8 +414,10 @@ static int finish_claimed(struct shm_session *session, struct shm_name *name, st
 	}
 	if (err)
 		return tshare_fail_name(err, name->name);
+	shm_claim_mark_maker(place->claim, true);
 	err = give_name(place, name);
 	if (err) {
+		shm_claim_mark_maker(place->claim, false);
 		shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, true));
 		renameat(place->claim, SHM_NEW_FILE, place->claim, SHM_DRAFT_FILE);
 	}

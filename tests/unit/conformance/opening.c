@@ -154,6 +154,27 @@ TEST(open_waits_for_a_draft_that_is_made_meanwhile)
 	tshare_region_unref(region);
 }
 
+/* The opener may look before the name is removed, or not. */
+TEST(open_waits_on_when_the_draft_it_saw_is_finished_and_unlinked_at_once)
+{
+	struct opener opener = { .name = unique("brief"), .timeout_ns = LONG };
+	struct tshare_region *brief, *region;
+	int i, times = rounds(20);
+
+	for (i = 0; i < times; i++) {
+		CHECK(!create(opener.name, &draft_options, &brief));
+		start(&opener);
+		CHECK(!tshare_region_finish(brief, 0));
+		CHECK(!tshare_region_unlink(brief));
+		region = new_region(opener.name);
+		if (finish(&opener) != tshare_region_get_id(region))
+			CHECK(!opener.err);
+		tshare_region_unref(brief);
+		CHECK(!tshare_region_unlink(region));
+		tshare_region_unref(region);
+	}
+}
+
 TEST(open_ends_when_its_time_is_up)
 {
 	struct tshare_region *region;
