@@ -45,7 +45,7 @@
  * write a region's memory. Calls that wait say so, and may end with -EINTR. All
  * others go on after a handler has run.
  *
- * pthread_cancel(). Functions that wait or publish are no cancellation points. A
+ * pthread_cancel(). Functions that wait, publish or read files are no cancellation points. A
  * thread that may be cancelled must call all others with PTHREAD_CANCEL_DISABLE: they
  * open and close files, and would leak what they hold. Asynchronous cancellation is
  * unsupported.

@@ -14,6 +14,7 @@
 #include "export.h"
 #include "lock.h"
 #include "log.h"
+#include "thread.h"
 
 /* A thread is in a log function of @ctx, which that thread's stack has the record of. */
 struct call {
@@ -84,16 +85,13 @@ static void call_begin(struct call *call)
 static void call_run(struct call *call, tshare_log_fn fn, void *data, int priority,
 		     const char *text)
 {
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	no_cancellation();
 	fn(data, priority, text);
 	tshare_lock();
 	own_call = call->outer;
 	LIST_REMOVE(call, entry);
 	pthread_cond_broadcast(&calls_ended);
 	tshare_unlock();
-	pthread_setcancelstate(state, &state);
 }
 
 /* Whether a thread is in a log function of @ctx. With the process's lock held. */

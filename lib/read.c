@@ -331,6 +331,7 @@ int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offse
 	unsigned int started = 0;
 	int err, direct;
 
+	no_cancellation();
 	err = check_options(options, &known);
 	if (!err)
 		err = check_place(region, file_offset, offset, length);

@@ -25,6 +25,7 @@
 #include "refcount.h"
 #include "region.h"
 #include "sized.h"
+#include "thread.h"
 
 #define CREATE_FLAGS \
 	(TSHARE_DRAFT | TSHARE_REPLACE | TSHARE_DMA32 | TSHARE_CONTIGUOUS | TSHARE_NODE)
@@ -538,6 +539,7 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 	struct tshare_region *new;
 	int err;
 
+	no_cancellation();
 	err = read_open_options(ctx, options, &how);
 	if (!err)
 		err = tshare_name_copy(checked, name);

@@ -362,6 +362,32 @@ TEST(a_signal_handler_with_sa_restart_ends_open)
 	check_signal_ends_open(SA_RESTART);
 }
 
+static void *open_and_be_cancelled(void *data)
+{
+	run_opener(data);
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(open_is_no_cancellation_point)
+{
+	struct opener opener = { .name = unique("cancelled"), .timeout_ns = LONG };
+	struct tshare_region *draft;
+	void *result;
+
+	CHECK(!create(opener.name, &draft_options, &draft));
+	start_with(&opener, open_and_be_cancelled);
+	CHECK(!pthread_cancel(opener.thread));
+	usleep(50000);
+	CHECK(!atomic_load(&opener.done));
+	CHECK(!tshare_region_finish(draft, 0));
+	CHECK(!pthread_join(opener.thread, &result));
+	CHECK(atomic_load(&opener.done) && !opener.err);
+	CHECK(result == PTHREAD_CANCELED);
+	tshare_region_unref(opener.found);
+	tshare_region_unref(draft);
+}
+
 TEST(tensor_open_waits_too)
 {
 	const struct tshare_open_options options = { .size = sizeof(options), .timeout_ns = 1 };

@@ -534,6 +534,37 @@ TEST(read_goes_on_after_a_signal)
 	CHECK(!setitimer(ITIMER_REAL, &timer, NULL));
 }
 
+struct cancelled {
+	struct tshare_region *region;
+	int fd;
+	bool done;
+};
+
+static void *read_and_be_cancelled(void *data)
+{
+	struct cancelled *cancelled = data;
+
+	pthread_cancel(pthread_self());
+	cancelled->done =
+		!tshare_region_read(cancelled->region, cancelled->fd, 0, 0, FILE_SIZE, NULL);
+	pthread_testcancel();
+	return NULL;
+}
+
+TEST(read_is_no_cancellation_point)
+{
+	struct cancelled cancelled = { .region = new_memory(), .fd = new_file() };
+	pthread_t thread;
+	void *result;
+
+	CHECK(!pthread_create(&thread, NULL, read_and_be_cancelled, &cancelled));
+	CHECK(!pthread_join(thread, &result));
+	CHECK(cancelled.done && result == PTHREAD_CANCELED);
+	CHECK(!memcmp(tshare_region_get_data(cancelled.region), content, FILE_SIZE));
+	close(cancelled.fd);
+	tshare_region_unref(cancelled.region);
+}
+
 int main(void)
 {
 	return tap_main(open_context, close_context);
