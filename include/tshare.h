@@ -534,11 +534,12 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
 /**
  * tshare_region_finish() - let others open a draft
  * @region: what tshare_region_create() made with TSHARE_DRAFT, in the same context
- * @flags: TSHARE_REPLACE or 0
+ * @flags: TSHARE_REPLACE or 0; what the draft was created with needs no repetition
  *
  * In one step the name leads to the region. Openers then see what was written before.
  * TSHARE_REPLACE takes the name over if it leads to another region, which the caller
- * must be allowed to unlink. After an error the region is still a draft.
+ * must be allowed to unlink. An object that was imported knows nothing of the draft's
+ * creation: it needs the flag. After an error the region is still a draft.
  *
  * Return: 0; -EINVAL if it is no draft; -ENOENT if its name was removed; -EEXIST if
  * another region has the name and TSHARE_REPLACE is missing; -EPERM if that region is

@@ -355,6 +355,7 @@ static int create(struct tshare_ctx *ctx, const char *name, uint64_t size, const
 	err = name ? tshare_name_copy(new->handle.name, name) : 0;
 	if (!err)
 		err = describe_tensors(new, specs, count, size, dmabuf);
+	new->replaces = !!(request.flags & TSHARE_REPLACE);
 	if (!err)
 		err = create_region(new, &request);
 	if (err) {
@@ -401,7 +402,8 @@ int tshare_region_finish(struct tshare_region *region, uint32_t flags)
 
 	if (flags & ~TSHARE_REPLACE)
 		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
-	return region->backend->finish(session, &region->handle, flags & TSHARE_REPLACE);
+	return region->backend->finish(session, &region->handle,
+				       region->replaces || flags & TSHARE_REPLACE);
 }
 
 TSHARE_EXPORT

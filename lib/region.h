@@ -16,6 +16,7 @@ struct tshare_region {
 	struct backend_region handle;
 	void *data;
 	bool readonly;			   /* the mapping, maybe of a writable descriptor */
+	bool replaces;			   /* created with TSHARE_REPLACE, for its finish */
 	_Atomic(struct desc_list *) descs; /* see region_descs() */
 	struct generation generation;
 	struct registration registration;

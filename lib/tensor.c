@@ -393,7 +393,7 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
 		return err;
 	err = tshare_tensor_write(new, data, known.strides);
 	if (!err && finish)
-		err = tshare_region_finish(new->region, draft.flags & TSHARE_REPLACE);
+		err = tshare_region_finish(new->region, 0);
 	if (err) {
 		if (name)
 			tshare_region_unlink(new->region);

@@ -620,7 +620,7 @@ class Region(Mapping[str, Tensor], Buffer):
             multiprocessing passes it to other processes.
         :param exist_ok: Replace, in one step, a region of this user that has the name. That
             region stays for its users, without a name. A draft replaces it in
-            finish(replace=True).
+            finish().
         :param node: NUMA node that the memory must be on; None for any.
         :param dma32: Demand physical addresses below 4 GiB.
         :param contiguous: Demand physically contiguous memory.
@@ -873,7 +873,8 @@ class Region(Mapping[str, Tensor], Buffer):
         written before. After an error the region is still a draft.
 
         :param replace: Replace a region of this user that has the name. That region stays for
-            its users, without a name.
+            its users, without a name. A draft that was created with exist_ok=True does so here
+            without being asked to.
         :raises ValueError: The region is not a draft.
         :raises FileExistsError: Another region has the name, and replace is not given.
         :raises FileNotFoundError: The name was removed.
@@ -973,7 +974,7 @@ def create(
         removed when it is closed or this process ends, with any lifetime. multiprocessing passes
         it to other processes.
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region
-        stays for its users, without a name. A draft replaces it in finish(replace=True).
+        stays for its users, without a name. A draft replaces it in finish().
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.
@@ -1068,7 +1069,7 @@ def asarray(
         removed when it is closed or this process ends, with any lifetime. multiprocessing passes
         it to other processes.
     :param exist_ok: Replace, in one step, a region of this user that has the name. That region
-        stays for its users, without a name. A draft replaces it in finish(replace=True).
+        stays for its users, without a name. A draft replaces it in finish().
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.

@@ -58,9 +58,7 @@ def test_draft_replaces_when_it_is_finished(name):
     old = tshare.create(name, 4)
     new = tshare.create(name, 4, draft=True, exist_ok=True)
     assert tshare.open(name).region.id == old.region.id
-    with pytest.raises(FileExistsError):
-        new.finish()
-    new.finish(replace=True)
+    new.finish()
     assert tshare.open(name).region.id == new.region.id
 
 

@@ -411,12 +411,26 @@ TEST(until_a_draft_takes_a_name_over_it_leads_to_the_old_region)
 	tshare_region_unref(new);
 }
 
-TEST(finish_without_replace_leaves_the_name_and_the_draft)
+TEST(a_draft_that_was_created_to_replace_does)
 {
-	const char *name = unique("leaves");
+	const char *name = unique("does");
 	struct tshare_region *old = new_region(name), *new;
 
 	CHECK(!create(name, &replacing_draft, &new));
+	CHECK(!tshare_region_finish(new, 0));
+	CHECK(id_of_name(name) == tshare_region_get_id(new));
+	CHECK(!*info_of(old).name);
+	tshare_region_unref(old);
+	tshare_region_unref(new);
+}
+
+TEST(finish_without_replace_leaves_the_name_and_the_draft)
+{
+	const char *name = unique("leaves");
+	struct tshare_region *old = new_region(name), *created, *new;
+
+	CHECK(!create(name, &replacing_draft, &created));
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(created), 0, &new));
 	CHECK(tshare_region_finish(new, 0) == -EEXIST);
 	CHECK(error_says("is taken by a finished region; unlink it, or replace it"));
 	CHECK(id_of_name(name) == tshare_region_get_id(old));
@@ -426,6 +440,7 @@ TEST(finish_without_replace_leaves_the_name_and_the_draft)
 	CHECK(!tshare_region_finish(new, 0));
 	CHECK(id_of_name(name) == tshare_region_get_id(new));
 	tshare_region_unref(old);
+	tshare_region_unref(created);
 	tshare_region_unref(new);
 }
 

@@ -376,18 +376,20 @@ TEST(a_finished_draft_leaves_no_pipe)
 TEST(a_finish_that_is_refused_leaves_the_draft_in_its_place)
 {
 	struct tshare_options options = draft_options;
-	struct tshare_region *old = new_victim("kept"), *draft;
+	struct tshare_region *old = new_victim("kept"), *draft, *imported;
 	char events[4096];
 	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
 	options.flags |= TSHARE_REPLACE;
 	CHECK(!tshare_region_create(ctx, "kept", 1, NULL, 0, &options, &draft));
 	CHECK(watch >= 0 && inotify_add_watch(watch, next_of("kept"), IN_MOVE) >= 0);
-	CHECK(tshare_region_finish(draft, 0) == -EEXIST);
+	CHECK(!tshare_region_import(ctx, tshare_region_get_fd(draft), 0, &imported));
+	CHECK(tshare_region_finish(imported, 0) == -EEXIST);
 	CHECK(read(watch, events, sizeof(events)) < 0 && errno == EAGAIN);
 	CHECK(!tshare_region_finish(draft, TSHARE_REPLACE));
 	CHECK(read(watch, events, sizeof(events)) > 0);
 	CHECK(!close(watch));
+	tshare_region_unref(imported);
 	tshare_region_unref(draft);
 	tshare_region_unref(old);
 	CHECK(!tshare_ctx_unlink(ctx, "kept"));
