@@ -165,10 +165,20 @@ struct tshare_dtype {
 	uint16_t lanes;
 };
 
+/*
+ * A type of one lane as an initialiser, also of static objects, which in C take no type that is
+ * an expression; and as an expression::
+ *
+ *	static const struct tshare_spec spec = { .size = sizeof(spec), .dtype = TSHARE_INT8_INIT };
+ */
+#define TSHARE_DTYPE_INIT(code, bits) \
+	{                             \
+		code, bits, 1         \
+	}
 #ifdef __cplusplus
-#define TSHARE_DTYPE(code, bits) (tshare_dtype{ code, bits, 1 })
+#define TSHARE_DTYPE(code, bits) (tshare_dtype TSHARE_DTYPE_INIT(code, bits))
 #else
-#define TSHARE_DTYPE(code, bits) ((struct tshare_dtype){ code, bits, 1 })
+#define TSHARE_DTYPE(code, bits) ((struct tshare_dtype)TSHARE_DTYPE_INIT(code, bits))
 #endif
 
 #define TSHARE_BOOL	  TSHARE_DTYPE(6, 8)
@@ -186,6 +196,22 @@ struct tshare_dtype {
 #define TSHARE_BFLOAT16	  TSHARE_DTYPE(4, 16)
 #define TSHARE_COMPLEX64  TSHARE_DTYPE(5, 64)
 #define TSHARE_COMPLEX128 TSHARE_DTYPE(5, 128)
+
+#define TSHARE_BOOL_INIT       TSHARE_DTYPE_INIT(6, 8)
+#define TSHARE_INT8_INIT       TSHARE_DTYPE_INIT(0, 8)
+#define TSHARE_INT16_INIT      TSHARE_DTYPE_INIT(0, 16)
+#define TSHARE_INT32_INIT      TSHARE_DTYPE_INIT(0, 32)
+#define TSHARE_INT64_INIT      TSHARE_DTYPE_INIT(0, 64)
+#define TSHARE_UINT8_INIT      TSHARE_DTYPE_INIT(1, 8)
+#define TSHARE_UINT16_INIT     TSHARE_DTYPE_INIT(1, 16)
+#define TSHARE_UINT32_INIT     TSHARE_DTYPE_INIT(1, 32)
+#define TSHARE_UINT64_INIT     TSHARE_DTYPE_INIT(1, 64)
+#define TSHARE_FLOAT16_INIT    TSHARE_DTYPE_INIT(2, 16)
+#define TSHARE_FLOAT32_INIT    TSHARE_DTYPE_INIT(2, 32)
+#define TSHARE_FLOAT64_INIT    TSHARE_DTYPE_INIT(2, 64)
+#define TSHARE_BFLOAT16_INIT   TSHARE_DTYPE_INIT(4, 16)
+#define TSHARE_COMPLEX64_INIT  TSHARE_DTYPE_INIT(5, 64)
+#define TSHARE_COMPLEX128_INIT TSHARE_DTYPE_INIT(5, 128)
 
 /* Bytes that hold the longest name of a type, the terminating NUL included. */
 #define TSHARE_DTYPE_NAME_LEN 32
