@@ -916,8 +916,8 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  *	while (!tshare_region_wait(region, seen, -1, 0, &seen))
  *		look_at(tshare_region_get_data(region));
  *
- * Publishers. With its first publish an object becomes a publisher, and is one
- * until its last unref, or until its process has ended in whatever way.
+ * Publishers. With its first publish, or by tshare_region_announce(), an object becomes a
+ * publisher, and is one until its last unref, or until its process has ended in whatever way.
  * tshare_region_publish_once() makes none.
  *
  * Signals. None of these functions may be called in a signal handler. A handler
@@ -945,6 +945,18 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  * process whose library counts in another way shares the region.
  */
 int tshare_region_get_generation(struct tshare_region *region, uint64_t *generation);
+
+/**
+ * tshare_region_announce() - become a publisher without publishing
+ * @region: the region
+ *
+ * From now on the others' waits notice the end of this one, though it may have published
+ * nothing: a server announces itself before it begins its first answer. Does nothing for a
+ * publisher. After fork() the child isn't one until it calls this or publishes.
+ *
+ * Return: as tshare_region_publish().
+ */
+int tshare_region_announce(struct tshare_region *region);
 
 /**
  * tshare_region_publish() - add one to the generation, and wake all waiters
@@ -991,9 +1003,9 @@ int tshare_region_has_publishers(struct tshare_region *region, bool *has);
  * @generation: where to store the newest generation, which is above @seen
  *
  * Sleeps until a process publishes. The wait ends with -EOWNERDEAD when other objects
- * have published to the region and all those publishers have exited. It notices that at
+ * have become publishers of the region and all of them have exited. It notices that at
  * once if a publisher dropped its last reference or called exit(), and within about
- * 100 ms if it was killed. As long as no other object has published, the wait goes on.
+ * 100 ms if it was killed. As long as no other object has become one, the wait goes on.
  * An object doesn't count itself, whichever thread has published through it: threads
  * that wait for one another must have an object each.
  *

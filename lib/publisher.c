@@ -216,19 +216,28 @@ int tshare_region_publish_once(struct tshare_region *region, uint64_t *generatio
 }
 
 TSHARE_EXPORT
-int tshare_region_publish(struct tshare_region *region, uint64_t *generation)
+int tshare_region_announce(struct tshare_region *region)
 {
 	int err;
 
 	if (region->readonly)
 		return fail_readonly();
-	if (atomic_load_explicit(&region->generation.lock_fd, memory_order_acquire) < 0) {
-		tshare_lock();
-		err = publisher_start(region);
-		tshare_unlock();
-		if (err)
-			return err;
-	}
+	if (atomic_load_explicit(&region->generation.lock_fd, memory_order_acquire) >= 0)
+		return 0;
+	tshare_lock();
+	err = publisher_start(region);
+	tshare_unlock();
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_region_publish(struct tshare_region *region, uint64_t *generation)
+{
+	int err;
+
+	err = tshare_region_announce(region);
+	if (err)
+		return err;
 	add_one(atomic_load_explicit(&region->generation.counter, memory_order_relaxed),
 		generation);
 	return 0;

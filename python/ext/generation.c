@@ -40,6 +40,19 @@ PyObject *ts_region_publish(PyObject *self, PyObject *Py_UNUSED(unused))
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromUnsignedLongLong(generation);
 }
 
+PyObject *ts_region_announce(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct tshare_region *handle = ts_region_handle(self);
+	int err;
+
+	if (!handle)
+		return NULL;
+	err = tshare_region_announce(handle);
+	if (err < 0)
+		return ts_raise(err, NULL);
+	Py_RETURN_NONE;
+}
+
 static int64_t clock_ns(void)
 {
 	struct timespec now;

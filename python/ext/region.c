@@ -454,6 +454,7 @@ static PyMethodDef region_methods[] = {
 	{ "export", TS_FASTCALL(region_export), METH_FASTCALL | METH_KEYWORDS, DOC_Region_export },
 	{ "read", TS_FASTCALL(ts_region_read), METH_FASTCALL | METH_KEYWORDS, DOC_Region_read },
 	{ "info", region_info, METH_NOARGS, DOC_Region_info },
+	{ "announce", ts_region_announce, METH_NOARGS, DOC_Region_announce },
 	{ "publish", ts_region_publish, METH_NOARGS, DOC_Region_publish },
 	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS, DOC_Region_wait },
 	{ "publish_on", TS_FASTCALL(ts_region_publish_on), METH_FASTCALL | METH_KEYWORDS,

@@ -27,6 +27,7 @@ PyObject *ts_region_read(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 
 /* generation.c */
 PyObject *ts_region_generation(PyObject *self, void *closure);
+PyObject *ts_region_announce(PyObject *self, PyObject *unused);
 PyObject *ts_region_publish(PyObject *self, PyObject *unused);
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);

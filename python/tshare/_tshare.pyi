@@ -688,6 +688,14 @@ class Region(Mapping[str, Tensor], Buffer):
     @property
     def generation(self) -> int:
         """Number of calls of publish() so far, by all processes."""
+    def announce(self) -> None:
+        """Become a publisher without publishing.
+
+        From now on the wait() of others notices when this process ends or closes the region,
+        though it may have published nothing. publish() does so, too.
+
+        :raises PermissionError: As by publish().
+        """
     def publish(self) -> int:
         """Add one to the generation, wake all waiters, and return the generation.
 

@@ -199,6 +199,25 @@ def test_killed_publisher_is_noticed(name, later):
         assert caught.value.errno == errno.EOWNERDEAD
 
 
+ANNOUNCER = """
+import sys, tshare
+
+region = tshare.Region.open(sys.argv[1])
+region.announce()
+print("announced", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_publisher_that_has_only_announced_itself_is_noticed_when_it_dies(name):
+    region = tshare.Region.create(name, size=1)
+    with region, other(ANNOUNCER, name) as process:
+        assert region.generation == 0
+        process.kill()
+        with pytest.raises(OSError, match="publishers have exited"):
+            region.wait(0, 200)
+
+
 def test_publisher_that_closes_is_noticed(name):
     region = tshare.Region.create(name, size=1)
     with region, other(PUBLISHER, name) as process:

@@ -123,6 +123,72 @@ TEST(a_wait_that_began_before_the_first_publisher_notices_its_death)
 	tshare_region_unref(watcher.region);
 }
 
+static int announce_and_stay(struct partner *partner)
+{
+	struct tshare_region *region = open_as_partner(partner);
+	int end = partner->steps.ends[0];
+
+	if (!region || tshare_region_announce(region) || tshare_region_announce(region))
+		return 1;
+	return send_byte(end) && await_byte(end) ? 0 : 2;
+}
+
+static pid_t start_announced(struct partner *partner)
+{
+	pid_t pid;
+
+	CHECK(steps_open(&partner->steps));
+	pid = start_partner(announce_and_stay, partner);
+	CHECK(await_byte(partner->steps.ends[1]));
+	return pid;
+}
+
+TEST(a_publisher_that_has_only_announced_itself_is_noticed_when_it_dies)
+{
+	const char *name = unique("announced");
+	struct tshare_region *region = new_region(name);
+	struct partner partner = { .name = name };
+	pid_t pid = start_announced(&partner);
+
+	CHECK(generation_of(region) == 0);
+	CHECK(wait_beyond(region, 0, 300 * MS, 0) == -ETIMEDOUT);
+	kill_and_reap(pid);
+	CHECK(wait_beyond(region, 0, LONG, 0) == -EOWNERDEAD);
+	steps_close(&partner.steps);
+	tshare_region_unref(region);
+}
+
+TEST(a_wait_that_began_before_a_publisher_announced_itself_notices_its_death)
+{
+	const char *name = unique("began");
+	struct watcher watcher = { .region = new_region(name) };
+	struct partner partner = { .name = name };
+	pthread_t thread;
+	pid_t pid;
+
+	CHECK(!pthread_create(&thread, NULL, wait_for_more, &watcher));
+	sleep_ns(50 * MS);
+	pid = start_announced(&partner);
+	sleep_ns(50 * MS);
+	kill_and_reap(pid);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(watcher.err == -EOWNERDEAD);
+	steps_close(&partner.steps);
+	tshare_region_unref(watcher.region);
+}
+
+TEST(announce_of_a_read_only_region_is_eacces)
+{
+	const char *name = unique("reader");
+	struct tshare_region *region = new_region(name), *reader;
+
+	CHECK(!tshare_region_open(ctx, name, &readonly_options, &reader));
+	CHECK(tshare_region_announce(reader) == -EACCES);
+	CHECK(error_says("read-only"));
+	tshare_region_unref(reader);
+	tshare_region_unref(region);
+}
+
 TEST(a_publisher_does_not_wait_for_itself)
 {
 	const char *name = unique("alone");
