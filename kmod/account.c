@@ -106,11 +106,11 @@ static struct tshare_account *account_find(kuid_t uid)
 	return node ? rb_entry(node, struct tshare_account, node) : NULL;
 }
 
-/* What a user in @ns may still have by the module's own limits, in pages. */
+/* What a user in @ns may still have by the module's own limits, in pages; all have @used. */
 static unsigned long account_pages_left(const struct tshare_ns *ns,
-					const struct tshare_account *account)
+					const struct tshare_account *account, unsigned long used)
 {
-	return min3(limit_left(tshare_pages_limit(), pages_used),
+	return min3(limit_left(tshare_pages_limit(), used),
 		    limit_left(limit_to_pages(&ns_max_mib, ULONG_MAX), ns->usage->nr_pages),
 		    limit_left(limit_to_pages(&user_max_mib, ULONG_MAX),
 			       account ? account->nr_pages : 0));
@@ -196,20 +196,24 @@ static void pinned_work_fn(struct work_struct *work)
 }
 
 /**
- * tshare_pages_left() - the most that a new region of this caller may have
+ * tshare_pages_query() - what regions have, and the most that a new one of this caller may have
  * @ns: the caller's namespace
+ * @used: where to store the pages that all regions have; those of the namespace alone for a
+ *        caller who may not see others'
  *
- * Return: pages, by all limits.
+ * Return: pages, by all limits; by that on all regions as if there were none but @used.
  */
-unsigned long tshare_pages_left(struct tshare_ns *ns)
+unsigned long tshare_pages_query(struct tshare_ns *ns, unsigned long *used)
 {
+	const bool all = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
 	struct tshare_account *account;
 	unsigned long nr, memlock;
 
 	pinned_release();
 	mutex_lock(&tshare_lock);
 	account = account_find(current_uid());
-	nr = account_pages_left(ns, account);
+	*used = all ? pages_used : ns->usage->nr_pages;
+	nr = account_pages_left(ns, account, *used);
 	memlock = account_memlock_left(account);
 	mutex_unlock(&tshare_lock);
 	if (memlock >= nr || ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
@@ -226,7 +230,7 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
 
 	mutex_lock(&tshare_lock);
 	account = account_find(current_uid());
-	if (nr_pages > account_pages_left(charge->ns, account)) {
+	if (nr_pages > account_pages_left(charge->ns, account, pages_used)) {
 		err = -EDQUOT;
 	} else if (!exempt && nr_pages > account_memlock_left(account)) {
 		err = -EPERM;

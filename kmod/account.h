@@ -40,6 +40,6 @@ void tshare_account_exit(void);
 
 unsigned long tshare_pages_used(void);
 unsigned long tshare_pages_limit(void);
-unsigned long tshare_pages_left(struct tshare_ns *ns);
+unsigned long tshare_pages_query(struct tshare_ns *ns, unsigned long *used);
 
 #endif /* TSHARE_ACCOUNT_H */

@@ -190,13 +190,14 @@ static int user_check_element_size(u32 size, u32 min)
 static int ioctl_query(struct ioctl_call *call)
 {
 	struct tshare_query *query = call->arg;
+	unsigned long used;
 	u64 left;
 
 	if (query->flags)
 		return -EINVAL;
 
 	/* First: this ends the charges of pages that are no longer pinned. */
-	left = tshare_pages_left(call->tf->ns);
+	left = tshare_pages_query(call->tf->ns, &used);
 	*query = (struct tshare_query){
 		.version = TSHARE_ABI_VERSION,
 		.features = TSHARE_CHUNK_ORDER ? TSHARE_FEATURE_HUGE_MAP : 0,
@@ -208,7 +209,7 @@ static int ioctl_query(struct ioctl_call *call)
 		.tensor_name_max = TSHARE_TENSOR_NAME_MAX,
 		.descs_size_max = TSHARE_DESCS_SIZE_MAX,
 		.bytes_limit = (u64)tshare_pages_limit() << PAGE_SHIFT,
-		.bytes_used = (u64)tshare_pages_used() << PAGE_SHIFT,
+		.bytes_used = (u64)used << PAGE_SHIFT,
 		.region_bytes_max = left << PAGE_SHIFT,
 	};
 	return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* IPC namespaces in which the device is used. */
+#include <linux/bits.h>
 #include <linux/dcache.h>
 #include <linux/err.h>
 #include <linux/fdtable.h>
@@ -9,7 +10,9 @@
 #include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
 #include <linux/proc_ns.h>
+#include <linux/random.h>
 #include <linux/rbtree.h>
+#include <linux/siphash.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -78,6 +81,69 @@ static struct tshare_ns_usage *usage_find(const struct tshare_ns_usage *like)
 	struct rb_node *node = rb_find(like, &usages, usage_compare);
 
 	return node ? rb_entry(node, struct tshare_ns_usage, node) : NULL;
+}
+
+/*
+ * Ids
+ *
+ * The ids of a namespace are numbers in a row, so that they show nothing of what others
+ * create: a block of 2^24, and another one if that is used up. A permutation of 38 bits with a
+ * secret key, a Feistel network, chooses the blocks, so that no two are the same and no block
+ * shows how many others there are. The initial namespace begins with the first numbers of all.
+ */
+#define ID_BITS	  24
+#define HALF_BITS 19
+
+static u64 initial_last_id; /* of the initial namespace while it is out of use */
+
+static u64 ids_permute(u64 number, const siphash_key_t *key)
+{
+	u64 left = number >> HALF_BITS & GENMASK_ULL(HALF_BITS - 1, 0);
+	u64 right = number & GENMASK_ULL(HALF_BITS - 1, 0);
+	int round;
+
+	for (round = 0; round < 4; round++) {
+		u64 mixed = siphash_2u64(right, round, key) & GENMASK_ULL(HALF_BITS - 1, 0);
+
+		mixed ^= left;
+		left = right;
+		right = mixed;
+	}
+	return left << HALF_BITS | right;
+}
+
+/* The number before a block's first id. */
+static u64 ids_draw(void)
+{
+	static siphash_key_t key;
+	static u64 drawn;
+	u64 block;
+
+	lockdep_assert_held(&tshare_lock);
+	if (!drawn)
+		get_random_bytes(&key, sizeof(key));
+	do {
+		block = ids_permute(++drawn, &key);
+	} while (!block);
+	return block << ID_BITS;
+}
+
+/**
+ * tshare_ns_new_id() - an id for a new region
+ * @ns: its namespace
+ *
+ * Return: the id, which no other region has or had.
+ */
+u64 tshare_ns_new_id(struct tshare_ns *ns)
+{
+	u64 id;
+
+	mutex_lock(&tshare_lock);
+	if (!(++ns->last_id & GENMASK_ULL(ID_BITS - 1, 0)))
+		ns->last_id = ids_draw() + 1;
+	id = ns->last_id;
+	mutex_unlock(&tshare_lock);
+	return id;
 }
 
 static struct ns_common *ipc_ns_get(struct ns_common *ns)
@@ -204,6 +270,7 @@ struct tshare_ns *tshare_ns_open(void)
 		else
 			rb_add(&fresh->usage->node, &usages, usage_is_before);
 		fresh->usage->refs++;
+		fresh->last_id = fresh->file ? ids_draw() : initial_last_id;
 		rb_add(&fresh->node, &namespaces, ns_is_before);
 	}
 	mutex_unlock(&tshare_lock);
@@ -352,8 +419,11 @@ void tshare_ns_put(struct tshare_ns *ns)
 	if (--ns->refs) {
 		ns = NULL;
 	} else {
-		if (!RB_EMPTY_NODE(&ns->node))
+		if (!RB_EMPTY_NODE(&ns->node)) {
 			rb_erase(&ns->node, &namespaces);
+			if (ns->inum == PROC_IPC_INIT_INO)
+				initial_last_id = ns->last_id;
+		}
 		if (--ns->usage->refs)
 			ns->usage = NULL;
 		else

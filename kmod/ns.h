@@ -53,6 +53,7 @@ struct tshare_ns_usage {
  *        namespace's, whatever inode number that has
  * @user_ns: the user namespace that owns it, a reference
  * @usage: what its regions have together, a reference
+ * @last_id: id of its newest region
  * @finished: finished regions by their names
  * @drafts: drafts by their names
  * @waiters: callers that wait for a name, by that
@@ -67,6 +68,7 @@ struct tshare_ns {
 	struct file *file;
 	struct user_namespace *user_ns;
 	struct tshare_ns_usage *usage;
+	u64 last_id;
 	struct rb_root finished;
 	struct rb_root drafts;
 	struct rb_root waiters;
@@ -78,6 +80,7 @@ void tshare_ns_add_name(struct tshare_ns *ns);
 void tshare_ns_remove_name(struct tshare_ns *ns);
 struct tshare_ns *tshare_ns_next_dead(void);
 bool tshare_ns_any_left(void);
+u64 tshare_ns_new_id(struct tshare_ns *ns);
 void tshare_ns_get(struct tshare_ns *ns);
 void tshare_ns_put(struct tshare_ns *ns);
 

@@ -22,7 +22,6 @@ atomic_long_t tshare_region_count;
 
 /* Registered regions by id; changed under tshare_lock, but for reservations. */
 static DEFINE_XARRAY(regions);
-static atomic64_t last_id;
 
 /* What CREATE asks for and INFO reports by the same bits. */
 #define REGION_CREATE_FLAGS                                                                        \
@@ -161,7 +160,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	err = region_alloc_memory(region, req);
 	if (err)
 		goto err_free_descs;
-	region->id = atomic64_inc_return(&last_id);
+	region->id = tshare_ns_new_id(ns);
 	err = xa_reserve(&regions, region->id, GFP_KERNEL);
 	if (err)
 		goto err_free_descs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The device's attributes in sysfs: how much of each thing there is. */
+/* The device's attributes in sysfs: how much there is of what, in all namespaces, for root. */
 #include <linux/atomic.h>
 #include <linux/device.h>
 #include <linux/mm.h>
@@ -15,25 +15,25 @@ static ssize_t regions_show(struct device *dev, struct device_attribute *attr, c
 {
 	return sysfs_emit(buf, "%ld\n", atomic_long_read(&tshare_region_count));
 }
-static DEVICE_ATTR_RO(regions);
+static DEVICE_ATTR_ADMIN_RO(regions);
 
 static ssize_t exports_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%ld\n", atomic_long_read(&tshare_export_count));
 }
-static DEVICE_ATTR_RO(exports);
+static DEVICE_ATTR_ADMIN_RO(exports);
 
 static ssize_t names_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%lu\n", tshare_name_count());
 }
-static DEVICE_ATTR_RO(names);
+static DEVICE_ATTR_ADMIN_RO(names);
 
 static ssize_t bytes_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%llu\n", (u64)tshare_pages_used() << PAGE_SHIFT);
 }
-static DEVICE_ATTR_RO(bytes);
+static DEVICE_ATTR_ADMIN_RO(bytes);
 
 static struct attribute *device_attrs[] = {
 	&dev_attr_regions.attr,

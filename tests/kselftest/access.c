@@ -84,6 +84,7 @@ TEST_F(access, refused_access_is_eacces)
 	ASSERT_TRUE(act_as_root());
 	ASSERT_TRUE(act_as_user(USER_C));
 	EXPECT_EQ(-EACCES, open_name(self->dev, "closed", 0));
+	ASSERT_TRUE(act_as_root());
 	EXPECT_SAME_COUNTERS(before);
 }
 

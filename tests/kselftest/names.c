@@ -536,6 +536,69 @@ TEST_F(namespaces, ids_cross_with_cap_sys_admin_only)
 	EXPECT_EQ(0, unlink_id(self->outer, inner));
 }
 
+TEST_F(namespaces, ids_show_nothing_of_other_ones)
+{
+	const __u64 block = 1 << 24;
+	__u64 first = id_of(self->inner, create(self->inner, PAGE, NULL)), outer, other;
+	int dev;
+
+	ASSERT_NE(0, first);
+	outer = id_of(self->outer, create(self->outer, PAGE, NULL));
+	EXPECT_EQ(first + 1, id_of(self->inner, create(self->inner, PAGE, NULL)));
+	EXPECT_EQ(outer + 1, id_of(self->outer, create(self->outer, PAGE, NULL)));
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	dev = open_device();
+	other = id_of(dev, create(dev, PAGE, NULL));
+	/* Each begins a block of its own. */
+	EXPECT_EQ(1, first % block);
+	EXPECT_EQ(1, other % block);
+	EXPECT_NE(first, other);
+	EXPECT_NE(first + block, other);
+}
+
+static struct tshare_query query(int dev)
+{
+	struct tshare_query args = {};
+
+	if (xioctl(dev, TSHARE_IOCTL_QUERY, &args))
+		memset(&args, 0xff, sizeof(args));
+	return args;
+}
+
+TEST_F(namespaces, query_shows_nothing_of_other_ones)
+{
+	struct tshare_query before, now;
+
+	ASSERT_LE(0, create(self->inner, PAGE, NULL));
+	EXPECT_EQ(read_number(SYSFS "bytes"), query(self->inner).bytes_used);
+	ASSERT_TRUE(drop_capability(CAP_SYS_ADMIN));
+	before = query(self->inner);
+	EXPECT_EQ(PAGE, before.bytes_used);
+	ASSERT_LE(0, create(self->outer, 4 * MIB, NULL));
+	now = query(self->inner);
+	EXPECT_EQ(PAGE, now.bytes_used);
+	EXPECT_EQ(before.region_bytes_max, now.region_bytes_max);
+	ASSERT_LE(0, create(self->inner, PAGE, NULL));
+	now = query(self->inner);
+	EXPECT_EQ(2 * PAGE, now.bytes_used);
+	EXPECT_EQ(before.region_bytes_max - PAGE, now.region_bytes_max);
+}
+
+TEST_F(namespaces, counts_of_all_are_for_root)
+{
+	static const char *const files[] = { "regions", "exports", "names", "bytes" };
+	char path[64];
+	size_t i;
+
+	ASSERT_TRUE(act_as_user(USER_A));
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		snprintf(path, sizeof(path), SYSFS "%s", files[i]);
+		EXPECT_EQ(-1, open(path, O_RDONLY | O_CLOEXEC));
+		EXPECT_EQ(EACCES, errno);
+	}
+	ASSERT_TRUE(act_as_root());
+}
+
 TEST_F(namespaces, info_works_from_another_one)
 {
 	int fd = create(self->inner, PAGE, "inner");

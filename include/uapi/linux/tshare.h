@@ -289,12 +289,13 @@ struct tshare_desc {
  * @bytes_used: out: bytes that all regions together have, with their descriptors
  *              where these take more than a page, a page for each foreign region,
  *              and bytes still pinned of regions that are gone; all count against
- *              every limit
+ *              every limit. Without CAP_SYS_ADMIN in the initial user namespace, those of
+ *              the caller's IPC namespace alone
  * @region_bytes_max: out: bytes that one region of this caller may have now,
  *                    by all limits that apply to it but those of cgroups, its
- *                    descriptors included as in @bytes_used; what its cgroup has left,
- *                    and whether there is a contiguous run of that size, CREATE alone
- *                    finds out
+ *                    descriptors included as in @bytes_used; what its cgroup and regions
+ *                    that @bytes_used leaves out have left of a limit, and whether there
+ *                    is a contiguous run of that size, CREATE alone finds out
  *
  * Report the version, features and limits of the module. Needs no permission
  * beyond that to open the device.
@@ -343,7 +344,8 @@ struct tshare_query {
  * @descs_size: in: bytes of the buffer, at most TSHARE_DESCS_SIZE_MAX
  * @desc_count: in: number of descriptors, 0 to TSHARE_DESC_MAX; they must fill
  *              the buffer exactly
- * @id: out: the region's id, never used again while the module is loaded
+ * @id: out: the region's id, never used again while the module is loaded; ids rise within a
+ *      namespace until it has made 2^24 regions, and show nothing of other namespaces
  * @reserved: in: must be zero
  * @name: in: NUL-terminated name without '/', not "." or ".."; empty for none
  *
