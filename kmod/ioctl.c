@@ -37,7 +37,7 @@
 #define CREATE_SIZE_V1	   184
 #define OPEN_SIZE_V1	   192
 #define UNLINK_SIZE_V1	   144
-#define INFO_SIZE_V1	   224
+#define INFO_SIZE_V1	   216
 #define LIST_SIZE_V1	   32
 #define COUNTER_SIZE_V1	   24
 #define FINISH_SIZE_V1	   16
@@ -368,8 +368,6 @@ static void ioctl_info_fill(struct tshare_info *info, const struct dma_buf *dmab
 	info->region_flags = tshare_region_get_state(region, info->name);
 	if (tshare_dmabuf_writable(dmabuf))
 		info->region_flags |= TSHARE_REGION_WRITABLE;
-	/* A region of ours is one run of pages: no allocator returns anything else. */
-	info->segments = !region->foreign;
 	info->phys_addr = 0;
 	if (!region->foreign && ns_capable_noaudit(&init_user_ns, CAP_SYS_RAWIO)) {
 		info->region_flags |= TSHARE_REGION_PHYS;

@@ -74,10 +74,10 @@ FIXTURE_VARIANT_ADD(command, unlink)
 FIXTURE_VARIANT_ADD(command, info)
 {
 	.nr = 4,
-	.size = 224,
+	.size = 216,
 	.flags_offset = offsetof(struct tshare_info, flags),
 	.reserved_offset = offsetof(struct tshare_info, reserved),
-	.reserved_size = sizeof(__u64),
+	.reserved_size = sizeof(__u32),
 	.writes = true,
 };
 
@@ -333,7 +333,7 @@ TEST(struct_sizes_are_those_of_the_first_version)
 	EXPECT_EQ(184, sizeof(struct tshare_create));
 	EXPECT_EQ(192, sizeof(struct tshare_open));
 	EXPECT_EQ(144, sizeof(struct tshare_unlink));
-	EXPECT_EQ(224, sizeof(struct tshare_info));
+	EXPECT_EQ(216, sizeof(struct tshare_info));
 	EXPECT_EQ(32, sizeof(struct tshare_list));
 	EXPECT_EQ(24, sizeof(struct tshare_counter));
 	EXPECT_EQ(16, sizeof(struct tshare_finish));

@@ -48,7 +48,7 @@ static int check(int dev, size_t size, __u32 flags)
 	if (fd < 0)
 		return fd;
 	mem = map_aligned(fd, size, RW);
-	if (mem != MAP_FAILED && !get_info(dev, fd, &info) && info.segments == 1 &&
+	if (mem != MAP_FAILED && !get_info(dev, fd, &info) &&
 	    info.phys_addr && !stray_pages(mem, size, info.phys_addr))
 		err = 0;
 	munmap(mem, size);

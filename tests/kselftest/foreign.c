@@ -297,7 +297,6 @@ TEST_F(foreign, info_reports_flags_and_size)
 	EXPECT_EQ(0, info.offset);
 	EXPECT_EQ(SIZE, info.length);
 	EXPECT_EQ(-1, info.node);
-	EXPECT_EQ(0, info.segments);
 	EXPECT_EQ(0, info.phys_addr);
 	ASSERT_EQ(1, do_list(self->dev, 0, &entry, 1));
 	EXPECT_EQ(info.id, entry.id);

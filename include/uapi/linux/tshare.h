@@ -503,11 +503,12 @@ struct tshare_unlink {
  * @mode: out: permission bits
  * @node: out: NUMA node that the memory is on, -1 where that is unknown
  * @region_flags: out: TSHARE_REGION_*
- * @segments: out: physically contiguous segments that the memory consists of, 0
- *            where that is unknown, as for foreign regions
+ * @reserved: in: must be zero
  * @phys_addr: out: physical address of the region's first byte for callers
- *             with CAP_SYS_RAWIO, with TSHARE_REGION_PHYS in @region_flags;
- *             else 0
+ *             with CAP_SYS_RAWIO in the initial user namespace, with
+ *             TSHARE_REGION_PHYS in @region_flags; else 0. For devices without a
+ *             driver that imports dma-bufs: an FPGA, or a DMA engine that is
+ *             programmed from user space. With an IOMMU it is no address of theirs
  * @descs: in: pointer to a buffer for the region's descriptors, see struct
  *         tshare_desc; not looked at if @descs_size is too small
  * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
@@ -515,7 +516,6 @@ struct tshare_unlink {
  * @desc_count: out: descriptors that the region has
  * @offset: out: bytes of the region before the first of this dma-buf
  * @length: out: bytes of this dma-buf
- * @reserved: in: must be zero
  * @name: out: the region's name, empty if it has none or has lost it
  *
  * Report the properties of a region. Needs only the descriptor, and for a foreign region its
@@ -535,14 +535,13 @@ struct tshare_info {
 	__u32 mode;
 	__s32 node;
 	__u32 region_flags;
-	__u32 segments;
+	__u32 reserved;
 	__u64 phys_addr;
 	__aligned_u64 descs;
 	__u32 descs_size;
 	__u32 desc_count;
 	__u64 offset;
 	__u64 length;
-	__u64 reserved;
 	char name[TSHARE_NAME_LEN];
 };
 
