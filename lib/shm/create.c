@@ -48,14 +48,14 @@ static int refuse_unsupported(const struct backend_request *request)
 	return 0;
 }
 
-static int fail_file(int err, const struct shm_header *header,
+static int fail_file(int dir, int err, const struct shm_header *header,
 		     const struct backend_request *request)
 {
 	/* It may have been lowered since it was looked at. */
 	if (err == -EFBIG && shm_check_limit(header))
 		return err;
 	if (err == -ENOSPC || err == -EFBIG || err == -ENOMEM)
-		return shm_fail_no_room(request);
+		return shm_fail_no_room(dir, request);
 	return tshare_fail(err, "size: %" PRIu64 " bytes: %s", request->size, strerror(-err));
 }
 
@@ -78,13 +78,14 @@ static bool has_made_room(const struct shm_session *session, int err)
 	return err == -ENOMEM && shm_names_sweep(session->dir);
 }
 
-static int try_to_write_file(int fd, const struct shm_header *header,
-			     const struct backend_request *request)
+static int try_to_write_file(const struct shm_session *session, int fd,
+			     const struct shm_header *header, const struct backend_request *request)
 {
 	int err;
 
 	/* Whether there is room for a draft's memory is seen with the claim. */
-	err = shm_check_room(request, is_draft(request) ? 0 : request->size, request->descs_size);
+	err = shm_check_room(session->dir, request, is_draft(request) ? 0 : request->size,
+			     request->descs_size);
 	if (err)
 		return err;
 	err = limited_truncate(fd, header->data_offset + header->size);
@@ -93,16 +94,16 @@ static int try_to_write_file(int fd, const struct shm_header *header,
 		err = -EFBIG;
 	if (!err)
 		err = shm_file_write(fd, header, request->descs);
-	return err ? fail_file(err, header, request) : set_mode(fd, request->mode);
+	return err ? fail_file(session->dir, err, header, request) : set_mode(fd, request->mode);
 }
 
 /* All of a region but its memory: other processes may look at that of a draft from now on. */
 static int write_file(const struct shm_session *session, int fd, const struct shm_header *header,
 		      const struct backend_request *request)
 {
-	int err = try_to_write_file(fd, header, request);
+	int err = try_to_write_file(session, fd, header, request);
 
-	return has_made_room(session, err) ? try_to_write_file(fd, header, request) : err;
+	return has_made_room(session, err) ? try_to_write_file(session, fd, header, request) : err;
 }
 
 static int try_to_add_memory(const struct shm_session *session, int fd,
@@ -110,11 +111,11 @@ static int try_to_add_memory(const struct shm_session *session, int fd,
 {
 	int err;
 
-	err = is_draft(request) ? shm_check_room(request, request->size, 0) : 0;
+	err = is_draft(request) ? shm_check_room(session->dir, request, request->size, 0) : 0;
 	if (err)
 		return err;
 	err = shm_allocate(session, fd, header->data_offset, header->size);
-	return err ? fail_file(err, header, request) : 0;
+	return err ? fail_file(session->dir, err, header, request) : 0;
 }
 
 /* A draft keeps its claim meanwhile: to those that wait for it, it would have ended otherwise. */
@@ -185,7 +186,7 @@ static int make_named(const struct shm_session *session, struct shm_name *name,
 
 	err = write_file(session, name->file, header, request);
 	if (!err && header->flags & (SHM_USERS | SHM_DRAFT))
-		err = shm_user_new(name->file, header, &name->user);
+		err = shm_user_new(session->dir, name->file, header, &name->user);
 	if (!err && is_draft(request))
 		err = shm_claim(session, name, request);
 	if (!err)

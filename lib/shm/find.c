@@ -75,13 +75,13 @@ static int begin_use(int dir, const char *file, int fd, const struct shm_header 
 	_cleanup_close_ int home = -1;
 	int err;
 
-	err = shm_user_new(fd, header, user);
+	err = shm_user_new(dir, fd, header, user);
 	if (err)
 		return err;
 	home = shm_home_open(dir, file);
 	if (home >= 0 && shm_home_has(home, fd))
 		return 0;
-	shm_user_free(*user, -1);
+	shm_user_free(*user, false);
 	*user = NULL;
 	return shm_is_shortage(home) ? tshare_fail_name(home, header->name) : -ESTALE;
 }
@@ -114,7 +114,7 @@ static int adopt_named(int dir, const char *file, int fd, const char *name,
 	if (!err)
 		err = shm_file_adopt(fd, &head, length, region);
 	if (err)
-		shm_user_free(user, -1);
+		shm_user_free(user, false);
 	else
 		region->user = user;
 	return err;

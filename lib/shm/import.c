@@ -162,13 +162,13 @@ static int open_reader(int fd, bool readonly)
 }
 
 /* A process that may not open the file itself is none that keeps the name. */
-static int begin_use(int fd, const struct shm_header *header, void **user)
+static int begin_use(int dir, int fd, const struct shm_header *header, void **user)
 {
 	int err;
 
 	if (!(header->flags & (SHM_USERS | SHM_DRAFT)))
 		return 0;
-	err = shm_user_new(fd, header, user);
+	err = shm_user_new(dir, fd, header, user);
 	if (shm_is_shortage(err))
 		return fail_shortage(err);
 	if (err)
@@ -190,11 +190,11 @@ static int adopt_foreign(int dir, int fd, bool readonly, struct backend_region *
 	reader = open_reader(fd, readonly);
 	if (shm_is_shortage(reader))
 		return reader;
-	err = begin_use(fd, &head.header, &user);
+	err = begin_use(dir, fd, &head.header, &user);
 	if (!err)
 		err = shm_file_adopt(fd, &head, length, region);
 	if (err) {
-		shm_user_free(user, dir);
+		shm_user_free(user, true);
 		return err;
 	}
 	region->user = user;
@@ -219,7 +219,12 @@ int shm_import(void *opened, int fd, bool readonly, struct backend_region *regio
 {
 	const struct shm_session *session = opened;
 	_cleanup_close_ int own = session ? -1 : shm_directory_open();
+	int err;
 
-	return session ? adopt_foreign(session->dir, fd, readonly, region) :
-			 import_without_directory(own, fd, readonly, region);
+	if (session)
+		return adopt_foreign(session->dir, fd, readonly, region);
+	err = import_without_directory(own, fd, readonly, region);
+	if (!err && region->user && own >= 0)
+		shm_user_keep_directory(region->user, no_cleanup(own));
+	return err;
 }

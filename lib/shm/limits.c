@@ -101,11 +101,11 @@ int shm_limits(void *opened, struct tshare_limits *limits)
 }
 
 /* Bytes that the directory has free, and in all; false if nothing limits it. */
-static bool directory_room(uint64_t *unused, uint64_t *total)
+static bool directory_room(int dir, uint64_t *unused, uint64_t *total)
 {
 	struct statvfs vfs;
 
-	if (statvfs(shm_directory(), &vfs) || !vfs.f_blocks)
+	if (fstatvfs(dir, &vfs) || !vfs.f_blocks)
 		return false;
 	*unused = saturating_product(vfs.f_bavail, vfs.f_frsize);
 	*total = saturating_product(vfs.f_blocks, vfs.f_frsize);
@@ -120,7 +120,7 @@ static uint64_t needed_bytes(uint64_t size, uint64_t descs_size)
 	return __builtin_add_overflow(size, descs_size, &sum) ? UINT64_MAX : sum;
 }
 
-int shm_fail_no_room(const struct backend_request *request)
+int shm_fail_no_room(int dir, const struct backend_request *request)
 {
 	uint64_t needed = needed_bytes(request->size, request->descs_size);
 	uint64_t available, unused, total;
@@ -128,7 +128,7 @@ int shm_fail_no_room(const struct backend_request *request)
 
 	/* Only for the text: there is no room, whatever was seen. */
 	tshare_memory_available(&available, &whose);
-	if (*request->name && directory_room(&unused, &total) && unused < available)
+	if (*request->name && directory_room(dir, &unused, &total) && unused < available)
 		return tshare_fail(-ENOMEM,
 				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
 				   " MiB free of %" PRIu64 "; enlarge it, or unlink what is in it",
@@ -154,7 +154,8 @@ int shm_check_limit(const struct shm_header *header)
 	return 0;
 }
 
-int shm_check_room(const struct backend_request *request, uint64_t size, uint64_t descs_size)
+int shm_check_room(int dir, const struct backend_request *request, uint64_t size,
+		   uint64_t descs_size)
 {
 	uint64_t needed = needed_bytes(size, descs_size), available, unused, total;
 	const char *whose;
@@ -165,7 +166,7 @@ int shm_check_room(const struct backend_request *request, uint64_t size, uint64_
 		return tshare_fail(err, "size: whether there is room is unknown: %s",
 				   strerror(-err));
 	if (needed > available ||
-	    (*request->name && directory_room(&unused, &total) && needed > unused))
-		return shm_fail_no_room(request);
+	    (*request->name && directory_room(dir, &unused, &total) && needed > unused))
+		return shm_fail_no_room(dir, request);
 	return 0;
 }

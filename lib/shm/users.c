@@ -27,7 +27,9 @@
 
 struct shm_user {
 	LIST_ENTRY(shm_user) entry;
-	int fd; /* has the lock; -1 after exit() has begun */
+	int fd;	 /* has the lock; -1 after exit() has begun */
+	int dir; /* of the name, or negative */
+	bool owns_dir;
 	bool draft;
 	char name[TSHARE_NAME_LEN];
 };
@@ -55,19 +57,29 @@ static int add_user(int fd, const struct shm_header *header, struct shm_user *ne
 }
 
 /* fork() takes the lock, too: a child has the user in its list, or not at all. */
-int shm_user_new(int fd, const struct shm_header *header, void **user)
+int shm_user_new(int dir, int fd, const struct shm_header *header, void **user)
 {
 	_cleanup_free_ struct shm_user *new = malloc(sizeof(*new));
 	int err;
 
 	if (!new)
 		return tshare_fail(-ENOMEM, "region: out of memory");
+	new->dir = dir;
+	new->owns_dir = false;
 	tshare_lock();
 	err = add_user(fd, header, new);
 	if (!err)
 		*user = no_cleanup(new);
 	tshare_unlock();
 	return err;
+}
+
+void shm_user_keep_directory(void *keeping, int dir)
+{
+	struct shm_user *user = keeping;
+
+	user->dir = dir;
+	user->owns_dir = true;
 }
 
 /* Closes the file, which releases the lock, unless a process of a fork() has it too. */
@@ -85,15 +97,17 @@ void shm_user_drop(void *ending)
 	free(ending);
 }
 
-static void unlink_if_unused(int dir, const struct shm_user *user)
+static void unlink_if_unused(const struct shm_user *user)
 {
 	char file[SHM_HOME_NAME_LEN];
 
+	if (user->dir < 0)
+		return;
 	shm_home_name(file, user->name);
-	shm_name_unlink_if_dead(dir, file);
+	shm_name_unlink_if_dead(user->dir, file);
 }
 
-void shm_user_free(void *ending, int dir)
+void shm_user_free(void *ending, bool unlink)
 {
 	struct shm_user *user = ending;
 
@@ -102,8 +116,10 @@ void shm_user_free(void *ending, int dir)
 	tshare_lock();
 	end_user(user);
 	tshare_unlock();
-	if (dir >= 0)
-		unlink_if_unused(dir, user);
+	if (unlink)
+		unlink_if_unused(user);
+	if (user->owns_dir)
+		close(user->dir);
 	free(user);
 }
 
@@ -121,15 +137,13 @@ void shm_user_finish(struct backend_region *region, uint32_t lifetime)
 
 void shm_users_end(void)
 {
-	_cleanup_close_ int dir = LIST_EMPTY(&users) ? -1 : shm_directory_open();
 	struct shm_user *user;
 
 	/* The objects keep them, as other threads go on to use these until the process has ended. */
 	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, entry)) {
 		close(user->fd);
 		user->fd = -1;
-		if (dir >= 0)
-			unlink_if_unused(dir, user);
+		unlink_if_unused(user);
 	}
 }
 
@@ -149,9 +163,8 @@ void shm_release(void *opened, struct backend_region *region)
 	const struct shm_user *user = region->user;
 	struct shm_session *session = opened;
 	bool draft = user && user->draft;
-	_cleanup_close_ int own = user && !session ? shm_directory_open() : -1;
 
-	shm_user_free(region->user, session ? session->dir : own);
+	shm_user_free(region->user, true);
 	if (!session || !draft)
 		return;
 	shm_name_drop_if_unlinked(session, region->name);

@@ -73,6 +73,14 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 	return syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
 }
 
+static int looks_at_the_environment;
+
+char *secure_getenv(const char *name)
+{
+	looks_at_the_environment++;
+	return getenv(name);
+}
+
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned int flags)
 {
 	happen(&before_exchange);
@@ -540,6 +548,37 @@ TEST(a_draft_can_lose_its_name_while_it_is_being_made)
 	CHECK(tshare_region_finish(region, 0) == -ENOENT);
 	tshare_region_unref(region);
 	CHECK(!exists_at(next_of("lost")));
+}
+
+/* The environment, which another thread may change at the same time */
+
+TEST(a_context_reads_the_environment_once)
+{
+	static const uint32_t flags[] = { 0, TSHARE_REPLACE, TSHARE_DRAFT };
+	struct tshare_options options = {
+		.size = sizeof(options),
+		.lifetime = TSHARE_LIFETIME_USERS,
+	};
+	struct tshare_region *region, *opened;
+	struct tshare_ctx *own;
+	int before;
+	size_t i;
+
+	CHECK(!tshare_ctx_new(NULL, &own));
+	before = looks_at_the_environment;
+	CHECK(before);
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		options.flags = flags[i];
+		CHECK(!tshare_region_create(own, "read", 1, NULL, 0, &options, &region));
+		if (flags[i] & TSHARE_DRAFT)
+			CHECK(!tshare_region_finish(region, 0));
+		CHECK(!tshare_region_open(own, "read", NULL, &opened));
+		tshare_region_unref(region);
+		tshare_region_unref(opened);
+		CHECK(!has_home("read"));
+	}
+	tshare_ctx_unref(own);
+	CHECK(looks_at_the_environment == before);
 }
 
 /* The address space, which other threads use up */
