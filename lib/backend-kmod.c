@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -369,15 +371,20 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	return 0;
 }
 
-/* By its name: a file of FUSE's, which it may be, need not answer any question. */
+/*
+ * By its name first: a file of FUSE's, which it may be, need not answer any question. A file in the
+ * root folder may have such a name, too.
+ */
 static bool is_dmabuf(int fd)
 {
 	static const char prefix[] = "/dmabuf:";
 	char path[32], name[sizeof(prefix)];
+	struct statfs fs;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return readlink(path, name, sizeof(name)) >= (ssize_t)strlen(prefix) &&
-	       !strncmp(name, prefix, strlen(prefix));
+	       !strncmp(name, prefix, strlen(prefix)) && !fstatfs(fd, &fs) &&
+	       fs.f_type == DMA_BUF_MAGIC;
 }
 
 static int import_from(int device, int fd, bool readonly, struct backend_region *region)

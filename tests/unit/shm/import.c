@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -51,6 +52,33 @@ TEST(import_refuses_a_memfd_that_can_be_truncated)
 	close(sealed);
 	close(fd);
 	tshare_region_unref(region);
+}
+
+/* What a dma-buf without a name is called in /proc, too. */
+static int import_a_file_called_like_a_dmabuf(void *proc)
+{
+	int fd, err;
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("/proc", proc, NULL, MS_BIND | MS_REC, NULL) || chroot(directory) || chdir("/"))
+		return NO_FUSE;
+	fd = open("/dmabuf:", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	err = import_error(fd);
+	return unlink("/dmabuf:") || err != -EINVAL || error_says("is a dma-buf");
+}
+
+TEST(import_takes_no_file_of_the_root_folder_for_a_dma_buf)
+{
+	char proc[sizeof(directory) + sizeof("/proc")];
+	int status;
+
+	snprintf(proc, sizeof(proc), "%s/proc", directory);
+	CHECK(!mkdir(proc, 0755));
+	status = in_child(import_a_file_called_like_a_dmabuf, proc);
+	CHECK(!rmdir(proc));
+	if (status == NO_FUSE)
+		SKIP("may not make namespaces");
+	CHECK(!status);
 }
 
 /* Its pages would be allocated by who reads them. */
