@@ -22,6 +22,7 @@
 #include "fd.h"
 #include "limited.h"
 #include "ofd-lock.h"
+#include "shm/home.h"
 #include "shm/session.h"
 
 #define SHM_MAGIC   "tshare\r\n"
@@ -324,6 +325,8 @@ int shm_fail_proc(int err, const char *what)
 {
 	if (err == -ENOENT && access("/proc/self/fd", F_OK))
 		return tshare_fail(-ENODEV, "/proc: is not mounted; named regions need it");
+	if (shm_is_shortage(err))
+		return tshare_fail(err, "region: %s", strerror(-err));
 	return tshare_fail(err, "%s: %s", what, strerror(-err));
 }
 

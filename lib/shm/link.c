@@ -52,6 +52,8 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 
 static int fail_directory(int err)
 {
+	if (shm_is_shortage(err))
+		return tshare_fail(err, "region: %s", strerror(-err));
 	return tshare_fail(err, "%s: %s", shm_directory(), strerror(-err));
 }
 

@@ -293,6 +293,8 @@ static int open_new(const struct shm_session *session, struct shm_name *name)
 	int err;
 
 	file = fd_open_at(session->dir, ".", O_TMPFILE | O_RDWR, SHM_OWNER_ACCESS);
+	if (file < 0 && shm_is_shortage(-errno))
+		return tshare_fail_name(-errno, name->name);
 	if (file < 0)
 		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
 	life = shm_file_reopen(file, O_RDWR);
