@@ -191,10 +191,10 @@ static int64_t deadline_of(int64_t timeout_ns)
  * draft that was seen is waited for: if it ends without being finished, that is reported, also if
  * the next draft has the name already.
  */
-static int wait_and_find(int dir, const char *name, const struct backend_find *how, int maker,
-			 struct backend_region *region)
+static int wait_and_find(struct shm_session *session, const char *name,
+			 const struct backend_find *how, int maker, struct backend_region *region)
 {
-	int64_t deadline = deadline_of(how->timeout_ns);
+	int64_t deadline = deadline_of(how->timeout_ns), due;
 	struct shm_watch watch;
 	uint32_t changes;
 	int err;
@@ -202,14 +202,17 @@ static int wait_and_find(int dir, const char *name, const struct backend_find *h
 	shm_watch_begin(&watch, name);
 	shm_watch_maker(&watch, maker);
 	do {
-		changes = shm_watch_prepare(&watch, dir);
-		err = find_now(dir, name, how, region, &maker);
+		changes = shm_watch_prepare(&watch, session->dir);
+		err = find_now(session->dir, name, how, region, &maker);
 		if (err != -ENOENT && err != -EINPROGRESS && err != -EAGAIN)
 			break;
+		due = shm_sweep_if_due(session, session->opened_at, SHM_LOOK_PAUSE_NS);
 		if (draft_was_lost(&watch, err, maker))
 			err = -ENOENT;
 		else
-			err = shm_watch_sleep(&watch, changes, deadline);
+			err = shm_watch_sleep(&watch, changes, due < deadline ? due : deadline);
+		if (err == -ETIMEDOUT && due < deadline)
+			err = 0;
 		if (err)
 			tshare_fail_name(err, name);
 	} while (!err);
@@ -225,7 +228,7 @@ int shm_lookup(void *opened, const char *name, const struct backend_find *how,
 
 	err = find_now(session->dir, name, how, region, &maker);
 	if (how->timeout_ns && (err == -ENOENT || err == -EINPROGRESS || err == -EAGAIN))
-		err = wait_and_find(session->dir, name, how, maker, region);
+		err = wait_and_find(session, name, how, maker, region);
 	else if (maker >= 0)
 		close(maker);
 	if (!err)

@@ -747,6 +747,24 @@ TEST(a_process_that_waits_opens_or_closes_removes_the_dead_now_and_then)
 	tshare_region_unref(unnamed);
 }
 
+TEST(a_process_that_waits_for_a_name_removes_the_dead_now_and_then)
+{
+	const struct tshare_open_options patient = {
+		.size = sizeof(patient),
+		.timeout_ns = 2000000000,
+	};
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	CHECK(!tshare_ctx_new(NULL, &own));
+	leave_a_dead_region();
+	clock_ahead = 9;
+	CHECK(tshare_region_open(own, "absent", &patient, &region) == -ETIMEDOUT);
+	CHECK(!has_home("swept"));
+	clock_ahead = 0;
+	tshare_ctx_unref(own);
+}
+
 static int publish_and_be_killed(void *region)
 {
 	struct tshare_region *left;
