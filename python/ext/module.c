@@ -21,6 +21,13 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 	if (ts_parse("create", args, nargs, kwnames, names, 3, 3 + TS_OPTION_COUNT, given) < 0 ||
 	    ts_need_arg(given[1], "create", "shape") < 0)
 		return NULL;
+	if (!ts_none(given[0]) && !PyUnicode_Check(given[0])) {
+		PyErr_Format(PyExc_TypeError,
+			     "name: must be a str, not %R (create(None, shape, dtype) makes a "
+			     "tensor without a name)",
+			     Py_TYPE(given[0]));
+		return NULL;
+	}
 	if (ts_dims_arg(given[1], "shape", shape, &ndim) < 0)
 		return NULL;
 	if (given[2] && ts_dtype_arg(given[2], &dtype) < 0)

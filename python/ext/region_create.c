@@ -316,11 +316,6 @@ PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 	if (ts_options_arg(given + 4, &options) < 0)
 		return NULL;
 	if (!ts_none(given[1])) {
-		if (!PyDict_Check(given[1]) && !PyObject_HasAttrString(given[1], "items")) {
-			PyErr_Format(PyExc_TypeError, "tensors: must be a mapping, not %R",
-				     Py_TYPE(given[1]));
-			return NULL;
-		}
 		items = ts_call("tshare._nested", "flatten", given[1]);
 		if (!items)
 			return NULL;

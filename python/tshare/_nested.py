@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nested mappings of tensors, such as Flax's parameters, as one mapping of paths."""
+"""What Region.create() takes for a mapping of tensors: nested ones, and tables."""
 
 from __future__ import annotations
 
@@ -29,10 +29,24 @@ def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> bool:
     return nested
 
 
+def _items(tensors: Any) -> Iterable[Any]:
+    if hasattr(tensors, "items"):
+        items: Iterable[Any] = tensors.items()
+        return items
+    if hasattr(tensors, "column_names") and hasattr(tensors, "columns"):
+        return zip(tensors.column_names, tensors.columns, strict=True)  # PyArrow
+    if hasattr(tensors, "get_columns"):
+        return [(column.name, column) for column in tensors.get_columns()]  # polars
+    remedy = ""
+    if hasattr(tensors, "state_dict"):
+        remedy = " (pass module.state_dict())"
+    raise TypeError(f"tensors: must be a mapping or a table, not {type(tensors)}{remedy}")
+
+
 def flatten(tensors: Any) -> list[Any]:
     """Return the items of tensors and of the mappings in it, with paths as keys."""
     found: list[Any] = []
-    if not _flatten(tensors.items(), "", found):
+    if not _flatten(_items(tensors), "", found):
         return found
     seen = set()
     for item in found:

@@ -7,6 +7,7 @@ can make an array of.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,18 @@ def check_mask(x: Any) -> None:
             check_mask(item)
 
 
+def _check_kind(x: Any) -> None:
+    """Refuse what isn't one array, and of which NumPy would make one of objects."""
+    if isinstance(x, Mapping):
+        raise TypeError(f"x: {type(x)} is no array (share it by tshare.Region.create(name, x))")
+    if hasattr(x, "state_dict"):
+        raise TypeError(
+            f"x: {type(x)} is no array (share it by tshare.Region.create(name, x.state_dict()))"
+        )
+    if hasattr(x, "toarray") and hasattr(x, "nnz"):
+        raise TypeError(f"x: {type(x)} is sparse (share x.toarray(), or x.data and its indices)")
+
+
 def check_dtype(x: np.ndarray[Any, Any] | np.generic) -> None:
     """Refuse types other than numbers of NumPy and ml_dtypes."""
     dtype = x.dtype
@@ -111,6 +124,10 @@ def check_dtype(x: np.ndarray[Any, Any] | np.generic) -> None:
         return
     if dtype.kind in "mM":
         raise TypeError(f"x: unsupported dtype {dtype} (share x.view('int64'))")
+    if dtype.names:
+        raise TypeError(
+            f"x: unsupported dtype {dtype} (share its fields, such as x[{dtype.names[0]!r}])"
+        )
     if dtype.kind in "OSTU" or issubclass(dtype.type, np.void):
         raise TypeError(f"x: unsupported dtype {dtype} (tensors hold only numbers)")
 
@@ -165,6 +182,7 @@ def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] |
     of the same size. The third is the shape if the array holds packed bytes.
     """
     check_mask(x)
+    _check_kind(x)
     array = np.asarray(x)
     check_dtype(array)
     if not array.dtype.isnative:

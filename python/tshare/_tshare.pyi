@@ -603,7 +603,8 @@ class Region(Mapping[str, Tensor], Buffer):
 
         :param name: Name by which others open it; None for a region that is shared by its
             descriptor alone.
-        :param tensors: A mapping. A value is (shape, dtype, strides=None, offset=None), the
+        :param tensors: A mapping, or a table of pandas, PyArrow or polars, whose columns are
+            arrays. A value is (shape, dtype, strides=None, offset=None), the
             last two in bytes, for a tensor of zeros; an array, which is copied; or a mapping of
             such, whose keys become "name/key". Arrays that share writable memory share it in
             the region.
@@ -974,7 +975,8 @@ def create(
         descriptor alone.
     :param shape: Elements along each dimension: an int or a sequence of ints. It must be given.
     :param dtype: Name of a type, such as "float32", or a type of NumPy, PyTorch, JAX or
-        ml_dtypes, or float, int, bool or complex.
+        ml_dtypes, or float, int, bool or complex. Without it the elements are bytes, "uint8",
+        which keep no fractions.
     :param mode: Permission bits to read and to write, in 0o666. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "users": while
         any process has the region open. "persist": until it is unlinked.

@@ -831,3 +831,40 @@ def test_other_types_of_numpy_s_are_refused(kind):
 
 def test_numpy_s_bytes_are_bytes():
     assert values(tshare.asarray(need("numpy").bytes_(b"ab"))) == [97, 98]
+
+
+class Module:
+    """An object that has its tensors in state_dict(), as PyTorch's modules."""
+
+    def state_dict(self):
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda: {"a": 1}, r"Region\.create\(name, x\)"),
+        (Module, r"x\.state_dict\(\)"),
+        (lambda: need("scipy.sparse").eye(3), r"x\.toarray\(\)"),
+        (lambda: need("numpy").zeros(2, "f4,i4"), r"x\['f0'\]"),
+        (lambda: need("numpy").array(["2026-01-01"], "M8[D]"), r"x\.view\('int64'\)"),
+    ],
+)
+def test_what_is_not_one_array_is_refused_with_a_remedy(make, remedy):
+    with pytest.raises(TypeError, match=f"^x: .*{remedy}"):
+        tshare.asarray(make())
+
+
+def test_region_of_a_module_names_the_remedy():
+    with pytest.raises(TypeError, match=r"^tensors: .*state_dict\(\)"):
+        tshare.Region.create(None, Module())
+
+
+def test_create_without_a_name_names_the_remedy():
+    with pytest.raises(TypeError, match=r"^name: .*create\(None, shape, dtype\)"):
+        tshare.create((10,), "f4")
+
+
+def test_create_without_a_type_makes_bytes():
+    assert tshare.create(None, 3).dtype == "uint8"
+    assert '"uint8"' in tshare.create.__doc__.partition(":param dtype")[2]

@@ -483,3 +483,13 @@ def test_processes_that_answer_one_another_miss_nothing(name):
             assert seen == 2 * turn + 1
             assert region.wait(seen, 60) == seen + 1
         assert process.communicate(timeout=300)[0] == "4000\n"
+
+
+def test_generations_begin_after_the_present_one_or_with_it():
+    with tshare.Region.create(None, size=1) as region:
+        region.publish()
+        region.publish()
+        assert next(region.generations(0)) == 2
+        late = region.generations()
+        region.publish()
+        assert next(late) == 3

@@ -58,3 +58,11 @@ def test_create_takes_jax_s_types():
 def test_from_dlpack_copies_arrays():
     t = tshare.from_dlpack(jax.numpy.arange(6, dtype="int32").reshape(2, 3))
     assert memoryview(t).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_64_bits_are_a_copy_of_32_without_x64():
+    t = tshare.create(None, 3, "float64")
+    for take in (jax.numpy.from_dlpack, jax.numpy.asarray):
+        x = take(t)
+        assert x.dtype == ("float64" if jax.config.jax_enable_x64 else "float32")
+        assert jax.config.jax_enable_x64 or x.unsafe_buffer_pointer() != address(t)

@@ -86,6 +86,14 @@ def test_pyarrow_takes_the_array_of_a_tensor(pyarrow, line, t):
     assert shares(t, lambda: matrix.to_numpy()[0, 0])
 
 
+def test_tables_are_regions_of_their_columns(pandas, pyarrow, polars):
+    columns = {"a": [1, 2, 3], "b": [1.5, 2.5, 3.5]}
+    for make in (pandas.DataFrame, pyarrow.table, polars.DataFrame):
+        region = tshare.Region.create(None, make(columns))
+        assert {key: t.numpy().tolist() for key, t in region.items()} == columns
+        assert region["a"].dtype == "int64"
+
+
 def test_arrays_of_pyarrow_are_taken(pyarrow):
     assert is_copied(pyarrow.array([1, 2, 3]), [1, 2, 3])
     assert is_copied(pyarrow.chunked_array([[1, 2], [3]]), [1, 2, 3])
