@@ -36,7 +36,7 @@ def stub_docstrings():
 
 def public():
     """Return the paths of all public objects of the extension."""
-    for name in tshare.__all__:
+    for name in sorted(set(tshare.__all__) & set(vars(_tshare))):
         yield name
         thing = getattr(tshare, name)
         if isinstance(thing, type):

@@ -204,7 +204,7 @@ import sys, tshare
 
 region = tshare.Region.open(sys.argv[1])
 region.announce()
-print("announced", flush=True)
+print("ready", flush=True)
 sys.stdin.read()
 """
 
