@@ -178,44 +178,6 @@ static int map_segments(struct tshare_map *map, const struct tshare_dmabuf *expo
 	return err;
 }
 
-static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
-					  enum dma_data_direction dir)
-{
-	struct tshare_dmabuf *export = attach->dmabuf->priv;
-	struct tshare_region *region = export->region;
-	size_t limit = dma_max_mapping_size(attach->dev);
-	struct tshare_map *map;
-	int err;
-
-	if (!export->writable && dir != DMA_TO_DEVICE)
-		return ERR_PTR(-EACCES);
-	map = kzalloc(sizeof(*map), GFP_KERNEL);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-	map->start = range_start(export->range);
-	map->dev = attach->dev;
-	map->dir = dir;
-	/*
-	 * What is bounced is mapped in pieces of no more than @limit. But the limit is the
-	 * device's, and this range may not be bounced. Some importers take one segment alone.
-	 */
-	err = map_segments(map, export, SEGMENT_MAX,
-			   limit < range_bytes(export->range) ? DMA_ATTR_NO_WARN : 0);
-	if (err == -EIO && limit < range_bytes(export->range))
-		err = map_segments(map, export, limit, 0);
-	if (err)
-		goto err_free;
-
-	mutex_lock(&region->maps_lock);
-	list_add(&map->node, &region->maps);
-	mutex_unlock(&region->maps_lock);
-	return &map->sgt;
-
-err_free:
-	kfree(map);
-	return ERR_PTR(err);
-}
-
 typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
 			enum dma_data_direction dir);
 
@@ -239,6 +201,52 @@ static void map_sync(struct tshare_map *map, u64 begin, u64 end, sync_fn sync)
 			sync(map->dev, sg_dma_address(sg) + (from - start), to - from, map->dir);
 		start = next;
 	}
+}
+
+static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
+					  enum dma_data_direction dir)
+{
+	struct tshare_dmabuf *export = attach->dmabuf->priv;
+	struct tshare_region *region = export->region;
+	size_t limit = dma_max_mapping_size(attach->dev);
+	struct tshare_map *map;
+	unsigned long ended;
+	int err;
+
+	if (!export->writable && dir != DMA_TO_DEVICE)
+		return ERR_PTR(-EACCES);
+	map = kzalloc(sizeof(*map), GFP_KERNEL);
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->start = range_start(export->range);
+	map->dev = attach->dev;
+	map->dir = dir;
+	mutex_lock(&region->maps_lock);
+	ended = region->ended_brackets;
+	mutex_unlock(&region->maps_lock);
+	/*
+	 * What is bounced is mapped in pieces of no more than @limit. But the limit is the
+	 * device's, and this range may not be bounced. Some importers take one segment alone.
+	 */
+	err = map_segments(map, export, SEGMENT_MAX,
+			   limit < range_bytes(export->range) ? DMA_ATTR_NO_WARN : 0);
+	if (err == -EIO && limit < range_bytes(export->range))
+		err = map_segments(map, export, limit, 0);
+	if (err)
+		goto err_free;
+
+	mutex_lock(&region->maps_lock);
+	list_add(&map->node, &region->maps);
+	/* A bracket that has ended since the memory was copied has given its stores to no map. */
+	if (region->ended_brackets != ended)
+		map_sync(map, range_start(export->range), range_end(export->range),
+			 dma_sync_single_for_device);
+	mutex_unlock(&region->maps_lock);
+	return &map->sgt;
+
+err_free:
+	kfree(map);
+	return ERR_PTR(err);
 }
 
 /*
@@ -322,6 +330,7 @@ static void export_end_brackets(struct tshare_dmabuf *export, unsigned long nr)
 
 	list_for_each_entry(map, &export->region->maps, node)
 		map_sync(map, range_start(range), range_end(range), dma_sync_single_for_device);
+	export->region->ended_brackets += nr;
 	export->brackets -= nr;
 	if (!export->brackets)
 		rb_erase(&export->writer_node, &export->region->writers);

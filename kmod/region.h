@@ -61,11 +61,12 @@ struct tshare_ns;
  * @descs: tensor descriptors
  * @charge: what its pages and descriptors count against
  * @ranges: its pages, whole and in parts, as dma-bufs are over them
- * @maps_lock: protects @maps, @writers and @attachments; no other lock of the module is
- *             taken under it
+ * @maps_lock: protects @maps, @writers, @ended_brackets and @attachments; no other lock of
+ *             the module is taken under it
  * @maps: what devices have mapped, through any of its dma-bufs
  * @writers: those of its dma-bufs on which a CPU access for writing has begun and not
  *           ended, by the place of their range
+ * @ended_brackets: how many such accesses have ended
  * @attachments: the devices that are attached to any of its dma-bufs
  * @mappings: areas of processes' memory that map a part of it
  * @counter: the path of its counter; NULL until its first use, then constant
@@ -93,9 +94,10 @@ struct tshare_region {
 	struct tshare_descs descs;
 	struct tshare_charge *charge;
 	struct tshare_ranges ranges;
-	struct mutex maps_lock; /* protects maps, writers and attachments */
+	struct mutex maps_lock; /* protects what follows, up to attachments */
 	struct list_head maps;
 	struct rb_root writers;
+	unsigned long ended_brackets;
 	struct list_head attachments;
 	atomic_t mappings;
 	struct path *counter;

@@ -302,6 +302,33 @@ TEST_F(writers, brackets_of_ranges_keep_their_pages_and_no_others)
 	}
 }
 
+/* A device's copy of the memory is made before others know of it. */
+TEST_F(writers, store_is_kept_that_ends_while_a_device_maps)
+{
+	char value = 0;
+	int i, status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!pid) {
+		if (attach(self->on.importer, self->on.rw2, IMPORTER_BOTH_WAYS) ||
+		    xioctl(self->on.importer, IMPORTER_IOCTL_DETACH, NULL))
+			_exit(1);
+	}
+	for (i = 0; i < rounds(20000); i++) {
+		ASSERT_EQ(0, start(self->on.rw, DMA_BUF_SYNC_RW));
+		ASSERT_EQ(value, *self->on.mem) TH_LOG("of store %d", i);
+		*self->on.mem = ++value;
+		ASSERT_EQ(0, end(self->on.rw, DMA_BUF_SYNC_RW));
+	}
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+}
+
 /* The core waits for fences only after it has called the exporter. */
 TEST_F(writers, access_shows_what_the_device_wrote_before_its_fence)
 {
