@@ -233,8 +233,9 @@ def test_error_of_an_export_that_can_not_be_written_says_how_to_make_one(name):
 
 def test_error_of_a_taken_name_says_how_to_replace(name):
     tshare.create(name, 4)
+    remedy = r"\(exist_ok=True; replace=True in fin"
     for call in (lambda: tshare.create(name, 4), lambda: Region.create(name, {"a": TENSOR})):
-        with pytest.raises(FileExistsError, match=r"\(exist_ok=True; replace=True in fin") as caught:
+        with pytest.raises(FileExistsError, match=remedy) as caught:
             call()
         assert caught.value.strerror.startswith(f"name: '{name}' is taken by a ")
     tshare.create(name, 4, draft=True, exist_ok=True).finish()
