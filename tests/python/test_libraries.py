@@ -146,6 +146,14 @@ def test_scikit_learn_takes_a_tensor(preprocessing, t):
     assert scaled.shape == (4, 6)
 
 
+def test_scikit_learn_splits_the_array_of_a_tensor(preprocessing, t):
+    model_selection = need("sklearn.model_selection")
+    train, test = model_selection.train_test_split(t.numpy(), test_size=1)
+    assert (train.shape, test.shape) == ((3, 6), (1, 6))
+    with pytest.raises(TypeError, match=r"t\.numpy\(\)"):
+        model_selection.train_test_split(t)
+
+
 def test_h5py_writes_a_tensor(h5py, t):
     with h5py.File("memory", "w", driver="core", backing_store=False) as file:
         assert (file.create_dataset("a", data=t)[:] == t.numpy()).all()
