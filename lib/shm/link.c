@@ -100,34 +100,46 @@ static void place_undo(const struct place *place)
  * Why a claim could not be moved into a home that has one: -EAGAIN if that is another maker's,
  * who gives it up in a moment, -ENOENT if it was a dead one's, and else an error.
  */
-static int look_at_claim(const struct place *place, int home, const char *file, const char *name)
+static int look_at_claim(const struct place *place, int named, const char *file, const char *name)
 {
-	_cleanup_close_ int claim = shm_home_open(home, SHM_CLAIM);
+	_cleanup_close_ int claim = shm_home_open(named, SHM_CLAIM);
 	enum shm_name_state state;
 	struct statx st;
+	bool has_file;
 
 	if (claim == -ENOENT)
 		return claim;
 	if (claim < 0)
 		return claim == -EPROTO ? fail_foreign(name, file, "/" SHM_CLAIM) :
 					  tshare_fail_name(claim, name);
-	state = shm_home_unlink_if_dead(home, SHM_CLAIM, claim);
+	/* Looked at first: without a file it never gets one, with one its maker may remove both. */
+	has_file = shm_home_stat_file(claim, &st);
+	state = shm_home_unlink_if_dead(named, SHM_CLAIM, claim);
 	if (state == SHM_NAME_GONE)
 		return -ENOENT;
 	if (state != SHM_NAME_TAKEN)
 		return shm_fail_taken(place->dir, file, state, name);
 	if (shm_stat(claim, SHM_DRAFT_FILE, &st))
 		return tshare_fail_taken(name, true);
-	return shm_home_stat_file(claim, &st) ? -EAGAIN : fail_foreign(name, file, "/" SHM_CLAIM);
+	return has_file ? -EAGAIN : fail_foreign(name, file, "/" SHM_CLAIM);
 }
 
-/* Likewise of a home with neither: it is just being removed, or isn't a region's. */
+/*
+ * Likewise of a home with neither: it is just being removed, or isn't a region's. A maker that
+ * saw its region before may move a claim into it meanwhile, and exchange it.
+ */
 static int look_at_what_has_neither(const struct place *place, int home, const char *file,
 				    const char *name)
 {
 	enum shm_name_state state = shm_home_unlink_if_dead(place->dir, file, home);
+	struct statx st;
 
-	return state == SHM_NAME_GONE ? -ENOENT : shm_fail_taken(place->dir, file, state, name);
+	if (state == SHM_NAME_STUCK || state == SHM_NAME_UNSEEN)
+		return shm_fail_taken(place->dir, file, state, name);
+	if (state == SHM_NAME_TAKEN && !shm_stat(home, SHM_CLAIM, &st) &&
+	    shm_home_is_at(place->dir, file, home))
+		return fail_foreign(name, file, "");
+	return -ENOENT;
 }
 
 /*

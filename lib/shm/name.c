@@ -134,14 +134,14 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 }
 
 /* Removes the claim in a home, and counts it. */
-static enum shm_name_state unlink_claim_if_dead(int home, unsigned int *removed)
+static enum shm_name_state unlink_claim_if_dead(int named, unsigned int *removed)
 {
-	_cleanup_close_ int claim = shm_home_open(home, SHM_CLAIM);
+	_cleanup_close_ int claim = shm_home_open(named, SHM_CLAIM);
 	enum shm_name_state state;
 
 	if (claim == -ENOENT)
 		return SHM_NAME_GONE;
-	state = claim < 0 ? state_unread(claim) : unlink_hidden_if_dead(home, SHM_CLAIM, claim);
+	state = claim < 0 ? state_unread(claim) : unlink_hidden_if_dead(named, SHM_CLAIM, claim);
 	*removed += state == SHM_NAME_GONE;
 	return state;
 }
@@ -387,14 +387,14 @@ int shm_name_open_home(const struct shm_session *session, const struct shm_name 
 void shm_claim_clear(int dir, const char *name, int claim)
 {
 	char file[SHM_HOME_NAME_LEN];
-	_cleanup_close_ int home = -1;
+	_cleanup_close_ int named = -1;
 
 	shm_home_name(file, name);
-	home = shm_home_open(dir, file);
-	if (home < 0)
+	named = shm_home_open(dir, file);
+	if (named < 0)
 		return;
-	shm_home_clear(home, SHM_CLAIM, claim);
-	shm_home_remove_if_empty(dir, file, home);
+	shm_home_clear(named, SHM_CLAIM, claim);
+	shm_home_remove_if_empty(dir, file, named);
 }
 
 /* Whether another process has the lock since a fork(), or that can't be found out. */

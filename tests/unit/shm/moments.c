@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What happens between two steps of a call: this program has a renameat(), a renameat2(), an
- * ftruncate(), a posix_fallocate() and a clock_gettime() of its own, which the library calls in place of
- * the C library's.
+ * What happens between two steps of a call: this program has a renameat(), a renameat2(), a
+ * statx(), an ftruncate(), a posix_fallocate() and a clock_gettime() of its own, which the library
+ * calls in place of the C library's.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -25,6 +25,11 @@
 /* What happens before a file's next allocation or truncation, a renaming, or a look at the clock. */
 static void (*before_allocation)(void), (*before_truncation)(void), (*before_renaming)(void),
 	(*before_exchange)(void), (*before_clock)(void);
+
+/* What happens after one of the next looks at an entry of a directory. */
+static void (*after_look)(void);
+
+static int looks; /* until that one */
 
 static int allocation_error; /* of the next one, or 0 */
 
@@ -71,6 +76,16 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
 	happen(&before_renaming);
 	return syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+int statx(int dir, const char *entry, int flags, unsigned int mask, struct statx *st)
+{
+	int err = syscall(SYS_statx, dir, entry, flags, mask, st), seen = errno;
+
+	if (after_look && *entry && !--looks)
+		happen(&after_look);
+	errno = seen;
+	return err;
 }
 
 static int looks_at_the_environment;
@@ -306,6 +321,153 @@ TEST(a_home_that_has_taken_the_place_of_a_claimed_one_stays)
 	tshare_region_unref(old);
 	tshare_region_unref(newcomer);
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+}
+
+/* Peers that come between two looks of a maker that is to replace a region */
+
+static void await_the_other(void)
+{
+	send_byte(steps.ends[0]);
+	await_byte(steps.ends[0]);
+}
+
+/* A process that replaces the region, and stops before it takes the claim, or with that. */
+static void start_a_peer(bool before_the_claim)
+{
+	struct tshare_region *region;
+
+	CHECK(steps_open(&steps));
+	child = fork();
+	if (!child) {
+		close(steps.ends[1]);
+		before_renaming = before_the_claim ? await_the_other : NULL;
+		before_exchange = await_the_other;
+		_exit(!!tshare_region_create(ctx, "contested", 1, NULL, 0, &replacing, &region));
+	}
+	close(steps.ends[0]);
+	steps.ends[0] = -1;
+	CHECK(await_byte(steps.ends[1]));
+}
+
+/* To where it stops next, or to its end. */
+static void let_the_peer_go_on(void)
+{
+	send_byte(steps.ends[1]);
+	await_byte(steps.ends[1]);
+}
+
+static void end_the_peer(void)
+{
+	int status;
+
+	let_the_peer_go_on();
+	let_the_peer_go_on();
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+	close(steps.ends[1]);
+}
+
+/* Returns whether there were so many looks. */
+static bool replace_with_a_peer(uint32_t flags, int look, void (*peer)(void))
+{
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.flags = TSHARE_REPLACE | flags,
+	};
+	struct tshare_region *new;
+	bool came;
+
+	looks = look;
+	after_look = peer;
+	CHECK(!tshare_region_create(ctx, "contested", 1, NULL, 0, &options, &new));
+	came = !after_look;
+	after_look = NULL;
+	tshare_region_unref(new);
+	return came;
+}
+
+static void check_that_nothing_is_left(struct tshare_region *old)
+{
+	tshare_region_unref(old);
+	tshare_ctx_unlink(ctx, "contested");
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+	CHECK(!has_home("contested"));
+}
+
+/* More than a maker takes that finds the name taken twice. */
+#define LOOKS 30
+
+TEST(a_maker_replaces_a_region_while_others_replace_it)
+{
+	struct tshare_region *old;
+	int look;
+
+	for (look = 1; look <= 2 * LOOKS; look++) {
+		old = new_region("contested");
+		start_a_peer(false);
+		replace_with_a_peer(look % 2 ? 0 : TSHARE_DRAFT, (look + 1) / 2,
+				    let_the_peer_go_on);
+		end_the_peer();
+		check_that_nothing_is_left(old);
+	}
+}
+
+/* As another process does: this one may have its lock. */
+static void unlink_the_name(void)
+{
+	unlink(path_of("contested"));
+	rmdir(home_of("contested"));
+}
+
+TEST(a_maker_replaces_a_region_while_others_unlink_it)
+{
+	struct tshare_region *old;
+	int look = 0;
+	bool came;
+
+	do {
+		old = new_region("contested");
+		came = replace_with_a_peer(look % 2 ? 0 : TSHARE_DRAFT, 1 + look / 2,
+					   unlink_the_name);
+		check_that_nothing_is_left(old);
+		look++;
+	} while (came || look % 2);
+	CHECK(look > 2);
+}
+
+/* Another process has unlinked the region, and is about to remove its home. */
+static int looks_until_the_claim;
+
+static void let_the_peer_take_the_claim(void)
+{
+	/* The maker's own: the peer would wait for that. */
+	if (exists_at(next_of("contested")))
+		return;
+	let_the_peer_go_on();
+	looks = LOOKS;
+	after_look = let_the_peer_go_on;
+}
+
+static void unlink_the_region(void)
+{
+	unlink(path_of("contested"));
+	looks = looks_until_the_claim;
+	after_look = let_the_peer_take_the_claim;
+}
+
+TEST(a_maker_replaces_a_region_that_another_claims_while_it_is_unlinked)
+{
+	struct tshare_region *old;
+	int look;
+
+	for (look = 0; look < 64; look++) {
+		old = new_region("contested");
+		start_a_peer(true);
+		looks_until_the_claim = 1 + look % 16;
+		replace_with_a_peer(0, 1 + look / 16, unlink_the_region);
+		end_the_peer();
+		check_that_nothing_is_left(old);
+	}
 }
 
 /* Drafts, which have the claim to their names before their memory */
