@@ -31,12 +31,13 @@
  *
  *	path                files         state
  *	.tshare.<number>    new           a maker's: the file is locked, and complete
- *	                    next/draft    a draft's maker, who is about to take a claim
+ *	                    next/new      a draft's maker, who is about to take a claim
  *	                    region        has lost the name to another one
  *	tshare.NAME         region, new   what the name leads to
  *	tshare.NAME/next    draft, maker  a draft has the claim; it gets its memory here, and
  *	                                  stays until it is finished
- *	                    new           a maker is about to exchange the home
+ *	                    new           a maker is about to exchange the home, or a
+ *	                                  draft's has just got here
  *
  * To rename a home or a claim takes a place which is free, or that of an empty directory, and no
  * other: so one maker at a time has the claim. As a directory that isn't empty the claim keeps
@@ -46,11 +47,12 @@
  * by its maker or by the next process that sweeps. A draft of a name that is free makes the home
  * for its claim, which has no region.
  *
- * The file is called "draft" in a draft's claim, "new" while the maker gives the region its
- * name, and "region" from then on; the rest is in the header. So
+ * The file is called "draft" in a draft's claim once that is in its place, "new" while the maker
+ * gives the region its name, and "region" from then on; the rest is in the header. So
  *
  * - a draft is unlinked by unlinking "draft", which fails when its maker is about to
- *   finish it, and the maker's rename to "new" fails when it was unlinked;
+ *   finish it, and the maker's rename to "new" fails when it was unlinked. A claim
+ *   on its way has no "draft": its maker, which may have to take it back, finds it;
  * - a claim is removed if its file's maker has no lock any more: that one is dead, or has
  *   given the region its name by another link to the file;
  * - of homes that the name doesn't lead to, one with "new" is removed if its maker has no lock

@@ -341,13 +341,13 @@ int shm_home_link(int home, int fd, const char *entry)
 	return linkat(AT_FDCWD, path, home, entry, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-int shm_claim_make(int home, int fd, const char *entry)
+int shm_claim_make(int home, int fd)
 {
 	int claim = new_directory(home, SHM_CLAIM), err;
 
 	if (claim < 0)
 		return claim;
-	err = shm_home_link(claim, fd, entry);
+	err = shm_home_link(claim, fd, SHM_NEW_FILE);
 	if (!err)
 		return claim;
 	unlinkat(home, SHM_CLAIM, AT_REMOVEDIR);
@@ -359,7 +359,7 @@ static int fill_home(int home, int fd, int *claim)
 {
 	if (!claim)
 		return shm_home_link(home, fd, SHM_NEW_FILE);
-	*claim = shm_claim_make(home, fd, SHM_DRAFT_FILE);
+	*claim = shm_claim_make(home, fd);
 	return *claim < 0 ? *claim : 0;
 }
 

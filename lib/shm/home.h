@@ -108,8 +108,8 @@ int shm_home_make(int dir, int fd, int *claim, char file[SHM_NEW_HOME_LEN]);
 /* Gives the file behind @fd a name in a home or a claim. */
 int shm_home_link(int home, int fd, const char *entry);
 
-/* Makes a claim in a home, with the file behind @fd as @entry. */
-int shm_claim_make(int home, int fd, const char *entry);
+/* Makes a claim in a home, with the file behind @fd. */
+int shm_claim_make(int home, int fd);
 
 /* Makes the pipe of a draft's maker in a claim that has a file, and returns its read end. */
 int shm_claim_make_maker(int claim);

@@ -186,7 +186,7 @@ static int claim_home(struct place *place, int fd, const char *file, const char 
 	if (err)
 		return tshare_fail_name(err, name);
 	if (place->claim < 0)
-		place->claim = shm_claim_make(place->home, fd, SHM_NEW_FILE);
+		place->claim = shm_claim_make(place->home, fd);
 	/* While it was empty it may have been taken for one that a dead process left. */
 	if (place->claim < 0)
 		return place->claim == -ENOENT ? -ENOENT : fail_directory(place->claim);
@@ -320,6 +320,9 @@ int shm_claim(const struct shm_session *session, struct shm_name *name,
 	tshare_lock();
 	name->home = no_cleanup(place.claim);
 	tshare_unlock();
+	/* From now on others may unlink it: while it was moved its maker would have missed it. */
+	if (renameat(name->home, SHM_NEW_FILE, name->home, SHM_DRAFT_FILE))
+		return fail_directory(-errno);
 	return 0;
 }
 

@@ -26,7 +26,7 @@
 static void (*before_allocation)(void), (*before_truncation)(void), (*before_renaming)(void),
 	(*before_exchange)(void), (*before_clock)(void);
 
-/* What happens after one of the next looks at an entry of a directory. */
+/* What happens before or after one of the next looks at a directory's entry, or a renaming. */
 static void (*after_look)(void);
 
 static int looks; /* until that one */
@@ -42,6 +42,15 @@ static void happen(void (**event)(void))
 	*event = NULL;
 	if (now)
 		now();
+}
+
+static void take_a_look(void)
+{
+	int err = errno;
+
+	if (after_look && !--looks)
+		happen(&after_look);
+	errno = err;
 }
 
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): theirs are reserved */
@@ -74,17 +83,23 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
+	int err;
+
 	happen(&before_renaming);
-	return syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+	err = syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+	take_a_look();
+	return err;
 }
 
 int statx(int dir, const char *entry, int flags, unsigned int mask, struct statx *st)
 {
-	int err = syscall(SYS_statx, dir, entry, flags, mask, st), seen = errno;
+	int err;
 
-	if (after_look && *entry && !--looks)
-		happen(&after_look);
-	errno = seen;
+	if (*entry)
+		take_a_look();
+	err = syscall(SYS_statx, dir, entry, flags, mask, st);
+	if (*entry)
+		take_a_look();
 	return err;
 }
 
@@ -257,9 +272,14 @@ static void third(void)
 	before_renaming = second;
 }
 
+static void fourth(void)
+{
+	before_renaming = third;
+}
+
 TEST(a_maker_that_is_killed_while_it_replaces_a_region_leaves_one)
 {
-	static void (*const moments[])(void) = { first, second, third };
+	static void (*const moments[])(void) = { first, second, third, fourth };
 	static const uint32_t flags[] = { 0, TSHARE_DRAFT };
 	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };
 	struct tshare_region *old, *new;
@@ -268,7 +288,7 @@ TEST(a_maker_that_is_killed_while_it_replaces_a_region_leaves_one)
 	for (i = 0; i < 2 * sizeof(moments) / sizeof(moments[0]); i++) {
 		old = new_region("old");
 		/* Without a draft there are two. */
-		if (i != 4)
+		if (i != 4 && i != 6)
 			CHECK(!replace_and_die(moments[i / 2], flags[i % 2]));
 		CHECK(!open_error("old"));
 		CHECK(!tshare_region_create(ctx, "old", 1, NULL, 0, &options, &new));
@@ -395,7 +415,7 @@ static void check_that_nothing_is_left(struct tshare_region *old)
 }
 
 /* More than a maker takes that finds the name taken twice. */
-#define LOOKS 30
+#define LOOKS 60
 
 TEST(a_maker_replaces_a_region_while_others_replace_it)
 {
@@ -460,7 +480,7 @@ TEST(a_maker_replaces_a_region_that_another_claims_while_it_is_unlinked)
 	struct tshare_region *old;
 	int look;
 
-	for (look = 0; look < 64; look++) {
+	for (look = 0; look < 128; look++) {
 		old = new_region("contested");
 		start_a_peer(true);
 		looks_until_the_claim = 1 + look % 16;
@@ -468,6 +488,36 @@ TEST(a_maker_replaces_a_region_that_another_claims_while_it_is_unlinked)
 		end_the_peer();
 		check_that_nothing_is_left(old);
 	}
+}
+
+static void unlink_the_draft_and_replace_the_region(void)
+{
+	char draft[512];
+
+	snprintf(draft, sizeof(draft), "%s/draft", next_of("contested"));
+	if (unlink(draft))
+		return;
+	snprintf(draft, sizeof(draft), "%s/maker", next_of("contested"));
+	unlink(draft);
+	rmdir(next_of("contested"));
+	CHECK(!tshare_region_create(ctx, "contested", 1, NULL, 0, &replacing, &newcomer));
+}
+
+TEST(a_draft_that_is_unlinked_while_it_takes_its_name_is_only_lost)
+{
+	struct tshare_region *old;
+	int look = 0;
+	bool came;
+
+	do {
+		newcomer = NULL;
+		old = new_region("contested");
+		came = replace_with_a_peer(TSHARE_DRAFT, ++look,
+					   unlink_the_draft_and_replace_the_region);
+		tshare_region_unref(newcomer);
+		check_that_nothing_is_left(old);
+	} while (came);
+	CHECK(look > 2);
 }
 
 /* Drafts, which have the claim to their names before their memory */
