@@ -212,6 +212,7 @@ def test_elsewhere():
 def test_array_api():
     need("array_api_compat")
     need("jax")
+    need("torch")
     assert run(script("array_api.py")) == [
         "standardised:",
         "[[-1.225 -0.926]",
@@ -225,6 +226,7 @@ def test_array_api():
 
 def test_laplacian():
     need("scipy")
+    need("torch")
     assert run(script("laplacian.py", 8)) == [
         "SciPy: 64 x 64, 288 elements that are not 0",
         "tshare: the dense matrix takes 32768 bytes of shared memory",

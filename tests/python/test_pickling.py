@@ -461,7 +461,8 @@ def test_joblib_s_workers_are_given_no_copy_without_a_word(name):
         except Exception as error:
             print("by_name" in f"{error} {error.__cause__}")
     """
-    assert run(code, name) == "True"
+    # With Python 3.13 the workers print tracebacks, too.
+    assert run(code, name).split()[0] == "True"
     keep.close()
 
 
