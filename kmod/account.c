@@ -106,7 +106,7 @@ static struct tshare_account *account_find(kuid_t uid)
 	return node ? rb_entry(node, struct tshare_account, node) : NULL;
 }
 
-/* What a user in @ns may still have by the module's own limits, in pages; all have @used. */
+/* Pages that a user in @ns may still have by the module's own limits; all have @used. */
 static unsigned long account_pages_left(const struct tshare_ns *ns,
 					const struct tshare_account *account, unsigned long used)
 {

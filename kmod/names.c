@@ -536,7 +536,7 @@ static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *
 	return region;
 }
 
-/* What is left until @deadline, a time of the caller's time namespace. */
+/* The time left until @deadline, which is of the caller's time namespace. */
 static ktime_t time_left(ktime_t deadline)
 {
 	struct timespec64 now;
@@ -670,7 +670,7 @@ static void names_work_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(names_work, names_work_fn);
 static unsigned long names_delay; /* in jiffies; a race makes a look early or late */
 
-/* A look that is due sooner stays: who closes the device over and over must not put it off. */
+/* A look that is due sooner stays: closing the device over and over must not put it off. */
 static void names_watch(unsigned long delay)
 {
 	delay = min_t(unsigned long, delay, HZ);
