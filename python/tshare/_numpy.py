@@ -166,13 +166,21 @@ def cast(arguments: tuple[Any, str, bool]) -> np.ndarray[Any, Any]:
     # What is empty has no kind.
     kind = _kind(array.dtype) if array.size else 0
     if _are_ints(array, x):
+        array = np.asarray(x, object)
         kind = min(kind, 1)
     else:
         check_dtype(array)
     if not lossy and kind > _kind(dtype):
         raise TypeError(f"x: {array.dtype} would be changed to fit {name} (t[...] = x converts)")
-    # NumPy checks the range of a list's numbers, not of an array's.
-    return array.astype(dtype) if isinstance(x, np.ndarray) else np.asarray(x, dtype)
+    # As with NumPy 2 the range of a list's numbers is checked, not of an array's.
+    if isinstance(x, np.ndarray):
+        return array.astype(dtype)
+    if dtype.kind in "iu" and kind == 1:
+        limits = np.iinfo(dtype)
+        for number in (array.min(), array.max()):
+            if not limits.min <= int(number) <= limits.max:
+                raise OverflowError(f"x: {number} is out of range for {name}")
+    return np.asarray(x, dtype)
 
 
 def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] | None]:

@@ -225,6 +225,8 @@ FITS = ["int8", "int64", "float16", "float32", "float64", "complex64", "complex1
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 @pytest.mark.parametrize("dtype", [*FITS, "bfloat16", "float8_e5m2"])
 def test_assignment_converts_as_numpy_does(dtype, value):
+    if dtype not in FITS or getattr(value, "dtype", None) is torch.bfloat16:
+        need("ml_dtypes")
     t = tshare.create(None, (2, 3), dtype)
     t[...] = value
     if isinstance(value, torch.Tensor):
@@ -242,7 +244,7 @@ def test_assignment_and_copy_from_take_what_is_in_the_type_s_range(dtype):
             set_to(value)
             assert t[0].item() == value
         for value in (int(limits.min) - 1, int(limits.max) + 1, 2**70):
-            with pytest.raises(OverflowError, match="out of range|out of bounds|too (large|big)"):
+            with pytest.raises(OverflowError, match=f"^x: {value} is out of range for {dtype}$"):
                 set_to(value)
     assert t[0].item() == limits.max
 
@@ -365,6 +367,8 @@ def test_copy_from_another_type_is_a_type_error(t):
      ("bool", [1]), ("bfloat16", 1j), ("int4", [1.0])],
 )  # fmt: skip
 def test_copy_from_numbers_of_another_kind_is_a_type_error(dtype, x):
+    if dtype in ("bfloat16", "int4"):
+        need("ml_dtypes")
     t = tshare.create(None, 1, dtype)
     with pytest.raises(TypeError, match=f"would be changed to fit {dtype}"):
         t.copy_from(x)
@@ -373,6 +377,8 @@ def test_copy_from_numbers_of_another_kind_is_a_type_error(dtype, x):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64", "float64"])
 @pytest.mark.parametrize("x", [True, 3, [[1, 2]], (0, True)], ids=repr)
 def test_copy_from_numbers_takes_the_tensor_s_type(dtype, x):
+    if dtype == "bfloat16":
+        need("ml_dtypes")
     t = tshare.create(None, (2, 2), dtype)
     t.copy_from(x)
     assert (t.numpy() == np.asarray(x)).all()
@@ -465,6 +471,8 @@ def test_torch_of_negative_strides_names_the_remedy(t, key):
 
 @pytest.mark.parametrize("key", [(slice(None, None, -1), slice(0)), slice(None, 0, -4)])
 def test_torch_takes_negative_strides_that_are_never_followed(t, key):
+    if t[key].size == 0 and version(torch) < (2, 0):
+        pytest.skip("PyTorch 1.13 never deletes a tensor without data")
     assert t[key].torch().tolist() == t[key].numpy().tolist()
 
 
