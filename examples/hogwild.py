@@ -6,7 +6,8 @@
 
 The parameters lie in a region. Each worker computes gradients of its own part of the data and
 subtracts them from the parameters that all share. Two that write one element at the same time
-may lose one of the steps, and the model learns all the same. Only for the CPU.
+may lose one of the steps, and the model learns all the same. Only for the CPU,
+with PyTorch 2.1 or later.
 """
 
 import argparse

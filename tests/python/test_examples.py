@@ -411,7 +411,8 @@ def test_batches():
 
 
 def test_hogwild():
-    need("torch")
+    if version(need("torch")) < (2, 1):
+        pytest.skip("load_state_dict() takes assign= since PyTorch 2.1")
     assert run(script("hogwild.py")) == [
         "2 workers trained the same 2 tensors",
         "the loss for data that none of them has seen is below 0.001: True",
