@@ -22,9 +22,12 @@
 
 #include "../shm.h"
 
-/* What happens before a file's next allocation or truncation, a renaming, or a look at the clock. */
+/* What happens before a file's next allocation or truncation, or a renaming. */
 static void (*before_allocation)(void), (*before_truncation)(void), (*before_renaming)(void),
-	(*before_exchange)(void), (*before_clock)(void);
+	(*before_exchange)(void);
+
+/* The same before a look at the clock, at which threads of the library look, too. */
+static _Thread_local void (*before_clock)(void);
 
 /* What happens before or after one of the next looks at a directory's entry, or a renaming. */
 static void (*after_look)(void);
@@ -33,7 +36,8 @@ static int looks; /* until that one */
 
 static int allocation_error; /* of the next one, or 0 */
 
-static int clock_ahead; /* seconds that the library's clock is ahead of the kernel's */
+/* Seconds that the library's clock is ahead of the kernel's in this thread. */
+static _Thread_local int clock_ahead;
 
 static void happen(void (**event)(void))
 {
