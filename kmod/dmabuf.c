@@ -270,17 +270,42 @@ static void map_sync_for_cpu(struct tshare_map *map, const struct tshare_region 
 	map_sync(map, from, end, dma_sync_single_for_cpu);
 }
 
+/* Whether a bracket for writing is open on some page of a range. The caller holds maps_lock. */
+static bool range_is_written(const struct tshare_region *region, const struct tshare_range *range)
+{
+	const struct tshare_range *written;
+	struct rb_node *node;
+
+	for (node = rb_first(&region->writers); node; node = rb_next(node)) {
+		written = rb_entry(node, struct tshare_dmabuf, writer_node)->range;
+		if (range_start(written) >= range_end(range))
+			break;
+		if (range_end(written) > range_start(range))
+			return true;
+		cond_resched();
+	}
+	return false;
+}
+
+/*
+ * Without an open bracket the unmapping makes the copy: of another copy of what a device has
+ * mapped twice the kernel complains with CONFIG_DMA_API_DEBUG.
+ */
 static void tshare_dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 				enum dma_data_direction dir)
 {
 	struct tshare_dmabuf *export = attach->dmabuf->priv;
 	struct tshare_map *map = container_of(sgt, struct tshare_map, sgt);
+	unsigned long attrs = 0;
 
 	mutex_lock(&export->region->maps_lock);
 	list_del(&map->node);
-	map_sync_for_cpu(map, export->region, export->range);
+	if (range_is_written(export->region, export->range)) {
+		map_sync_for_cpu(map, export->region, export->range);
+		attrs = DMA_ATTR_SKIP_CPU_SYNC;
+	}
+	dma_unmap_sgtable(map->dev, sgt, map->dir, attrs);
 	mutex_unlock(&export->region->maps_lock);
-	dma_unmap_sgtable(map->dev, sgt, map->dir, DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(sgt);
 	kfree(map);
 }

@@ -274,6 +274,20 @@ TEST_F(writers, bracket_that_is_closed_keeps_nothing_from_a_device_that_detaches
 	EXPECT_TRUE(filled(self->on.mem, CHUNK, 1));
 }
 
+TEST_F(writers, bracket_of_a_range_keeps_no_other_pages_from_a_device_that_detaches)
+{
+	int fd = export_range(self->on.dev, self->on.rw, 14 * PAGE, PAGE, TSHARE_EXPORT_WRITE);
+
+	ASSERT_EQ(0, attach(self->on.importer, self->on.rw, IMPORTER_BOTH_WAYS));
+	ASSERT_EQ(0, device_writes(self->on.importer, 12 * PAGE, 1));
+	ASSERT_EQ(0, start(fd, DMA_BUF_SYNC_WRITE));
+	fill(self->on.mem + 14 * PAGE, CHUNK, 2);
+	ASSERT_EQ(0, xioctl(self->on.importer, IMPORTER_IOCTL_DETACH, NULL));
+	EXPECT_TRUE(filled(self->on.mem + 12 * PAGE, CHUNK, 1));
+	EXPECT_TRUE(filled(self->on.mem + 14 * PAGE, CHUNK, 2));
+	close(fd);
+}
+
 /* Brackets of three ranges, of which two overlap; their order is not that of their places. */
 TEST_F(writers, brackets_of_ranges_keep_their_pages_and_no_others)
 {
