@@ -31,6 +31,7 @@
 #include "names.h"
 #include "region.h"
 #include "trace.h"
+#include "watch.h"
 
 /* Sizes of the structures' first versions, below which none is taken. */
 #define QUERY_SIZE_V1	   72
@@ -42,6 +43,7 @@
 #define COUNTER_SIZE_V1	   24
 #define FINISH_SIZE_V1	   16
 #define EXPORT_SIZE_V1	   32
+#define WATCH_SIZE_V1	   136
 #define LIST_ENTRY_SIZE_V1 168
 
 static_assert(sizeof(struct tshare_query) == QUERY_SIZE_V1);
@@ -53,6 +55,7 @@ static_assert(sizeof(struct tshare_list) == LIST_SIZE_V1);
 static_assert(sizeof(struct tshare_counter) == COUNTER_SIZE_V1);
 static_assert(sizeof(struct tshare_finish) == FINISH_SIZE_V1);
 static_assert(sizeof(struct tshare_export) == EXPORT_SIZE_V1);
+static_assert(sizeof(struct tshare_watch) == WATCH_SIZE_V1);
 static_assert(sizeof(struct tshare_list_entry) == LIST_ENTRY_SIZE_V1);
 
 /* The flags of CREATE, and those that need a name. */
@@ -78,6 +81,7 @@ union ioctl_arg {
 	struct tshare_counter counter;
 	struct tshare_finish finish;
 	struct tshare_export export;
+	struct tshare_watch watch;
 };
 
 /**
@@ -528,6 +532,30 @@ static int ioctl_export(struct ioctl_call *call)
 	return 0;
 }
 
+static int ioctl_watch(struct ioctl_call *call)
+{
+	struct tshare_watch *req = call->arg;
+	struct file *file;
+	int err;
+
+	if (req->flags & ~TSHARE_WATCH_NO_CLOEXEC)
+		return -EINVAL;
+	err = tshare_name_check(req->name, NULL);
+	if (err)
+		return err;
+	if (!req->name[0])
+		return -EINVAL;
+
+	file = tshare_watch_open(call->tf->ns, req->name);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	err = ioctl_return_file(call, file, !(req->flags & TSHARE_WATCH_NO_CLOEXEC));
+	if (err)
+		return err;
+	req->fd = call->fd;
+	return 0;
+}
+
 /**
  * struct ioctl_command - a command
  * @handle: carries it out; see struct ioctl_call. Returns -ERESTARTNOHAND if a signal
@@ -565,6 +593,8 @@ static const struct ioctl_command commands[] = {
 		COMMAND(ioctl_finish, struct tshare_finish, FINISH_SIZE_V1, false),
 	[_IOC_NR(TSHARE_IOCTL_EXPORT)] =
 		COMMAND(ioctl_export, struct tshare_export, EXPORT_SIZE_V1, true),
+	[_IOC_NR(TSHARE_IOCTL_WATCH)] =
+		COMMAND(ioctl_watch, struct tshare_watch, WATCH_SIZE_V1, true),
 };
 
 static void ioctl_trace(unsigned int cmd, const struct ioctl_call *call, int err)

@@ -146,6 +146,7 @@ static void name_tell_removed(const struct tshare_region *region)
 		tshare_waiters_wake(region->ns, region->name, region->id);
 		return;
 	}
+	tshare_waiters_wake_watches(region->ns, region->name);
 	draft = name_find(&region->ns->drafts, region->name);
 	if (draft)
 		tshare_waiters_follow(region->ns, region->name, draft->id);
@@ -551,7 +552,7 @@ static ktime_t time_left(ktime_t deadline)
 /* As name_resolve(), in use. Sleeps until @req->deadline_ns. */
 static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open *req)
 {
-	struct tshare_waiter waiter;
+	struct tshare_waiter waiter = { .watches = false };
 	struct tshare_region *region;
 	ktime_t left;
 	int err;
@@ -602,6 +603,32 @@ struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare
 		return ERR_PTR(-EACCES);
 	}
 	return region;
+}
+
+/**
+ * tshare_name_read() - the id of the region that a name leads to
+ * @tf: the open device
+ * @name: the name
+ * @waiter: of a watch of the name, re-armed
+ * @id: where to store the id: 0 for no region, also while a draft has the name
+ *
+ * Needs no permission: CREATE and OPEN, too, tell everybody in the namespace that a name is taken.
+ *
+ * Return: false if nothing was done to the name since the last call; @id is undefined then.
+ */
+bool tshare_name_read(const struct tshare_file *tf, const char *name, struct tshare_waiter *waiter,
+		      u64 *id)
+{
+	const struct tshare_region *region;
+	bool woken;
+
+	mutex_lock(&tshare_lock);
+	woken = waiter->woken;
+	tshare_waiter_rearm(waiter);
+	region = name_find(&tf->ns->finished, name);
+	*id = region ? region->id : 0;
+	mutex_unlock(&tshare_lock);
+	return woken;
 }
 
 /*

@@ -10,6 +10,7 @@
 struct dma_buf;
 struct tshare_ns;
 struct tshare_region;
+struct tshare_waiter;
 
 /**
  * struct tshare_file - an open /dev/tshare
@@ -28,6 +29,9 @@ struct tshare_file {
 int tshare_name_check_free(struct tshare_ns *ns, const char *name, bool replace);
 int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id);
 unsigned long tshare_name_count(void);
+
+bool tshare_name_read(const struct tshare_file *tf, const char *name, struct tshare_waiter *waiter,
+		      u64 *id);
 
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace);
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,

@@ -283,6 +283,41 @@ struct tshare_ns *tshare_ns_open(void)
 	return fresh;
 }
 
+/**
+ * tshare_ns_add_watch() - count a watch, which is another open file
+ * @ns: the namespace, with an open file
+ * @max: how many it may have. Whoever changes a name wakes its watches under tshare_lock, for
+ *       which all namespaces wait
+ *
+ * Return: 0, or -EDQUOT.
+ */
+int tshare_ns_add_watch(struct tshare_ns *ns, unsigned int max)
+{
+	int err = 0;
+
+	mutex_lock(&tshare_lock);
+	if (ns->watches < max) {
+		ns->watches++;
+		ns->refs++;
+		ns->files++;
+	} else {
+		err = -EDQUOT;
+	}
+	mutex_unlock(&tshare_lock);
+	return err;
+}
+
+/**
+ * tshare_ns_remove_watch() - end tshare_ns_add_watch(), but for the open file
+ * @ns: the namespace
+ */
+void tshare_ns_remove_watch(struct tshare_ns *ns)
+{
+	mutex_lock(&tshare_lock);
+	ns->watches--;
+	mutex_unlock(&tshare_lock);
+}
+
 /*
  * The file to put, outside the lock, of a namespace in which nothing is found any more. An
  * open() of the device in it later gets another struct tshare_ns: without the file the inode

@@ -44,6 +44,7 @@ struct tshare_ns_usage {
  *        tshare_lock
  * @files: open files
  * @names: names that belong to no file
+ * @watches: watches of names
  * @node: among the namespaces that can be found, by @inum; cleared when it no longer can
  * @left: among those that have such names and no open file
  * @inum: its inode number, which is unique while @file holds it
@@ -62,6 +63,7 @@ struct tshare_ns {
 	unsigned int refs;
 	unsigned int files;
 	unsigned int names;
+	unsigned int watches;
 	struct rb_node node;
 	struct list_head left;
 	unsigned int inum;
@@ -75,6 +77,8 @@ struct tshare_ns {
 };
 
 struct tshare_ns *tshare_ns_open(void);
+int tshare_ns_add_watch(struct tshare_ns *ns, unsigned int max);
+void tshare_ns_remove_watch(struct tshare_ns *ns);
 bool tshare_ns_close(struct tshare_ns *ns);
 void tshare_ns_add_name(struct tshare_ns *ns);
 void tshare_ns_remove_name(struct tshare_ns *ns);

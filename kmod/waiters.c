@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Callers that sleep until a name leads to another region.
+ * Callers that sleep until a name leads to another region, and watches of names.
  *
  * A waiter looks at the name and clears @woken in one critical section of
  * tshare_lock. A change to a name, and the wake-up of its waiters, are in one critical
  * section too. So a waiter either sees a change or is woken by it, and no wake-up is
  * lost.
  *
- * A waiter lives on its caller's stack and is removed, under tshare_lock, before
- * the caller returns. It refers to no region. It sleeps on a queue of its own, so
+ * A waiter lives on its caller's stack, or in a watch, and is removed, under tshare_lock,
+ * before that ends. It refers to no region. It sleeps on a queue of its own, so
  * that only what is done to its name wakes it, and of that only what may end its wait:
  * a new draft changes what it waits for, and is written down for it.
  */
@@ -32,7 +32,7 @@ static bool waiter_is_before(struct rb_node *a, const struct rb_node *b)
 
 /**
  * tshare_waiter_add() - have a caller woken by what is done to a name
- * @waiter: the waiter, which counts as woken
+ * @waiter: the waiter, with @watches set. It counts as woken
  * @ns: the namespace
  * @name: the name, which must not change before tshare_waiter_remove()
  * @draft: id of the draft that the caller waits for, or 0
@@ -84,6 +84,12 @@ int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout)
 	return wait_event_interruptible_hrtimeout(waiter->queue, READ_ONCE(waiter->woken), timeout);
 }
 
+static void waiter_wake(struct tshare_waiter *waiter)
+{
+	WRITE_ONCE(waiter->woken, true);
+	wake_up(&waiter->queue);
+}
+
 /**
  * tshare_waiters_wake() - wake the waiters for a name
  * @ns: the namespace; the caller holds tshare_lock
@@ -104,8 +110,25 @@ void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft
 			continue;
 		if (!draft)
 			waiter->draft = 0;
-		WRITE_ONCE(waiter->woken, true);
-		wake_up(&waiter->queue);
+		waiter_wake(waiter);
+	}
+}
+
+/**
+ * tshare_waiters_wake_watches() - wake the watches of a name
+ * @ns: the namespace; the caller holds tshare_lock
+ * @name: the name, which leads to no region any more
+ */
+void tshare_waiters_wake_watches(const struct tshare_ns *ns, const char *name)
+{
+	struct tshare_waiter *waiter;
+	struct rb_node *node;
+
+	lockdep_assert_held(&tshare_lock);
+	rb_for_each(node, name, &ns->waiters, waiter_compare) {
+		waiter = rb_entry(node, struct tshare_waiter, node);
+		if (waiter->watches)
+			waiter_wake(waiter);
 	}
 }
 
@@ -126,7 +149,7 @@ void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 dra
 	lockdep_assert_held(&tshare_lock);
 	rb_for_each(node, name, &ns->waiters, waiter_compare) {
 		waiter = rb_entry(node, struct tshare_waiter, node);
-		if (!waiter->draft)
+		if (!waiter->draft && !waiter->watches)
 			waiter->draft = draft;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Callers that sleep until a name leads to another region. */
+/* Callers that sleep until a name leads to another region, and watches of names. */
 #ifndef TSHARE_WAITERS_H
 #define TSHARE_WAITERS_H
 
@@ -16,6 +16,8 @@ struct tshare_ns;
  * @ns: the namespace, which the caller's open file uses
  * @name: the name
  * @draft: id of the draft that the caller waits for; 0 for none yet; under tshare_lock
+ * @watches: whether it waits for the name to lead elsewhere, if to no region: then for no
+ *           draft. Constant
  * @queue: where the caller sleeps
  * @woken: whether something has happened to the name since the caller looked;
  *         written under tshare_lock
@@ -25,6 +27,7 @@ struct tshare_waiter {
 	struct tshare_ns *ns;
 	const char *name;
 	u64 draft;
+	bool watches;
 	wait_queue_head_t queue;
 	bool woken;
 };
@@ -35,6 +38,7 @@ void tshare_waiter_remove(struct tshare_waiter *waiter);
 void tshare_waiter_rearm(struct tshare_waiter *waiter);
 int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout);
 void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft);
+void tshare_waiters_wake_watches(const struct tshare_ns *ns, const char *name);
 void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 draft);
 
 #endif /* TSHARE_WAITERS_H */

@@ -5,7 +5,7 @@
 #include "util.h"
 
 #define LARGEST_ARG ((1 << _IOC_SIZEBITS) - 1)
-#define COMMANDS 9
+#define COMMANDS 10
 
 FIXTURE(command)
 {
@@ -122,6 +122,15 @@ FIXTURE_VARIANT_ADD(command, export)
 	.writes = true,
 };
 
+FIXTURE_VARIANT_ADD(command, watch)
+{
+	.nr = 9,
+	.size = 136,
+	.flags_offset = offsetof(struct tshare_watch, flags),
+	.flags = TSHARE_WATCH_NO_CLOEXEC,
+	.writes = true,
+};
+
 FIXTURE_SETUP(command)
 {
 	self->dev = open_device();
@@ -161,6 +170,9 @@ FIXTURE_SETUP(command)
 		break;
 	case 8:
 		((struct tshare_export *)self->arg)->fd = self->region;
+		break;
+	case 9:
+		strcpy(((struct tshare_watch *)self->arg)->name, "there");
 		break;
 	}
 }
@@ -338,6 +350,7 @@ TEST(struct_sizes_are_those_of_the_first_version)
 	EXPECT_EQ(24, sizeof(struct tshare_counter));
 	EXPECT_EQ(16, sizeof(struct tshare_finish));
 	EXPECT_EQ(32, sizeof(struct tshare_export));
+	EXPECT_EQ(136, sizeof(struct tshare_watch));
 	EXPECT_EQ(24, sizeof(struct tshare_desc));
 	EXPECT_EQ(168, sizeof(struct tshare_list_entry));
 }

@@ -364,6 +364,16 @@ static int op_export(const struct fuzz_call *call)
 	return ret ? ret : fuzz_keep(args.export_fd, FUZZ_DMABUF);
 }
 
+static int op_watch(const struct fuzz_call *call)
+{
+	struct tshare_watch args = { .flags = fuzz_flags(call->arg[1], 1) };
+	int ret;
+
+	fuzz_name(args.name, call->arg[2]);
+	ret = fuzz_ioctl(call, TSHARE_IOCTL_WATCH, &args);
+	return ret ? ret : fuzz_keep(args.fd, FUZZ_OTHER);
+}
+
 /* Any number of the device's type, or of none. */
 static int op_raw_ioctl(const struct fuzz_call *call)
 {
@@ -1000,7 +1010,7 @@ struct fuzz_op {
 };
 
 /* The first operations are the device's commands. */
-enum { FUZZ_COMMANDS = 10, FUZZ_REPEAT = FUZZ_COMMANDS, FUZZ_FORK };
+enum { FUZZ_COMMANDS = 11, FUZZ_REPEAT = FUZZ_COMMANDS, FUZZ_FORK };
 
 static const struct fuzz_op fuzz_ops[] = {
 	{ "query", 4, op_query },
@@ -1012,6 +1022,7 @@ static const struct fuzz_op fuzz_ops[] = {
 	{ "counter", 14, op_counter },
 	{ "finish", 16, op_finish },
 	{ "export", 24, op_export },
+	{ "watch", 8, op_watch },
 	{ "raw_ioctl", 4, op_raw_ioctl },
 	{ "repeat", 12, op_none },
 	{ "fork", 2, op_none },

@@ -57,7 +57,7 @@
  * over when it is finished with TSHARE_FINISH_REPLACE. Until then the name leads
  * to the old region.
  *
- * An open file of the device keeps its IPC namespace. Names, regions, dma-bufs and
+ * An open file of the device, and a watch, keeps its IPC namespace. Names, regions, dma-bufs and
  * mappings don't. When nobody is in a namespace and nobody can enter it, its names go, as
  * System V shared memory goes with it; the module needs up to a second to notice that. Once
  * a namespace other than the initial one has neither open files nor names with
@@ -148,7 +148,8 @@
  *    keeps its folio counted, also when its region is gone. Or a limit of the
  *    caller's cgroup, or of one above it, is reached: memory.max, against which
  *    regions of up to 2 MiB count, or dmem.max, against which all count on kernels
- *    with the dmem controller, and whole as long as a page is still pinned
+ *    with the dmem controller, and whole as long as a page is still pinned. Or the
+ *    namespace has TSHARE_WATCH_MAX watches
  * EEXIST
  *    the name is taken: by a draft, or by another region that the caller did not
  *    ask to replace
@@ -696,5 +697,36 @@ struct tshare_export {
 };
 
 #define TSHARE_IOCTL_EXPORT _IOWR(TSHARE_IOCTL_MAGIC, 0x08, struct tshare_export)
+
+/* The most watches that a namespace can have. */
+#define TSHARE_WATCH_MAX 8192
+
+/* struct tshare_watch.flags */
+#define TSHARE_WATCH_NO_CLOEXEC (1U << 0) /* the descriptor survives execve() */
+
+/**
+ * struct tshare_watch - ioctl(TSHARE_IOCTL_WATCH)
+ * @flags: in: TSHARE_WATCH_*
+ * @fd: out: descriptor of a new file, the watch
+ * @name: in: the name, not empty
+ *
+ * Watch a name. read() of the watch stores a __u64: the id of the region that the name leads
+ * to now, or 0 if it leads to none, or to a draft. After that it stores the next one once
+ * something has been done to the name, and sleeps until then, or fails with EAGAIN if
+ * the file is O_NONBLOCK. poll() reports POLLIN when read() won't sleep. Changes between two
+ * reads are one. A shorter buffer is EINVAL.
+ *
+ * Needs no permission to open the regions: CREATE and OPEN, too, show everybody in a
+ * namespace which names are taken. A watch keeps the IPC namespace as an open file of the device
+ * does, and no region. It counts changes for all who share the file together. A namespace has
+ * up to TSHARE_WATCH_MAX watches: EDQUOT beyond that.
+ */
+struct tshare_watch {
+	__u32 flags;
+	__s32 fd;
+	char name[TSHARE_NAME_LEN];
+};
+
+#define TSHARE_IOCTL_WATCH _IOWR(TSHARE_IOCTL_MAGIC, 0x09, struct tshare_watch)
 
 #endif /* _UAPI_LINUX_TSHARE_H */
