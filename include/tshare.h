@@ -145,11 +145,12 @@ const char *tshare_version(void);
 #define TSHARE_NDIM_LIMIT   32
 #define TSHARE_TENSOR_LIMIT 1048576
 
-struct tshare_ctx;    /* a session with a backend */
-struct tshare_pin;    /* a region whose memory is page-locked for CUDA */
-struct tshare_region; /* shared memory that is mapped into this process, with its tensors */
-struct tshare_tensor; /* a tensor in a region, or a view of one */
-struct tshare_waiter; /* a reader's own event descriptor for a region */
+struct tshare_ctx;     /* a session with a backend */
+struct tshare_pin;     /* a region whose memory is page-locked for CUDA */
+struct tshare_region;  /* shared memory that is mapped into this process, with its tensors */
+struct tshare_tensor;  /* a tensor in a region, or a view of one */
+struct tshare_waiter;  /* a reader's own event descriptor for a region */
+struct tshare_watcher; /* what waits for a name to lead to another region */
 
 /* Data types */
 
@@ -1188,6 +1189,82 @@ int tshare_ctx_list_all(struct tshare_ctx *ctx,
  * name; -EPERM; -EOPNOTSUPP for shared memory.
  */
 int tshare_ctx_unlink_id(struct tshare_ctx *ctx, uint64_t id);
+
+/**
+ * tshare_ctx_watch() - watch a name
+ * @ctx: the context, to which the watcher keeps a reference
+ * @name: the name
+ * @watcher: where to store what waits for it to lead to another region, or to none
+ *
+ * For a reader that has to notice a new region of that name, such as the next version of a
+ * model, and the end of the one it has, such as a server that was killed before it published
+ * anything::
+ *
+ *	while (!tshare_watcher_wait(watcher, seen, -1, &seen))
+ *		seen ? use_region(ctx, name) : wait_for_server();
+ *
+ * Return: 0; -EINVAL or -ENAMETOOLONG for a malformed name; -EMFILE; -ENFILE; -ENOMEM; -EDQUOT
+ * if the IPC namespace has TSHARE_WATCH_MAX watches (kmod).
+ */
+int tshare_ctx_watch(struct tshare_ctx *ctx, const char *name, struct tshare_watcher **watcher);
+
+/**
+ * tshare_watcher_ref() - take a reference to a watcher
+ * @watcher: the watcher
+ *
+ * Return: @watcher.
+ */
+struct tshare_watcher *tshare_watcher_ref(struct tshare_watcher *watcher);
+
+/**
+ * tshare_watcher_unref() - drop a reference to a watcher
+ * @watcher: the watcher, or NULL
+ *
+ * The last one closes its event descriptor.
+ *
+ * Return: NULL.
+ */
+struct tshare_watcher *tshare_watcher_unref(struct tshare_watcher *watcher);
+
+/**
+ * tshare_watcher_wait() - wait until a name leads to another region
+ * @watcher: the watcher
+ * @seen: id of the region that the caller knows of, or 0 for none
+ * @timeout_ns: how long to wait at most, in nanoseconds; 0 to look, negative to wait for ever
+ * @id: where to store the id of the region that the name leads to now, other than @seen; or 0
+ *      if it leads to none, or to a draft
+ *
+ * Changes that undo one another before the call looks are none. On /dev/tshare the call
+ * returns when the name's lifetime ends; on shared memory up to a second after the process that
+ * kept the region was killed.
+ *
+ * Return: 0; -ETIMEDOUT; -ECANCELED; -EINTR if a signal handler ran; -EBUSY if another
+ * thread waits through @watcher; -EOPNOTSUPP in a child of fork(), which needs its own;
+ * -EACCES if the name leads to a region that the caller may not read (shm).
+ */
+int tshare_watcher_wait(struct tshare_watcher *watcher, uint64_t seen, int64_t timeout_ns,
+			uint64_t *id);
+
+/**
+ * tshare_watcher_cancel() - end all waits through this watcher, for good
+ * @watcher: the watcher
+ *
+ * May be called by any thread, and by a signal handler.
+ */
+void tshare_watcher_cancel(struct tshare_watcher *watcher);
+
+/**
+ * tshare_watcher_get_event_fd() - return a descriptor that is readable when there may be news
+ * @watcher: the watcher
+ *
+ * For poll(), epoll and event loops. Nothing is to be read of it: when it is readable, call
+ * tshare_watcher_wait() with a timeout of 0, which makes it unreadable until something else
+ * happens. It may be readable without news. It is readable at first, and always after
+ * tshare_watcher_cancel().
+ *
+ * Return: the descriptor, the watcher's own.
+ */
+int tshare_watcher_get_event_fd(const struct tshare_watcher *watcher);
 
 /* CUDA: a region's memory, where it lies; see Documentation/cuda.rst */
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -371,6 +372,65 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	return 0;
 }
 
+/* A watch: the kernel's, and what was read of it last. */
+struct name_watch {
+	int fd;
+	uint64_t id;
+};
+
+static void kmod_unwatch(void *data)
+{
+	struct name_watch *watch = data;
+
+	close(watch->fd);
+	free(watch);
+}
+
+static int kmod_watch(void *session, const char *name, int epoll, void **watch)
+{
+	struct tshare_watch request = { 0 };
+	struct epoll_event event = { .events = EPOLLIN };
+	struct name_watch *new;
+	int err;
+
+	memcpy(request.name, name, sizeof(request.name));
+	err = device_ioctl(session_fd(session), TSHARE_IOCTL_WATCH, &request);
+	if (err == -EDQUOT)
+		return tshare_fail(err,
+				   "name: '%s': the IPC namespace has %d watches, and can "
+				   "have no more",
+				   name, TSHARE_WATCH_MAX);
+	if (err)
+		return tshare_fail_name(err, name);
+	new = calloc(1, sizeof(*new));
+	if (!new) {
+		close(request.fd);
+		return tshare_fail(-ENOMEM, "watcher: out of memory");
+	}
+	new->fd = keep_fd(request.fd, "name");
+	err = new->fd < 0 ? new->fd : 0;
+	if (!err && (fcntl(new->fd, F_SETFL, O_NONBLOCK) ||
+		     epoll_ctl(epoll, EPOLL_CTL_ADD, new->fd, &event)))
+		err = tshare_fail_name(-errno, name);
+	if (!err)
+		*watch = new;
+	else if (new->fd >= 0)
+		kmod_unwatch(new);
+	else
+		free(new);
+	return err;
+}
+
+static int kmod_watch_look(void *data, uint64_t *id)
+{
+	struct name_watch *watch = data;
+
+	if (read(watch->fd, &watch->id, sizeof(watch->id)) < 0 && errno != EAGAIN)
+		return tshare_fail(-errno, "watcher: read: %s", strerror(errno));
+	*id = watch->id;
+	return 0;
+}
+
 /*
  * By its name first: a file of FUSE's, which it may be, need not answer any question. A file in the
  * root folder may have such a name, too.
@@ -678,6 +738,9 @@ const struct backend_ops tshare_backend_kmod = {
 	.limits = kmod_limits,
 	.create = kmod_create,
 	.lookup = kmod_lookup,
+	.watch = kmod_watch,
+	.unwatch = kmod_unwatch,
+	.watch_look = kmod_watch_look,
 	.import = kmod_import,
 	.read_descs = kmod_read_descs,
 	.finish = kmod_finish,

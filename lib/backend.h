@@ -118,6 +118,16 @@ struct backend_ops {
 		      struct backend_region *region);
 
 	/*
+	 * Watches a name, until unwatch(): adds to @epoll what is readable when the name may
+	 * lead elsewhere since the last look.
+	 */
+	int (*watch)(void *session, const char *name, int epoll, void **watch);
+	void (*unwatch)(void *watch);
+
+	/* Stores the id of the region that the name leads to, 0 for none or a draft. */
+	int (*watch_look)(void *watch, uint64_t *id);
+
+	/*
 	 * Takes another process's descriptor. @fd is the library's own
 	 * duplicate, which no other thread can replace between its check and
 	 * its use: the region's on success, the caller's on failure. -EINVAL

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT
-/* What a name leads to, and waiting until it leads somewhere. */
+/* Finding the region that a name leads to, and waiting until the name leads elsewhere. */
 #define _GNU_SOURCE 1
 #include "shm/find.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "backend.h"
 #include "cleanup.h"
 #include "error.h"
+#include "fd.h"
 #include "futex.h"
 #include "shm/file.h"
 #include "shm/home.h"
@@ -120,6 +125,16 @@ static int adopt_named(int dir, const char *file, int fd, const char *name,
 	return err;
 }
 
+/* Reports why open_named() could not open the file of the region @name. */
+static int fail_open(int err, const char *name)
+{
+	if (err == -EPROTO)
+		return shm_damaged("its name is that of no regular file");
+	if (err == -EAGAIN)
+		return shm_damaged("its owner has a lease on its file");
+	return tshare_fail_name(err, name);
+}
+
 static int look_up(int dir, const char *file, const char *name, const struct backend_find *how,
 		   struct backend_region *region, int *maker)
 {
@@ -127,12 +142,8 @@ static int look_up(int dir, const char *file, const char *name, const struct bac
 		open_named(dir, file, name, how->readonly ? O_RDONLY : O_RDWR, maker);
 	int err;
 
-	if (fd == -EPROTO)
-		return shm_damaged("its name is that of no regular file");
-	if (fd == -EAGAIN)
-		return shm_damaged("its owner has a lease on its file");
 	if (fd < 0)
-		return tshare_fail_name(fd, name);
+		return fail_open(fd, name);
 	err = adopt_named(dir, file, fd, name, how, region);
 	if (!err)
 		(void)no_cleanup(fd); /* now the region's */
@@ -199,7 +210,7 @@ static int wait_and_find(struct shm_session *session, const char *name,
 	uint32_t changes;
 	int err;
 
-	shm_watch_begin(&watch, name);
+	shm_watch_begin(&watch, name, -1);
 	shm_watch_maker(&watch, maker);
 	do {
 		changes = shm_watch_prepare(&watch, session->dir);
@@ -234,4 +245,122 @@ int shm_lookup(void *opened, const char *name, const struct backend_find *how,
 	if (!err)
 		region->readonly = how->readonly;
 	return err;
+}
+
+/* Watching */
+
+/* A region whose maker is killed keeps its name until a process looks. */
+#define TICK_NS NSEC_PER_SEC
+
+/* Where changes aren't reported. */
+#define UNWOKEN_TICK_NS (NSEC_PER_SEC / 10)
+
+/* A watcher sleeps on @event, and on @timer where it has to look now and then. */
+struct name_watch {
+	struct shm_session *session;
+	struct shm_watch watch;
+	int event;
+	int timer;
+	bool ticks; /* whether @timer runs */
+	char name[TSHARE_NAME_LEN];
+};
+
+/* @mortal: whether the name is of a region that ends with its maker or its users. */
+static void set_timer(struct name_watch *watch, bool mortal)
+{
+	bool woken = shm_watch_is_woken(&watch->watch);
+	int64_t tick = !woken ? UNWOKEN_TICK_NS : mortal ? TICK_NS : 0;
+	struct itimerspec time = { .it_interval = { tick / NSEC_PER_SEC, tick % NSEC_PER_SEC } };
+
+	time.it_value = time.it_interval;
+	if (watch->ticks || tick)
+		timerfd_settime(watch->timer, 0, &time, NULL);
+	watch->ticks = tick;
+}
+
+/* The id of the region that the name leads to, or 0. */
+static int find_id(const struct name_watch *watch, uint64_t *id, bool *mortal)
+{
+	_cleanup_close_ int fd =
+		shm_directory_open_file(watch->session->dir, watch->watch.file, O_RDONLY);
+	struct shm_head head;
+	size_t length;
+	bool alive;
+
+	*id = 0;
+	*mortal = false;
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return fail_open(fd, watch->name);
+	if (shm_file_read_life(fd, &head, &length, &alive))
+		return shm_damaged("it doesn't begin like a region");
+	if (!alive) {
+		shm_name_unlink_if_dead(watch->session->dir, watch->watch.file);
+		return 0;
+	}
+	*id = head.header.id;
+	*mortal = !(head.header.flags & SHM_PERSIST);
+	return 0;
+}
+
+int shm_watch_look(void *data, uint64_t *id)
+{
+	struct name_watch *watch = data;
+	bool mortal;
+	uint64_t ignored;
+	int err;
+
+	/* A timer is read as an eventfd is. */
+	eventfd_read(watch->event, &ignored);
+	eventfd_read(watch->timer, &ignored);
+	shm_watch_prepare(&watch->watch, watch->session->dir);
+	err = find_id(watch, id, &mortal);
+	set_timer(watch, mortal);
+	return err;
+}
+
+void shm_unwatch(void *data)
+{
+	struct name_watch *watch = data;
+
+	shm_watch_end(&watch->watch);
+	if (watch->event >= 0)
+		close(watch->event);
+	if (watch->timer >= 0)
+		close(watch->timer);
+	free(watch);
+}
+
+static int add_to(int epoll, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return fd < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int shm_watch(void *opened, const char *name, int epoll, void **watch)
+{
+	struct name_watch *new = calloc(1, sizeof(*new));
+	int err;
+
+	if (!new)
+		return tshare_fail(-ENOMEM, "watcher: out of memory");
+	new->session = opened;
+	memcpy(new->name, name, sizeof(new->name));
+	new->timer = -1;
+	new->event = fd_move_up(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+	err = add_to(epoll, new->event);
+	if (!err) {
+		new->timer =
+			fd_move_up(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+		err = add_to(epoll, new->timer);
+	}
+	shm_watch_begin(&new->watch, name, new->event);
+	if (!err) {
+		*watch = new;
+		return 0;
+	}
+	shm_unwatch(new);
+	return tshare_fail_name(err, name);
 }

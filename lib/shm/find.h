@@ -3,10 +3,16 @@
 #ifndef TSHARE_SHM_FIND_H
 #define TSHARE_SHM_FIND_H
 
+#include <stdint.h>
+
 struct backend_find;
 struct backend_region;
 
 int shm_lookup(void *opened, const char *name, const struct backend_find *how,
 	       struct backend_region *region);
+
+int shm_watch(void *opened, const char *name, int epoll, void **watch);
+void shm_unwatch(void *data);
+int shm_watch_look(void *data, uint64_t *id);
 
 #endif /* TSHARE_SHM_FIND_H */

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -55,8 +56,11 @@ static void after_fork_in_child(void)
 	struct shm_watch *watch;
 
 	LIST_FOREACH(watch, &watcher.watches, entry)
-	if (watch->maker >= 0)
-		close(watch->maker);
+	{
+		if (watch->maker >= 0)
+			close(watch->maker);
+		watch->forked = true;
+	}
 	LIST_INIT(&watcher.watches);
 	if (watcher.inotify < 0)
 		return;
@@ -77,6 +81,8 @@ static void wake(struct shm_watch *watch)
 {
 	atomic_fetch_add(&watch->changes, 1);
 	futex_wake_private(&watch->changes);
+	if (watch->event >= 0)
+		eventfd_write(watch->event, 1);
 }
 
 /* Whether the event is about the home of the watch's name, or may be: some may have been lost. */
@@ -218,12 +224,13 @@ static void leave_maker(struct shm_watch *watch)
 
 /* Waiting */
 
-void shm_watch_begin(struct shm_watch *watch, const char *name)
+void shm_watch_begin(struct shm_watch *watch, const char *name, int event)
 {
 	*watch = (struct shm_watch){
 		.directory = -1,
 		.maker = -ENOENT,
 		.pause = SHORTEST_PAUSE_NS,
+		.event = event,
 	};
 	shm_home_name(watch->file, name);
 	tshare_lock();
@@ -233,6 +240,8 @@ void shm_watch_begin(struct shm_watch *watch, const char *name)
 
 void shm_watch_end(struct shm_watch *watch)
 {
+	if (watch->forked)
+		return;
 	tshare_lock();
 	leave_maker(watch);
 	LIST_REMOVE(watch, entry);
@@ -261,7 +270,7 @@ void shm_watch_maker(struct shm_watch *watch, int maker)
 	tshare_unlock();
 }
 
-static bool is_woken(const struct shm_watch *watch)
+bool shm_watch_is_woken(const struct shm_watch *watch)
 {
 	return watch->directory >= 0 && (watch->maker == -ENOENT || watch->maker_watched);
 }
@@ -273,7 +282,7 @@ int shm_watch_sleep(struct shm_watch *watch, uint32_t changes, int64_t deadline)
 
 	if (now >= deadline)
 		return -ETIMEDOUT;
-	if (!is_woken(watch)) {
+	if (!shm_watch_is_woken(watch)) {
 		if (watch->pause < deadline - now)
 			until = now + watch->pause;
 		if (watch->pause < LONGEST_PAUSE_NS)

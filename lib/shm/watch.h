@@ -21,9 +21,11 @@ struct shm_watch {
 	int64_t pause;		      /* until the next look, where changes aren't reported */
 	_Atomic(uint32_t) changes;    /* a word that the thread sleeps on */
 	char file[SHM_HOME_NAME_LEN]; /* what the home of the name is called */
+	int event;		      /* an eventfd that is made readable by each change, or -1 */
+	bool forked;		      /* in a child of fork(): it watches nothing */
 };
 
-void shm_watch_begin(struct shm_watch *watch, const char *name);
+void shm_watch_begin(struct shm_watch *watch, const char *name, int event);
 void shm_watch_end(struct shm_watch *watch);
 
 /*
@@ -37,6 +39,9 @@ uint32_t shm_watch_prepare(struct shm_watch *watch, int dir);
  * watch's. -ENOENT for no draft, another error if the pipe can't be opened.
  */
 void shm_watch_maker(struct shm_watch *watch, int maker);
+
+/* Whether changes are reported, and so is the end of the draft's maker, if there is one. */
+bool shm_watch_is_woken(const struct shm_watch *watch);
 
 /* Sleeps until another look may find something else: 0, -ETIMEDOUT or -EINTR. */
 int shm_watch_sleep(struct shm_watch *watch, uint32_t changes, int64_t deadline);
