@@ -14,3 +14,15 @@ PyObject *ts_call(const char *module_name, const char *name, PyObject *x)
 	Py_XDECREF(module);
 	return result;
 }
+
+PyObject *ts_call_module(const char *module_name, const char *name, PyObject *args)
+{
+	PyObject *module = args ? PyImport_ImportModule(module_name) : NULL;
+	PyObject *callable = module ? PyObject_GetAttrString(module, name) : NULL;
+	PyObject *result = callable ? PyObject_CallObject(callable, args) : NULL;
+
+	Py_XDECREF(callable);
+	Py_XDECREF(module);
+	Py_XDECREF(args);
+	return result;
+}

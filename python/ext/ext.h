@@ -57,6 +57,7 @@ int ts_region_init(PyObject *module);
 int ts_info_init(PyObject *module);
 int ts_pin_init(PyObject *module);
 int ts_stream_init(PyObject *module);
+int ts_watcher_init(PyObject *module);
 int ts_cuda_init(PyObject *module);
 int ts_dlpack_init(PyObject *module);
 void ts_gil_init(void);
@@ -250,6 +251,18 @@ static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 PyObject *ts_numpy_cast(PyObject *x, struct tshare_dtype dtype, bool convert);
 /* The result of a module's function with one argument; NULL with an error set. */
 PyObject *ts_call(const char *module_name, const char *name, PyObject *x);
+
+/* Calls what a module has. Takes over @args, which may be NULL with an error set. */
+PyObject *ts_call_module(const char *module_name, const char *name, PyObject *args);
+
+/*
+ * Waits without the GIL, in slices, between which handlers of signals run: 0, or what @wait has
+ * returned but -EINTR; or 1 with an error set by a handler.
+ */
+int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeout);
+
+/* watcher.c */
+PyObject *ts_watch(PyObject *module, PyObject *name);
 /*
  * New reference to a type of a module, or NULL if the process has not imported the
  * module, or NULL with an error set. What a module that is just being imported lacks is

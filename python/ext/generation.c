@@ -99,32 +99,53 @@ static PyObject *end_of_closed(struct tshare_region *handle, uint64_t seen)
 	return NULL;
 }
 
-/* @handle and @waiter are the caller's references, which close() leaves alone. */
-static PyObject *wait_for(struct tshare_region *handle, struct tshare_waiter *waiter, uint64_t seen,
-			  int64_t timeout, int64_t spin)
+int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeout)
 {
 	int64_t start = clock_ns(), slice = SLICE_NS, left, piece;
 	PyThreadState *state;
-	uint64_t generation;
 	int err;
 
 	for (;;) {
 		left = left_of(timeout, start);
 		piece = left < slice ? left : slice;
 		state = PyEval_SaveThread();
-		err = tshare_waiter_wait(waiter, seen, piece, left_of(spin, start), &generation);
+		err = wait(call, piece);
 		PyEval_RestoreThread(state);
-		if (!err)
-			return PyLong_FromUnsignedLongLong(generation);
-		if (err == -ECANCELED)
-			return end_of_closed(handle, seen);
 		if (err != -EINTR && (err != -ETIMEDOUT || piece == left))
-			return ts_raise(err, NULL);
+			return err;
 		if (PyErr_CheckSignals() < 0)
-			return NULL;
+			return 1;
 		if (!is_main_thread())
 			slice = INT64_MAX;
 	}
+}
+
+/* A call of wait(). Its references are the caller's, which close() leaves alone. */
+struct wait_call {
+	struct tshare_waiter *waiter;
+	uint64_t seen;
+	int64_t spin;
+	int64_t start;
+	uint64_t generation;
+};
+
+static int wait_piece(void *data, int64_t timeout)
+{
+	struct wait_call *call = data;
+
+	return tshare_waiter_wait(call->waiter, call->seen, timeout,
+				  left_of(call->spin, call->start), &call->generation);
+}
+
+static PyObject *wait_for(struct tshare_region *handle, struct wait_call *call, int64_t timeout)
+{
+	int err = ts_wait(wait_piece, call, timeout);
+
+	if (err == -ECANCELED)
+		return end_of_closed(handle, call->seen);
+	if (err)
+		return err < 0 ? ts_raise(err, NULL) : NULL;
+	return PyLong_FromUnsignedLongLong(call->generation);
 }
 
 int ts_wait_args(const char *function, PyObject *const *given, int64_t *seen, int64_t *timeout)
@@ -153,6 +174,7 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	struct tshare_waiter *waiter;
 	int64_t seen, timeout, spin = 0;
 	PyObject *given[3], *generation;
+	struct wait_call call;
 	PyThreadState *state;
 
 	if (!handle || parse_wait("wait", 3, args, nargs, kwnames, given, &seen, &timeout) < 0 ||
@@ -164,7 +186,8 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
 	tshare_waiter_ref(waiter);
-	generation = wait_for(handle, waiter, seen, timeout, spin);
+	call = (struct wait_call){ waiter, seen, spin, clock_ns(), 0 };
+	generation = wait_for(handle, &call, timeout);
 	state = ts_gil_release();
 	tshare_waiter_unref(waiter);
 	tshare_region_unref(handle);
@@ -210,19 +233,6 @@ PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 	return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
 }
 
-/* Calls what a module has. Takes over @args, which may be NULL with an error set. */
-static PyObject *call_module(const char *module_name, const char *name, PyObject *args)
-{
-	PyObject *module = args ? PyImport_ImportModule(module_name) : NULL;
-	PyObject *callable = module ? PyObject_GetAttrString(module, name) : NULL;
-	PyObject *result = callable ? PyObject_CallObject(callable, args) : NULL;
-
-	Py_XDECREF(callable);
-	Py_XDECREF(module);
-	Py_XDECREF(args);
-	return result;
-}
-
 /* Wrong arguments are refused here, before there is a coroutine that may never run. */
 PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
@@ -233,8 +243,8 @@ PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t
 	if (!ts_region_handle(self) ||
 	    parse_wait("wait_async", 2, args, nargs, kwnames, given, &seen, &timeout) < 0)
 		return NULL;
-	return call_module("tshare._waiting", "wait_async",
-			   Py_BuildValue("OOO", self, given[0], given[1] ? given[1] : Py_None));
+	return ts_call_module("tshare._waiting", "wait_async",
+			      Py_BuildValue("OOO", self, given[0], given[1] ? given[1] : Py_None));
 }
 
 PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -251,7 +261,7 @@ PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_
 		given = NULL;
 	else if (ts_int_arg(given, "seen", 0, INT64_MAX, &seen) < 0)
 		return NULL;
-	return call_module("tshare._generations", "Generations",
-			   given ? Py_BuildValue("OO", self, given) :
-				   Py_BuildValue("ON", self, ts_region_generation(self, NULL)));
+	return ts_call_module("tshare._generations", "Generations",
+			      given ? Py_BuildValue("OO", self, given) :
+				      Py_BuildValue("ON", self, ts_region_generation(self, NULL)));
 }

@@ -106,6 +106,7 @@ static PyMethodDef methods[] = {
 	{ "asarray", TS_FASTCALL(ts_asarray), METH_FASTCALL | METH_KEYWORDS, DOC_asarray },
 	{ "array_interface", ts_array_interface_of, METH_O, DOC_array_interface },
 	{ "unlink", module_unlink, METH_O, DOC_unlink },
+	{ "watch", ts_watch, METH_O, DOC_watch },
 	{ "list", ts_list, METH_NOARGS, DOC_list },
 	{ "limits", ts_limits, METH_NOARGS, DOC_limits },
 	{ "backend", module_backend, METH_NOARGS, DOC_backend },
@@ -139,7 +140,8 @@ static int exec(PyObject *module)
 		return -1;
 	if (ts_info_init(module) < 0)
 		return -1;
-	if (ts_pin_init(module) < 0 || ts_cuda_init(module) < 0 || ts_stream_init(module) < 0)
+	if (ts_pin_init(module) < 0 || ts_cuda_init(module) < 0 || ts_stream_init(module) < 0 ||
+	    ts_watcher_init(module) < 0)
 		return -1;
 	if (ts_dlpack_init(module) < 0)
 		return -1;

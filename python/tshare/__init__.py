@@ -48,6 +48,7 @@ from ._tshare import (
     RegionInfo,
     StreamWait,
     Tensor,
+    Watcher,
     array_interface,
     asarray,
     backend,
@@ -58,6 +59,7 @@ from ._tshare import (
     list,
     open,
     unlink,
+    watch,
 )
 from ._tshare import (
     __version__ as __version__,
@@ -72,6 +74,7 @@ __all__ = [
     "RegionInfo",
     "StreamWait",
     "Tensor",
+    "Watcher",
     "array_interface",
     "asarray",
     "backend",
@@ -83,6 +86,7 @@ __all__ = [
     "list",
     "open",
     "unlink",
+    "watch",
 ]
 
 _Mapping.register(Region)

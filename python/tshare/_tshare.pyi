@@ -569,6 +569,80 @@ class StreamWait:
         """
 
 @final
+class Watcher:
+    """What waits until a name leads to another region.
+
+    Made by watch(). For a reader that has to notice a new region of that name, and the end of
+    the one it has, such as a server that was killed before it published anything::
+
+        with tshare.watch("model") as watcher:
+            seen = watcher.wait()                    # the id of the first one
+            while seen := watcher.wait(seen):
+                region = tshare.Region.open("model")
+
+    Can be used in a with block. Only one thread at a time can wait through it; others need their
+    own, and so does a child of fork().
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that is watched."""
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+    def wait(self, seen: SupportsIndex | None = None, timeout: float | None = None) -> int | None:
+        """Sleep until the name leads elsewhere than seen, and return the region's id.
+
+        None is returned if the name leads to no region, or to a draft. A region that was
+        open is still usable then. On shm the call returns up to a second after the process
+        that kept the region was killed.
+
+        :param seen: Id of the region that the caller knows, as Region.id is; None for none.
+        :param timeout: Seconds. 0: don't sleep. None: no limit.
+        :raises TimeoutError: The timeout has passed.
+        :raises OSError: ECANCELED: cancel() was called. EBUSY: another thread waits.
+            EOPNOTSUPP: this is a child by fork() of the process that made the watcher.
+        :raises PermissionError: On shm: the name leads to a region that this process may not
+            read.
+        :raises ValueError: close() was called meanwhile.
+        """
+    def wait_async(
+        self, seen: SupportsIndex | None = None, timeout: float | None = None
+    ) -> Coroutine[Any, Any, int | None]:
+        """Wait as wait() does, in asyncio.
+
+        The result is to be awaited. It can be cancelled like any other coroutine. Several tasks
+        of a loop may wait.
+
+        :param seen: Id of the region that the caller knows, as Region.id is; None for none.
+        :param timeout: Seconds. 0: don't sleep. None: no limit.
+        :raises TimeoutError: The timeout has passed.
+        :raises OSError: As of wait().
+        :raises ValueError: close() was called meanwhile.
+        """
+    def cancel(self) -> None:
+        """End all waits through this watcher, in any thread, for good."""
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when wait() may return.
+
+        For select and event loops. Nothing is to be read of it: wait() with a timeout of 0
+        makes it unreadable. It may be readable without news.
+        """
+    def close(self) -> None:
+        """End all waits, and close the descriptor."""
+    def _hold(self) -> object: ...
+    def __enter__(self) -> Watcher:
+        """Return the watcher itself."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close the watcher."""
+
+@final
 class Region(Mapping[str, Tensor], Buffer):
     """A piece of shared memory that holds tensors: a mapping of their names to them.
 
@@ -1109,6 +1183,12 @@ def unlink(name: str, /) -> None:
     :param name: Name of the region.
     :raises FileNotFoundError: No region has that name.
     :raises PermissionError: The name belongs to another user.
+    """
+
+def watch(name: str, /) -> Watcher:
+    """Watch a name: wait until it leads to another region, or to none.
+
+    :param name: Name of a region, which need not be there yet.
     """
 
 def list() -> builtins.list[RegionInfo]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a generation in an event loop.
+"""Waiting for a generation, or for a name, in an event loop.
 
-The loops watch a region's event descriptor, which one thread of the library's makes
+For generations the loops watch a region's event descriptor, which one thread of the library's makes
 readable, for all regions of the process. To read the descriptor takes the news from
 all other loops that watch it. So the loop that has read it looks on behalf of all
 tasks that wait for the region, in whatever thread their loops run.
@@ -19,7 +19,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._tshare import Region
+    from ._tshare import Region, Watcher
 
 
 class _Wait:
@@ -144,3 +144,32 @@ async def wait_async(region: Region, seen: int, timeout: float | None) -> int:
         if timer:
             timer.cancel()
         _leave(watch, wait)
+
+
+async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None) -> int | None:
+    # A descriptor of this task's own, as a loop has one reader for each.
+    hold, fd = watcher._hold(), os.dup(watcher.fileno())
+    loop = asyncio.get_running_loop()
+    until = math.inf if timeout is None else loop.time() + timeout
+    try:
+        while True:
+            try:
+                return watcher.wait(seen, 0)
+            except TimeoutError:
+                left = until - loop.time()
+                if left <= 0:
+                    raise
+            news = loop.create_future()
+            loop.add_reader(fd, _complete, news)
+            try:
+                await asyncio.wait([news], timeout=None if left == math.inf else left)
+            finally:
+                loop.remove_reader(fd)
+    finally:
+        os.close(fd)
+        del hold
+
+
+def _complete(news: asyncio.Future[None]) -> None:
+    if not news.done():
+        news.set_result(None)

@@ -12,7 +12,7 @@ import tshare
 from tshare import _tshare
 
 STUB = Path(_tshare.__file__).with_name("_tshare.pyi")
-CLASSES = ("DType", "Tensor", "CudaTensor", "Pin", "StreamWait", "Region")
+CLASSES = ("DType", "Tensor", "CudaTensor", "Pin", "StreamWait", "Watcher", "Region")
 
 
 def body_of(name):

@@ -91,6 +91,7 @@ COMPILED = {
     'region = tshare.Region.create("grabber", {"frame": ((480, 640), "uint8")}, dmabuf=fd)': (
         "another driver's dma-buf; test_camera.py"
     ),
+    'with tshare.watch("model") as watcher:': "an endless loop; test_watching.py",
     "with t.pin():": "a GPU; test_pin.py",
     "g = t.cuda()": "a GPU; test_cuda.py",
     "stream = torch.cuda.current_stream()": "a GPU; test_cuda_copy.py, test_streams.py",
