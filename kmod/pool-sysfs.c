@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The pools' attributes in sysfs: a folder for each node. */
+/*
+ * The pools' attributes in sysfs: a folder for each node. The target is what the administrator has
+ * set. The others show what regions of all namespaces have, so they are for root.
+ */
 #include <linux/device.h>
 #include <linux/kstrtox.h>
 #include <linux/slab.h>
@@ -67,10 +70,10 @@ static ssize_t size_store(struct device *dev, struct device_attribute *attr, con
 }
 
 static const struct device_attribute pool_attrs[POOL_ATTRS] = {
-	[POOL_SIZE] = __ATTR_RW(size),
+	[POOL_SIZE] = __ATTR_RW_MODE(size, 0600),
 	[POOL_TARGET] = __ATTR_RO(target),
-	[POOL_FREE] = __ATTR_RO(free),
-	[POOL_ZEROED] = __ATTR_RO(zeroed),
+	[POOL_FREE] = __ATTR_RO_MODE(free, 0400),
+	[POOL_ZEROED] = __ATTR_RO_MODE(zeroed, 0400),
 };
 
 static struct pool_folder *__init pool_folder_create(struct tshare_pool *pool)

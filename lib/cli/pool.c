@@ -62,6 +62,7 @@ static int compare_nodes(const void *a, const void *b)
 static int read_pools(struct pools *pools)
 {
 	glob_t found;
+	bool denied = false;
 	int32_t node;
 	size_t i;
 
@@ -70,13 +71,21 @@ static int read_pools(struct pools *pools)
 		return failure("%s: the kernel module has no pool, or is not loaded",
 			       strerror(EOPNOTSUPP));
 	pools->pools = calloc(found.gl_pathc, sizeof(*pools->pools));
-	for (i = 0; pools->pools && i < found.gl_pathc; i++)
-		if (parse_node(found.gl_pathv[i] + strlen(FOLDERS), &node) &&
-		    read_pool(node, &pools->pools[pools->count]))
+	for (i = 0; pools->pools && i < found.gl_pathc; i++) {
+		if (!parse_node(found.gl_pathv[i] + strlen(FOLDERS), &node))
+			continue;
+		if (read_pool(node, &pools->pools[pools->count]))
 			pools->count++;
+		else
+			denied |= errno == EACCES;
+	}
 	globfree(&found);
 	if (!pools->pools)
 		return failure("out of memory");
+	if (denied) {
+		free(pools->pools);
+		return failure("permission denied (run it as root)");
+	}
 	qsort(pools->pools, pools->count, sizeof(*pools->pools), compare_nodes);
 	return EXIT_OK;
 }
@@ -230,8 +239,9 @@ static int show(const struct request *request)
 	if (!have_module())
 		return EXIT_FAILED;
 	status = read_pools(&pools);
-	if (!status)
-		status = request->json ? print_json(&pools) : print_text(&pools, request->exact);
+	if (status)
+		return status;
+	status = request->json ? print_json(&pools) : print_text(&pools, request->exact);
 	free(pools.pools);
 	return status;
 }
