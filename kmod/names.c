@@ -811,7 +811,8 @@ static void region_fill_entry(struct tshare_region *region, struct tshare_list_e
  * tshare_list_next() - the next region that the caller may read
  * @tf: the open device
  * @all: regions of all namespaces, rather than the caller's
- * @cursor: id of the one before, 0 to begin; advances
+ * @cursor: id of the one before, 0 to begin; advances to that of the region, and past no other
+ *          one, whose id would show the caller what there is
  * @entry: where to describe the region
  *
  * Return: 1, 0 if there is none, -EINTR for a fatal signal.
@@ -820,12 +821,19 @@ int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor, struct tshar
 {
 	struct tshare_region *region;
 	bool found = false;
+	u64 id = *cursor;
 
-	while (!found && (region = tshare_region_next(cursor))) {
-		found = (all || region->ns == tf->ns) &&
-			region_may_access_noaudit(region, TSHARE_MAY_READ);
-		if (found)
+	while (!found && (region = tshare_region_next(&id))) {
+		bool belongs = all || region->ns == tf->ns;
+
+		found = belongs && region_may_access_noaudit(region, TSHARE_MAY_READ);
+		if (found) {
 			region_fill_entry(region, entry);
+			*cursor = id;
+		}
+		/* However many regions others have, they cost the caller a step a block. */
+		if (!belongs)
+			id = tshare_ns_last_of_block(id);
 		tshare_region_put(region);
 		/* There may be a million regions that the caller may not read. */
 		if (fatal_signal_pending(current))

@@ -146,6 +146,17 @@ u64 tshare_ns_new_id(struct tshare_ns *ns)
 	return id;
 }
 
+/**
+ * tshare_ns_last_of_block() - the end of a block of ids, which are all of one namespace
+ * @id: any id of the block
+ *
+ * Return: the last id that the block may have.
+ */
+u64 tshare_ns_last_of_block(u64 id)
+{
+	return id | GENMASK_ULL(ID_BITS - 1, 0);
+}
+
 static struct ns_common *ipc_ns_get(struct ns_common *ns)
 {
 	get_ipc_ns(container_of(ns, struct ipc_namespace, ns));

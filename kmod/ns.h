@@ -85,6 +85,7 @@ void tshare_ns_remove_name(struct tshare_ns *ns);
 struct tshare_ns *tshare_ns_next_dead(void);
 bool tshare_ns_any_left(void);
 u64 tshare_ns_new_id(struct tshare_ns *ns);
+u64 tshare_ns_last_of_block(u64 id);
 void tshare_ns_get(struct tshare_ns *ns);
 void tshare_ns_put(struct tshare_ns *ns);
 

@@ -556,6 +556,48 @@ TEST_F(namespaces, ids_show_nothing_of_other_ones)
 	EXPECT_NE(first + block, other);
 }
 
+/* All regions that are listed, which are @nr with the ids @ids; returns where the list ends. */
+static __u64 list_is(int dev, const __u64 *ids, __u32 nr)
+{
+	struct tshare_list_entry entries[8];
+	struct tshare_list args = {
+		.entries = (uintptr_t)entries,
+		.count = ARRAY_SIZE(entries),
+		.entry_size = sizeof(entries[0]),
+	};
+	__u32 i;
+
+	if (xioctl(dev, TSHARE_IOCTL_LIST, &args) || args.count != nr)
+		return 0;
+	for (i = 0; i < nr; i++)
+		if (entries[i].id != ids[i])
+			return 0;
+	return args.cursor;
+}
+
+/* The end of a list, too: the id there would be of the newest region of some namespace. */
+TEST_F(namespaces, list_shows_nothing_of_other_ones)
+{
+	int devs[20];
+	__u64 ids[20][2];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(devs); i++) {
+		if (i)
+			ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+		devs[i] = i ? open_device() : self->outer;
+		ids[i][0] = id_of(devs[i], create_mode(devs[i], PAGE, NULL, 0644));
+		ASSERT_LE(0, create_mode(devs[i], PAGE, NULL, 0600));
+		ids[i][1] = id_of(devs[i], create_mode(devs[i], PAGE, NULL, 0644));
+		ASSERT_NE(0, ids[i][1]);
+		ASSERT_LE(0, create_mode(devs[i], PAGE, NULL, 0600));
+	}
+	ASSERT_TRUE(act_as_user(USER_A));
+	for (i = 0; i < ARRAY_SIZE(devs); i++)
+		EXPECT_EQ(ids[i][1], list_is(devs[i], ids[i], 2));
+	ASSERT_TRUE(act_as_root());
+}
+
 static struct tshare_query query(int dev)
 {
 	struct tshare_query args = {};

@@ -588,7 +588,7 @@ struct tshare_list_entry {
  *
  * List the regions of the caller's namespace that it may read, named or not, in the
  * order of their ids. A region that is created or freed between two calls may be
- * listed or not. None is listed twice.
+ * listed or not. None is listed twice. @cursor shows the id of no region that was not listed.
  */
 struct tshare_list {
 	__u64 cursor;
