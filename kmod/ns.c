@@ -428,6 +428,8 @@ struct tshare_ns *tshare_ns_next_dead(void)
 	list_for_each_entry(ns, &left_namespaces, left) {
 		if (!ns_is_dead(ns))
 			continue;
+		/* The next call goes on here, and looks last at those that have been looked at. */
+		list_rotate_to_front(&ns->left, &left_namespaces);
 		list_del_init(&ns->left);
 		ns->refs++;
 		mutex_unlock(&tshare_lock);
