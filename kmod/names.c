@@ -730,8 +730,10 @@ static void names_work_fn(struct work_struct *work)
 	struct tshare_ns *ns;
 
 	while ((ns = tshare_ns_next_dead())) {
-		while ((region = name_remove_first(ns)))
+		while ((region = name_remove_first(ns))) {
 			name_release(region);
+			cond_resched();
+		}
 		tshare_ns_put(ns);
 	}
 	if (tshare_ns_any_left())
@@ -762,6 +764,8 @@ void tshare_file_close(struct tshare_file *tf)
 		mutex_unlock(&tshare_lock);
 		if (region)
 			name_release(region);
+		/* A file may have a million names of one foreign dma-buf. */
+		cond_resched();
 	} while (region);
 	if (tshare_ns_close(tf->ns))
 		names_watch(1);
