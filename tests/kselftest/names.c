@@ -884,6 +884,20 @@ TEST_F(namespaces, keep_their_names_while_a_file_leads_there)
 	EXPECT_EQ(0, unlink_name(dev, "left"));
 }
 
+TEST_F(namespaces, end_long_after_the_device_was_closed_there)
+{
+	struct counters before = count_all();
+	int file;
+
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	file = leave_a_name();
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	wait_for_looks();
+	EXPECT_EQ(before.names + 1, read_number(SYSFS "names"));
+	close(file);
+	EXPECT_TRUE(counters_return_to(before));
+}
+
 TEST_F(namespaces, keep_their_names_while_a_process_is_there)
 {
 	int dev;
