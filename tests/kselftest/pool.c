@@ -182,6 +182,22 @@ TEST_F(pool, memory_is_zero_however_soon_it_is_used_again)
 	}
 }
 
+/* Whatever the worker had zeroed of a block before the region got it. */
+TEST_F(pool, memory_that_is_lent_while_it_is_zeroed_is_zeroed_anew)
+{
+	int times = rounds(20), i, fd;
+
+	ASSERT_EQ(0, resize(16 * MIB));
+	for (i = 0; i < 2 * times; i++) {
+		fd = create(self->dev, 16 * MIB, NULL);
+		EXPECT_EQ(1, from_pool(self->dev, fd));
+		ASSERT_TRUE(is_zero_and_filled(fd, 16 * MIB));
+		close(fd);
+		/* Once in the middle of a block, at different places, and once when all is done. */
+		ASSERT_TRUE(i % 2 ? is_all_zeroed(16 * MIB) : !usleep(i * 200));
+	}
+}
+
 TEST_F(pool, memory_that_comes_back_is_zeroed_in_the_background)
 {
 	int fd = create(self->dev, 64 * MIB, NULL);
