@@ -250,6 +250,29 @@ TEST_F(foreign, is_found_by_its_dma_buf_and_id_until_the_name_is_gone)
 	EXPECT_SAME_COUNTERS(self->before);
 }
 
+/* The mode is for OPEN: a process that has the dma-buf has the memory already. */
+TEST_F(foreign, is_shown_with_its_counter_to_all_who_have_its_dma_buf)
+{
+	struct tshare_info info;
+	int other;
+	__u64 id;
+
+	if (self->dmabuf < 0)
+		SKIP(return, "the kernel has no %s", variant->missing);
+	ASSERT_LE(0, name_foreign(self->dev, self->dmabuf, "camera", 0));
+	id = id_named(self->dev, "camera");
+	other = create(self->dev, PAGE, NULL);
+	ASSERT_LE(0, other);
+	ASSERT_TRUE(act_as_user(USER_A));
+	EXPECT_EQ(-EACCES, open_name(self->dev, "camera", 0));
+	EXPECT_EQ(0, get_info_of(self->dev, self->dmabuf, id, &info));
+	EXPECT_STREQ("camera", info.name);
+	EXPECT_NE(0, counter_inode_of(self->dev, self->dmabuf, id));
+	EXPECT_EQ(-ENOENT, get_info_of(self->dev, other, id, &info));
+	EXPECT_EQ(0, counter_inode_of(self->dev, other, id));
+	ASSERT_TRUE(act_as_root());
+}
+
 TEST_F(foreign, id_of_another_region_is_enoent)
 {
 	int fd = create(self->dev, PAGE, NULL), other = create(self->dev, PAGE, NULL);

@@ -369,6 +369,9 @@ struct tshare_query {
  * with descriptors and a counter of its own, so nobody can keep others from naming it, and
  * the dma-buf alone is no region: INFO, COUNTER and FINISH take the region's @id with it,
  * which CREATE and OPEN return, and find regions of the caller's namespace as OPEN does.
+ * INFO and COUNTER ask for no mode, as for other regions' dma-bufs, and ids can be guessed. So
+ * any process that has the dma-buf can read the region's name and descriptors, and has the
+ * counter with the same access as the memory.
  *
  * OPEN returns a descriptor of that same dma-buf. It has one file, and so one mode:
  *
