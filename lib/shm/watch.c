@@ -5,9 +5,11 @@
  * those whose name an event is about. A draft's pipe that has lost its reader is the end of the
  * draft's maker.
  *
- * To close an instance takes the kernel many milliseconds, for which nobody waits but the
- * watcher. It learns that the last watch has ended by the event IN_IGNORED, with which the
- * directory is watched no longer.
+ * The watcher learns that the last watch has ended by the event IN_IGNORED, with which the
+ * directory is watched no longer. So it runs only while it watches a directory.
+ *
+ * Anybody may make files in the directory, as fast as the kernel does. So the watcher reads what
+ * is reported without the process's lock, and compares each file's name with few others.
  *
  * A thread that can't be woken so looks now and then: where a limit is reached, or the directory may
  * not be read.
@@ -32,7 +34,10 @@
 /* Renames bring and take homes; other programs may make and remove what is there. */
 #define WATCHED (IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE)
 
-/* How long the watcher stays without watches: waits often follow one another. */
+/*
+ * How long the watcher stays without watches: waits often follow one another. To close an instance
+ * whose last watch has just ended would take many milliseconds; after this time it takes none.
+ */
 #define IDLE_NS (NSEC_PER_SEC / 10)
 
 /* The pauses between two looks of a thread that isn't woken: each is twice the one before. */
@@ -42,32 +47,64 @@
 /* What the watcher takes from epoll at once. */
 #define EVENTS 16
 
+#define LISTS 64
+
 /* Under the process's lock. */
 static struct {
-	LIST_HEAD(, shm_watch) watches;
-	int inotify; /* -1 if there is no thread */
-	int epoll;   /* of @inotify and of drafts' pipes */
+	LIST_HEAD(, shm_watch) watches[LISTS]; /* by list_of() their file */
+	unsigned int reported;		       /* how many of them have a directory */
+	int inotify;			       /* -1 if there is no thread */
+	int epoll;			       /* of @inotify and of drafts' pipes */
 	int64_t idle_since;
 } watcher = { .inotify = -1, .epoll = -1 };
+
+static unsigned int list_of(const char *file)
+{
+	uint32_t hash = 2166136261;
+
+	while (*file)
+		hash = (hash ^ (unsigned char)*file++) * 16777619;
+	return hash % LISTS;
+}
+
+static struct shm_watch *first_watch(unsigned int list)
+{
+	struct shm_watch *watch = NULL;
+
+	while (!watch && list < LISTS)
+		watch = LIST_FIRST(&watcher.watches[list++]);
+	return watch;
+}
+
+static struct shm_watch *next_watch(const struct shm_watch *watch)
+{
+	struct shm_watch *next = LIST_NEXT(watch, entry);
+
+	return next ? next : first_watch(list_of(watch->file) + 1);
+}
+
+static void watcher_close(void)
+{
+	close(watcher.epoll);
+	close(watcher.inotify);
+	watcher.epoll = -1;
+	watcher.inotify = -1;
+}
 
 /* The thread is the parent's alone, and so are the waits of its other threads. */
 static void after_fork_in_child(void)
 {
 	struct shm_watch *watch;
 
-	LIST_FOREACH(watch, &watcher.watches, entry)
-	{
+	for (watch = first_watch(0); watch; watch = next_watch(watch)) {
 		if (watch->maker >= 0)
 			close(watch->maker);
 		watch->forked = true;
 	}
-	LIST_INIT(&watcher.watches);
-	if (watcher.inotify < 0)
-		return;
-	close(watcher.epoll);
-	close(watcher.inotify);
-	watcher.inotify = -1;
-	watcher.epoll = -1;
+	memset(watcher.watches, 0, sizeof(watcher.watches));
+	watcher.reported = 0;
+	if (watcher.inotify >= 0)
+		watcher_close();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -85,28 +122,35 @@ static void wake(struct shm_watch *watch)
 		eventfd_write(watch->event, 1);
 }
 
-/* Whether the event is about the home of the watch's name, or may be: some may have been lost. */
-static bool concerns(const struct inotify_event *event, const struct shm_watch *watch)
+/* Events have been lost. */
+static void wake_all(void)
 {
-	if (event->mask & IN_Q_OVERFLOW)
-		return true;
-	return event->wd == watch->directory && (!event->len || !strcmp(event->name, watch->file));
+	struct shm_watch *watch;
+
+	for (watch = first_watch(0); watch; watch = next_watch(watch))
+		wake(watch);
 }
 
-static void take_changes(void)
+static void take_change(const struct inotify_event *event)
 {
-	_Alignas(struct inotify_event) char buffer[4096];
-	const struct inotify_event *event;
 	struct shm_watch *watch;
-	ssize_t size, i;
 
-	while ((size = read(watcher.inotify, buffer, sizeof(buffer))) > 0) {
-		for (i = 0; i < size; i += sizeof(*event) + event->len) {
-			event = (const void *)(buffer + i);
-			LIST_FOREACH(watch, &watcher.watches, entry)
-			if (concerns(event, watch))
-				wake(watch);
-		}
+	LIST_FOREACH(watch, &watcher.watches[list_of(event->name)], entry)
+	if (event->wd == watch->directory && !strcmp(event->name, watch->file))
+		wake(watch);
+}
+
+static void take_changes(const char *buffer, ssize_t size)
+{
+	const struct inotify_event *event;
+	ssize_t i;
+
+	for (i = 0; i < size; i += sizeof(*event) + event->len) {
+		event = (const void *)(buffer + i);
+		if (event->mask & IN_Q_OVERFLOW)
+			wake_all();
+		else if (event->len)
+			take_change(event);
 	}
 }
 
@@ -114,9 +158,9 @@ static void take_end_of_maker(int maker)
 {
 	struct shm_watch *watch;
 
-	LIST_FOREACH(watch, &watcher.watches, entry)
-	if (watch->maker == maker)
-		wake(watch);
+	for (watch = first_watch(0); watch; watch = next_watch(watch))
+		if (watch->maker == maker)
+			wake(watch);
 }
 
 /* How long to sleep, in milliseconds: -1 for ever, 0 to end. */
@@ -124,38 +168,37 @@ static int time_to_sleep(void)
 {
 	int64_t left;
 
-	if (!LIST_EMPTY(&watcher.watches))
+	if (watcher.reported)
 		return -1;
 	left = watcher.idle_since + IDLE_NS - clock_ns();
 	return left > 0 ? left * 1000 / NSEC_PER_SEC + 1 : 0;
 }
 
+/* A child that is forked while the lock is free can close what there is, or there is nothing. */
 static void *watcher_run(void *unused)
 {
+	_Alignas(struct inotify_event) char buffer[4096];
 	struct epoll_event events[EVENTS];
 	int timeout, count, inotify, epoll, i;
+	ssize_t size;
 
 	(void)unused;
 	pthread_setname_np(pthread_self(), "tshare-names");
 	tshare_lock();
+	inotify = watcher.inotify;
 	epoll = watcher.epoll;
 	while ((timeout = time_to_sleep())) {
 		tshare_unlock();
 		count = epoll_wait(epoll, events, EVENTS, timeout);
+		size = read(inotify, buffer, sizeof(buffer));
 		tshare_lock();
-		for (i = 0; i < count; i++) {
-			if (events[i].data.fd == watcher.inotify)
-				take_changes();
-			else
+		take_changes(buffer, size);
+		for (i = 0; i < count; i++)
+			if (events[i].data.fd != inotify)
 				take_end_of_maker(events[i].data.fd);
-		}
 	}
-	inotify = watcher.inotify;
-	watcher.inotify = -1;
-	watcher.epoll = -1;
+	watcher_close();
 	tshare_unlock();
-	close(epoll);
-	close(inotify);
 	return NULL;
 }
 
@@ -166,37 +209,43 @@ static bool watcher_add(int fd, uint32_t wanted)
 	return !epoll_ctl(watcher.epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* Starts the thread, unless it runs. */
-static bool watcher_start(void)
+static bool watcher_open(void)
 {
-	if (watcher.inotify >= 0)
-		return true;
 	watcher.inotify = fd_move_up(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 	if (watcher.inotify < 0)
 		return false;
 	watcher.epoll = fd_move_up(epoll_create1(EPOLL_CLOEXEC));
-	watcher.idle_since = clock_ns();
-	if (watcher.epoll >= 0 && watcher_add(watcher.inotify, EPOLLIN) &&
-	    !thread_start(watcher_run, NULL))
+	if (watcher.epoll >= 0 && watcher_add(watcher.inotify, EPOLLIN))
 		return true;
-	if (watcher.epoll >= 0)
-		close(watcher.epoll);
-	close(watcher.inotify);
-	watcher.epoll = -1;
-	watcher.inotify = -1;
+	watcher_close();
 	return false;
 }
 
 /* Watches, with the process's lock held */
 
-static void watch_directory(struct shm_watch *watch, int dir)
+static bool add_directory(struct shm_watch *watch, int dir)
 {
 	char path[32];
 
-	if (watch->directory >= 0 || !watcher_start())
-		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
 	watch->directory = inotify_add_watch(watcher.inotify, path, WATCHED | IN_ONLYDIR);
+	return watch->directory >= 0;
+}
+
+/* Starts the thread, unless it runs. */
+static void watch_directory(struct shm_watch *watch, int dir)
+{
+	const bool runs = watcher.inotify >= 0;
+
+	if (!runs && !watcher_open())
+		return;
+	if (add_directory(watch, dir) && (runs || !thread_start(watcher_run, NULL))) {
+		watcher.reported++;
+		return;
+	}
+	watch->directory = -1;
+	if (!runs)
+		watcher_close();
 }
 
 /* Without other watches of the directory it has no more events. */
@@ -206,9 +255,11 @@ static void leave_directory(struct shm_watch *watch)
 
 	if (watch->directory < 0)
 		return;
-	LIST_FOREACH(other, &watcher.watches, entry)
-	if (other->directory == watch->directory)
-		return;
+	watcher.reported--;
+	watcher.idle_since = clock_ns();
+	for (other = first_watch(0); other; other = next_watch(other))
+		if (other->directory == watch->directory)
+			return;
 	inotify_rm_watch(watcher.inotify, watch->directory);
 }
 
@@ -234,7 +285,7 @@ void shm_watch_begin(struct shm_watch *watch, const char *name, int event)
 	};
 	shm_home_name(watch->file, name);
 	tshare_lock();
-	LIST_INSERT_HEAD(&watcher.watches, watch, entry);
+	LIST_INSERT_HEAD(&watcher.watches[list_of(watch->file)], watch, entry);
 	tshare_unlock();
 }
 
@@ -246,7 +297,6 @@ void shm_watch_end(struct shm_watch *watch)
 	leave_maker(watch);
 	LIST_REMOVE(watch, entry);
 	leave_directory(watch);
-	watcher.idle_since = clock_ns();
 	tshare_unlock();
 }
 
@@ -260,12 +310,13 @@ uint32_t shm_watch_prepare(struct shm_watch *watch, int dir)
 	return atomic_load(&watch->changes);
 }
 
+/* A thread that looks now and then needs no event for that, and the watcher may end meanwhile. */
 void shm_watch_maker(struct shm_watch *watch, int maker)
 {
 	tshare_lock();
 	leave_maker(watch);
 	watch->maker = maker;
-	if (maker >= 0 && watcher.epoll >= 0)
+	if (maker >= 0 && watch->directory >= 0)
 		watch->maker_watched = watcher_add(maker, EPOLLONESHOT);
 	tshare_unlock();
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* What those that wait for a name share, and how they do without it. */
+/*
+ * What those that wait for a name share, and how they do without it. This program has a read() and
+ * a close() of its own, which the library calls in place of the C library's.
+ */
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <errno.h>
@@ -195,6 +198,128 @@ TEST(a_child_has_nothing_of_its_parents_waits)
 	tshare_region_unref(draft);
 }
 
+/* The watcher */
+
+/* Where the watcher stops for a while, if it is to: with an instance of inotify. */
+static atomic_bool stops_to_read, stops_to_close, stopped, may_go_on;
+
+static bool is_inotify(int fd)
+{
+	char path[32], target[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, target, sizeof(target) - 1) > 0 &&
+	       !strcmp(target, "anon_inode:inotify");
+}
+
+/* Returns whether it was told to go on; else it has waited in vain. */
+static bool stop(atomic_bool *stops, int fd, int centiseconds)
+{
+	if (!atomic_load(stops) || !is_inotify(fd))
+		return false;
+	atomic_store(stops, false);
+	for (atomic_store(&stopped, true); centiseconds && !atomic_load(&may_go_on); centiseconds--)
+		usleep(10000);
+	return centiseconds;
+}
+
+static atomic_bool went_on;
+
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): theirs are reserved */
+ssize_t read(int fd, void *buffer, size_t size)
+{
+	if (stop(&stops_to_read, fd, 1000))
+		atomic_store(&went_on, true);
+	return syscall(SYS_read, fd, buffer, size);
+}
+
+int close(int fd)
+{
+	stop(&stops_to_close, fd, 20);
+	return syscall(SYS_close, fd);
+}
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
+
+static void await_stop(void)
+{
+	while (!atomic_load(&stopped))
+		usleep(1000);
+	atomic_store(&stopped, false);
+}
+
+/* Others may make files as fast as the watcher reads what is reported of them. */
+TEST(a_process_goes_on_while_it_reads_what_a_directory_reports)
+{
+	struct tshare_region *region;
+	struct opener opener;
+
+	start_opener(&opener, "read");
+	atomic_store(&may_go_on, false);
+	atomic_store(&went_on, false);
+	atomic_store(&stops_to_read, true);
+	region = new_region("other");
+	await_stop();
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
+	region = new_region("read");
+	atomic_store(&may_go_on, true);
+	CHECK(!error_of(&opener));
+	CHECK(atomic_load(&went_on));
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
+}
+
+static int count_what_is_the_watchers(void *unused)
+{
+	(void)unused;
+	return count_descriptors("inotify") + count_descriptors("[eventpoll]");
+}
+
+TEST(a_child_that_was_forked_while_the_watcher_ends_has_nothing_of_it)
+{
+	const struct tshare_open_options briefly = { .size = sizeof(briefly), .timeout_ns = 1 };
+	struct tshare_region *region;
+
+	atomic_store(&may_go_on, false);
+	atomic_store(&stops_to_close, true);
+	CHECK(tshare_region_open(ctx, "none", &briefly, &region) == -ETIMEDOUT);
+	await_stop();
+	CHECK(!in_child(count_what_is_the_watchers, NULL));
+}
+
+/* Has a system call fail with that error in this process from now on. */
+static bool deny(long call, int err)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int wait_without_a_watch(void *unused)
+{
+	const struct tshare_open_options briefly = { .size = sizeof(briefly), .timeout_ns = 1 };
+	struct tshare_region *region;
+
+	(void)unused;
+	if (!deny(SYS_inotify_add_watch, ENOSPC) ||
+	    tshare_region_open(ctx, "none", &briefly, &region) != -ETIMEDOUT)
+		return 1;
+	return nothing_is_left() ? 0 : 2;
+}
+
+/* A user may have few instances. */
+TEST(nothing_is_left_of_waits_without_a_watch_of_inotify)
+{
+	CHECK(!in_child(wait_without_a_watch, NULL));
+}
+
 /* Limits */
 
 /* Returns when a process sleeps, or has ended. */
@@ -252,21 +377,6 @@ TEST(more_processes_of_a_user_wait_than_may_have_an_inotify_instance)
 	CHECK(!failed);
 	CHECK(!tshare_region_unlink(region));
 	tshare_region_unref(region);
-}
-
-/* Has a system call fail with that error in this process from now on. */
-static bool deny(long call, int err)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 struct denied {
