@@ -253,10 +253,11 @@ static int unlink_foreign(int dir, const char *file)
 	return err;
 }
 
-/* Removes the region in the home called @file; only that behind @fd, unless it is negative. */
-static int unlink_at(int dir, const char *file, int fd)
+/* Once: -ESTALE if another region has the name meanwhile, or none. */
+static int try_to_unlink_at(int dir, const char *file, int fd)
 {
 	_cleanup_close_ int home = -1;
+	int err;
 
 	if (shm_name_unlink_if_dead(dir, file) == SHM_NAME_GONE)
 		return -ENOENT;
@@ -265,7 +266,21 @@ static int unlink_at(int dir, const char *file, int fd)
 		return -ENOENT;
 	if (home == -EPROTO)
 		return unlink_foreign(dir, file);
-	return home < 0 ? home : unlink_home(dir, file, home);
+	if (home < 0)
+		return home;
+	err = unlink_home(dir, file, home);
+	return err == -ENOENT && !shm_home_is_at(dir, file, home) ? -ESTALE : err;
+}
+
+/* Removes the region in the home called @file; only that behind @fd, unless it is negative. */
+static int unlink_at(int dir, const char *file, int fd)
+{
+	int tries = 0, err;
+
+	do
+		err = try_to_unlink_at(dir, file, fd);
+	while (err == -ESTALE && ++tries < SHM_MAX_TRIES);
+	return err == -ESTALE ? -ENOENT : err;
 }
 
 /* The same for the draft that has the claim. */

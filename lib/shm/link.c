@@ -29,11 +29,23 @@ static int fail_foreign(const char *name, const char *file, const char *entry)
 			   name, shm_directory(), file, entry);
 }
 
+/*
+ * Whether a home that had no region, and @claim, is no region's: it isn't just being removed. A
+ * maker that saw its region before may move a claim into it meanwhile, and exchange it.
+ */
+static bool is_foreign(int dir, const char *file, int home, int claim, enum shm_name_state state)
+{
+	struct statx st;
+
+	return state == SHM_NAME_TAKEN && (claim != -ENOENT || !shm_stat(home, SHM_CLAIM, &st)) &&
+	       shm_home_is_at(dir, file, home);
+}
+
 int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const char *name)
 {
 	_cleanup_close_ int home = shm_home_open(dir, file);
 	_cleanup_close_ int claim = home < 0 ? home : shm_home_open(home, SHM_CLAIM);
-	bool region, claimed;
+	bool region, claimed, foreign = home == -EPROTO;
 	struct statx st;
 
 	if (state == SHM_NAME_STUCK)
@@ -45,7 +57,10 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 		return tshare_fail_name(home < 0 ? home : -EMFILE, name);
 	region = home >= 0 && shm_home_stat_file(home, &st);
 	claimed = claim >= 0 && shm_home_stat_file(claim, &st);
-	if (home == -EPROTO || (home >= 0 && !region && !claimed))
+	if (home >= 0 && !region && !claimed)
+		foreign = is_foreign(dir, file, home, claim,
+				     shm_home_unlink_if_dead(dir, file, home));
+	if (foreign)
 		return fail_foreign(name, file, "");
 	return tshare_fail_taken(name, claimed && !region);
 }
@@ -124,22 +139,16 @@ static int look_at_claim(const struct place *place, int named, const char *file,
 	return has_file ? -EAGAIN : fail_foreign(name, file, "/" SHM_CLAIM);
 }
 
-/*
- * Likewise of a home with neither: it is just being removed, or isn't a region's. A maker that
- * saw its region before may move a claim into it meanwhile, and exchange it.
- */
+/* Likewise of a home with neither. */
 static int look_at_what_has_neither(const struct place *place, int home, const char *file,
 				    const char *name)
 {
 	enum shm_name_state state = shm_home_unlink_if_dead(place->dir, file, home);
-	struct statx st;
 
 	if (state == SHM_NAME_STUCK || state == SHM_NAME_UNSEEN)
 		return shm_fail_taken(place->dir, file, state, name);
-	if (state == SHM_NAME_TAKEN && !shm_stat(home, SHM_CLAIM, &st) &&
-	    shm_home_is_at(place->dir, file, home))
-		return fail_foreign(name, file, "");
-	return -ENOENT;
+	return is_foreign(place->dir, file, home, -ENOENT, state) ? fail_foreign(name, file, "") :
+								    -ENOENT;
 }
 
 /*
@@ -177,7 +186,8 @@ static int claim_home(struct place *place, int fd, const char *file, const char 
 	if (home == -ENOENT)
 		return home;
 	if (home < 0)
-		return shm_fail_taken(place->dir, file, SHM_NAME_TAKEN, name);
+		return home == -EPROTO ? shm_fail_taken(place->dir, file, SHM_NAME_TAKEN, name) :
+					 tshare_fail_name(home, name);
 	if (!shm_home_stat_file(home, &st))
 		return shm_stat(home, SHM_CLAIM, &st) ?
 			       look_at_claim(place, home, file, name) :

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What happens between two steps of a call: this program has a renameat(), a renameat2(), a
- * statx(), an ftruncate(), a posix_fallocate() and a clock_gettime() of its own, which the library
- * calls in place of the C library's.
+ * What happens between two steps of a call: this program has a renameat(), a renameat2(), an
+ * unlinkat(), a statx(), a pread(), an ftruncate(), a posix_fallocate() and a clock_gettime() of its
+ * own, which the library calls in place of the C library's.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -22,9 +22,9 @@
 
 #include "../shm.h"
 
-/* What happens before a file's next allocation or truncation, or a renaming. */
+/* What happens before the next call of that kind. */
 static void (*before_allocation)(void), (*before_truncation)(void), (*before_renaming)(void),
-	(*before_exchange)(void);
+	(*before_exchange)(void), (*before_reading)(void), (*before_unlinking)(void);
 
 /* The same before a look at the clock, at which threads of the library look, too. */
 static _Thread_local void (*before_clock)(void);
@@ -83,6 +83,18 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	err = syscall(SYS_clock_gettime, clock, now);
 	now->tv_sec += clock_ahead;
 	return err;
+}
+
+ssize_t pread(int fd, void *buffer, size_t size, off_t offset)
+{
+	happen(&before_reading);
+	return syscall(SYS_pread64, fd, buffer, size, offset);
+}
+
+int unlinkat(int dir, const char *entry, int flags)
+{
+	happen(&before_unlinking);
+	return syscall(SYS_unlinkat, dir, entry, flags);
 }
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
@@ -457,6 +469,84 @@ TEST(a_maker_replaces_a_region_while_others_unlink_it)
 		look++;
 	} while (came || look % 2);
 	CHECK(look > 2);
+}
+
+/* As if another thread had opened as many files meanwhile as there may be. */
+static void use_all_descriptors(void)
+{
+	const struct rlimit none = { STDERR_FILENO + 1, STDERR_FILENO + 1 };
+
+	setrlimit(RLIMIT_NOFILE, &none);
+}
+
+static int replace_without_descriptors(void *unused)
+{
+	struct tshare_region *new;
+	int err;
+
+	(void)unused;
+	before_reading = use_all_descriptors;
+	err = tshare_region_create(ctx, "few", 1, NULL, 0, &replacing, &new);
+	return before_reading ? 2 : -err;
+}
+
+TEST(a_maker_that_runs_out_of_descriptors_while_it_replaces_a_region_reports_that)
+{
+	struct tshare_region *old = new_region("few");
+
+	CHECK(in_child(replace_without_descriptors, NULL) == EMFILE);
+	tshare_region_unref(old);
+	CHECK(!tshare_ctx_unlink(ctx, "few"));
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+}
+
+TEST(create_takes_no_region_that_is_unlinked_meanwhile_for_a_strangers_file)
+{
+	struct tshare_region *old, *new;
+	int look = 0, err;
+	bool came;
+
+	do {
+		old = new_region("contested");
+		looks = ++look;
+		after_look = unlink_the_name;
+		new = NULL;
+		err = tshare_region_create(ctx, "contested", 1, NULL, 0, NULL, &new);
+		came = !after_look;
+		after_look = NULL;
+		CHECK(!err || err == -EEXIST);
+		CHECK(!err || error_says("finished region"));
+		tshare_region_unref(new);
+		check_that_nothing_is_left(old);
+	} while (came);
+	CHECK(look > 2);
+}
+
+/* Somebody who replaces the region each time that it is about to be unlinked. */
+static struct tshare_region *replaced_by[10];
+
+static unsigned int replacements;
+
+static void replace_again(void)
+{
+	CHECK(!tshare_region_create(ctx, "contested", 1, NULL, 0, &replacing,
+				    &replaced_by[replacements]));
+	if (++replacements < 10)
+		before_unlinking = replace_again;
+}
+
+TEST(a_name_is_unlinked_though_others_replace_it)
+{
+	struct tshare_region *old = new_region("contested");
+	int i;
+
+	before_unlinking = replace_again;
+	CHECK(!tshare_ctx_unlink(ctx, "contested"));
+	CHECK(replacements == 10);
+	CHECK(open_error("contested") == -ENOENT);
+	for (i = 0; i < 10; i++)
+		tshare_region_unref(replaced_by[i]);
+	check_that_nothing_is_left(old);
 }
 
 /* Another process has unlinked the region, and is about to remove its home. */
