@@ -177,11 +177,11 @@ static void shm_close(void *closing)
 {
 	struct shm_session *session = closing;
 
+	shm_names_close(session);
 	tshare_lock();
 	LIST_REMOVE(session, entry);
-	tshare_unlock();
-	shm_names_end(session);
 	close(session->dir);
+	tshare_unlock();
 	free(session);
 }
 
@@ -196,19 +196,26 @@ __attribute__((destructor)) static void end_all_names(void)
 
 	tshare_lock();
 	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
-		shm_names_end(session);
+		shm_names_exit(session);
 	shm_users_end();
 	tshare_unlock();
 }
 
-/* The threads that were making regions aren't the child's, and so it holds nothing of theirs. */
+/*
+ * The threads that were making regions, or closing a session, aren't the child's, and so it holds
+ * nothing of theirs.
+ */
 static void after_fork_in_child(void)
 {
 	struct shm_session *session;
 
 	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry)) {
 		atomic_flag_clear(&session->sweeping);
-		shm_names_drop_unmade(session);
+		shm_names_drop_in_child(session);
+		if (!session->ends || session->dir < 0)
+			continue;
+		close(session->dir);
+		session->dir = -1;
 	}
 }
 

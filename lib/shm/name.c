@@ -413,31 +413,42 @@ static bool is_held_elsewhere(int dir, const struct shm_name *name)
 	return fd < 0 || shm_file_is_locked(fd, SHM_LIFE);
 }
 
+/* A name that is dropped before it is removed: there may be no descriptor but those of the name. */
+struct ended {
+	struct shm_name name;
+	struct statx file;
+	bool known;
+};
+
+/* With the process's lock held. */
+static void drop_before_end(struct shm_session *session, struct shm_name *name, struct ended *ended)
+{
+	ended->name = *name;
+	ended->known = shm_stat(name->fd, "", &ended->file);
+	shm_name_drop(session, name);
+}
+
 /*
  * Removes a name at the end of its session, whatever a peer has written to the
  * header. After fork() another process may hold the lock: then the name stays.
  */
-static void end_name(struct shm_session *session, struct shm_name *name)
+static void end_name(int dir, const struct ended *ended)
 {
-	const struct shm_name ended = *name;
-	const int dir = session->dir;
+	const struct shm_name *name = &ended->name;
 	char file[SHM_HOME_NAME_LEN];
 	_cleanup_close_ int home = -1;
-	struct statx st;
-	bool known = shm_stat(name->fd, "", &st), claim;
+	bool claim;
 
-	/* First: there may be no other descriptor than those of the name. */
-	shm_name_drop(session, name);
-	if (!known || is_held_elsewhere(dir, &ended))
+	if (!ended->known || is_held_elsewhere(dir, name))
 		return;
-	home = open_home_of(dir, &ended, &st, &claim);
+	home = open_home_of(dir, name, &ended->file, &claim);
 	if (home < 0)
 		return;
-	shm_home_name(file, ended.name);
+	shm_home_name(file, name->name);
 	/* A draft that another process has finished since a fork() has no maker any more. */
 	if (claim)
-		shm_claim_clear(dir, ended.name, home);
-	else if (ended.lifetime == TSHARE_LIFETIME_MAKER)
+		shm_claim_clear(dir, name->name, home);
+	else if (name->lifetime == TSHARE_LIFETIME_MAKER)
 		shm_home_clear(dir, file, home);
 }
 
@@ -450,15 +461,35 @@ void shm_name_abandon(struct shm_session *session, struct shm_name *name)
 	tshare_unlock();
 }
 
-void shm_names_end(struct shm_session *session)
+/* To remove a large region takes long, so others have the lock meanwhile. */
+void shm_names_close(struct shm_session *session)
+{
+	struct shm_name *name;
+	struct ended ended;
+
+	tshare_lock();
+	session->ends = true;
+	while ((name = TAILQ_FIRST(&session->names))) {
+		drop_before_end(session, name, &ended);
+		tshare_unlock();
+		end_name(session->dir, &ended);
+		tshare_lock();
+	}
+	tshare_unlock();
+}
+
+void shm_names_exit(struct shm_session *session)
 {
 	struct shm_name *name, *next;
+	struct ended ended;
 
 	for (name = TAILQ_FIRST(&session->names); name; name = next) {
 		next = TAILQ_NEXT(name, entry);
-		/* At exit() the thread that makes it goes on to use it. A draft goes with its user. */
-		if (!is_being_made(name))
-			end_name(session, name);
+		/* The thread that makes it goes on to use it. A draft goes with its user. */
+		if (is_being_made(name))
+			continue;
+		drop_before_end(session, name, &ended);
+		end_name(session->dir, &ended);
 	}
 }
 
@@ -496,13 +527,13 @@ void shm_name_leave_draft(struct shm_session *session, const char *name)
 		shm_name_close_maker(held);
 }
 
-void shm_names_drop_unmade(struct shm_session *session)
+void shm_names_drop_in_child(struct shm_session *session)
 {
 	struct shm_name *held, *next;
 
 	for (held = TAILQ_FIRST(&session->names); held; held = next) {
 		next = TAILQ_NEXT(held, entry);
-		if (is_being_made(held))
+		if (session->ends || is_being_made(held))
 			shm_name_drop(session, held);
 	}
 }

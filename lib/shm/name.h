@@ -97,10 +97,14 @@ void shm_name_close_maker(struct shm_name *name);
  */
 void shm_names_drop_some_unlinked(struct shm_session *session);
 
-/* Drops those that are being made, in a child of fork(). */
-void shm_names_drop_unmade(struct shm_session *session);
+/* Drops those that a thread was making or removing which a child of fork() doesn't have. */
+void shm_names_drop_in_child(struct shm_session *session);
 
-/* Removes the session's names, but for those that another process holds since a fork(). */
-void shm_names_end(struct shm_session *session);
+/*
+ * Removes the session's names, but for those that another process holds since a fork(): when it is
+ * closed, or at exit() with the process's lock held.
+ */
+void shm_names_close(struct shm_session *session);
+void shm_names_exit(struct shm_session *session);
 
 #endif /* TSHARE_SHM_NAME_H */

@@ -4,6 +4,7 @@
 #define TSHARE_SHM_SESSION_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -19,6 +20,7 @@ struct shm_session {
 	atomic_llong swept_at;			   /* the same; 0 before the first sweep */
 	atomic_llong sweep_took;		   /* nanoseconds */
 	atomic_flag sweeping;			   /* by a thread of this process */
+	bool ends;				   /* under the process's lock */
 };
 
 #endif /* TSHARE_SHM_SESSION_H */

@@ -184,6 +184,40 @@ TEST(a_child_that_was_forked_while_a_region_was_named_does_not_keep_its_name)
 	check_the_name_goes_with_its_maker();
 }
 
+/* While the context is being closed: the child has no more to do with it. */
+static void fork_and_stay(void)
+{
+	child = fork();
+	if (child)
+		return;
+	close(steps.ends[1]);
+	send_byte(steps.ends[0]);
+	await_byte(steps.ends[0]);
+	_exit(0);
+}
+
+TEST(a_child_that_was_forked_while_a_context_was_closed_does_not_keep_its_names)
+{
+	struct tshare_region *regions[2];
+	int status;
+
+	CHECK(steps_open(&steps));
+	CHECK(!tshare_ctx_new(NULL, &maker));
+	CHECK(!tshare_region_create(maker, "first", 1, NULL, 0, NULL, &regions[0]));
+	CHECK(!tshare_region_create(maker, "second", 1, NULL, 0, NULL, &regions[1]));
+	tshare_region_unref(regions[0]);
+	tshare_region_unref(regions[1]);
+	before_unlinking = fork_and_stay;
+	tshare_ctx_unref(maker);
+	CHECK(await_byte(steps.ends[1]));
+	CHECK(open_error("first") == -ENOENT);
+	CHECK(open_error("second") == -ENOENT);
+	CHECK(send_byte(steps.ends[1]));
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+	steps_close(&steps);
+}
+
 /* The child stays, and its parent is killed, as if by another process. */
 static void fork_and_die(void)
 {
