@@ -242,7 +242,13 @@ static int take_name(struct place *place, int fd, const struct backend_request *
 		usleep(pause);
 		pause = pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE;
 	}
-	return err == -ENOTEMPTY || err == -EEXIST || err == -EAGAIN ?
+	if (err == -EAGAIN)
+		return tshare_fail(-EEXIST,
+				   "name: '%s' is just being given to another region, by the maker "
+				   "of %s/%s/" SHM_CLAIM
+				   ", which has not done so for a second; try again",
+				   request->name, shm_directory(), file);
+	return err == -ENOTEMPTY || err == -EEXIST ?
 		       shm_fail_taken(place->dir, file, SHM_NAME_TAKEN, request->name) :
 		       fail_directory(err);
 }

@@ -491,6 +491,17 @@ TEST(a_maker_replaces_a_region_while_others_replace_it)
 	}
 }
 
+TEST(create_reports_a_maker_that_is_stopped_while_it_replaces_the_region)
+{
+	struct tshare_region *old = new_region("contested"), *new;
+
+	start_a_peer(false);
+	CHECK(tshare_region_create(ctx, "contested", 1, NULL, 0, &replacing, &new) == -EEXIST);
+	CHECK(error_says("'contested' is just being given to another region"));
+	end_the_peer();
+	check_that_nothing_is_left(old);
+}
+
 /* As another process does: this one may have its lock. */
 static void unlink_the_name(void)
 {
