@@ -242,11 +242,12 @@ static int unlink_home(int dir, const char *file, int home)
 	err = -ENOENT;
 	for (i = 0; i < count && err == -ENOENT; i++)
 		err = unlinkat(home, entries[i], 0) ? -errno : 0;
-	if (!err) {
-		unlinkat(home, SHM_MAKER_FILE, 0);
-		unlinkat(dir, file, AT_REMOVEDIR);
-	}
-	return err;
+	if (err)
+		return err;
+	unlinkat(home, SHM_MAKER_FILE, 0);
+	if (unlinkat(dir, file, AT_REMOVEDIR))
+		shm_home_report(dir, file);
+	return 0;
 }
 
 /* Removes what has the name of a region without being one. */

@@ -286,16 +286,29 @@ enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home
 									       SHM_NAME_GONE;
 }
 
+void shm_home_report(int dir, const char *file)
+{
+	utimensat(dir, file, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
 enum shm_name_state shm_home_clear(int dir, const char *file, int home)
 {
+	enum shm_name_state state;
+	bool had_file = false;
 	size_t i;
 
 	if (unlinkat(home, SHM_MAKER_FILE, 0) && errno != ENOENT)
 		return SHM_NAME_STUCK;
-	for (i = 0; i < FILE_NAMES; i++)
-		if (unlinkat(home, file_names[i], 0) && errno != ENOENT)
+	for (i = 0; i < FILE_NAMES; i++) {
+		if (!unlinkat(home, file_names[i], 0))
+			had_file = true;
+		else if (errno != ENOENT)
 			return SHM_NAME_STUCK;
-	return shm_home_remove_if_empty(dir, file, home);
+	}
+	state = shm_home_remove_if_empty(dir, file, home);
+	if (had_file && state == SHM_NAME_TAKEN)
+		shm_home_report(dir, file);
+	return state;
 }
 
 /* Makes an empty directory. The umask is ignored. */

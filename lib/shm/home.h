@@ -121,6 +121,12 @@ int shm_claim_make_maker(int claim);
 void shm_claim_mark_maker(int claim, bool finished);
 bool shm_maker_has_finished(int maker);
 
+/*
+ * Reports to those that watch the directory that the home called @file has lost its region, if it
+ * stays for a claim in it.
+ */
+void shm_home_report(int dir, const char *file);
+
 /* Removes a home that is empty. What else is in there is not ours. */
 enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home);
 

@@ -31,8 +31,11 @@
 #include "lock.h"
 #include "thread.h"
 
-/* Renames bring and take homes; other programs may make and remove what is there. */
-#define WATCHED (IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE)
+/*
+ * Renames bring and take homes; other programs may make and remove what is there. A home that has
+ * lost its region alone has new times, see shm_home_report().
+ */
+#define WATCHED (IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB)
 
 /*
  * How long the watcher stays without watches: waits often follow one another. To close an instance

@@ -459,16 +459,18 @@ struct opener {
 	int err;
 	pthread_t thread;
 	atomic_int id;
+	struct tshare_region *other_than;
 };
 
 static void *run_opener(void *data)
 {
+	struct opener *opener = data;
 	/* Long enough that nothing ends for it. */
-	static const struct tshare_open_options options = {
+	const struct tshare_open_options options = {
 		.size = sizeof(options),
 		.timeout_ns = INT64_C(20000000000),
+		.other_than = opener->other_than,
 	};
-	struct opener *opener = data;
 	struct tshare_region *region;
 
 	atomic_store(&opener->id, gettid());
@@ -607,6 +609,66 @@ TEST(an_open_ends_when_the_child_is_killed_that_a_draft_was_left_to)
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 	CHECK(!exists_at(next_of(opener.name)));
 	steps_close(&steps);
+}
+
+static int make_and_wait(int end)
+{
+	struct tshare_region *region;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) ||
+	    tshare_region_create(own, "old", 1, NULL, 0, NULL, &region))
+		return 1;
+	send_byte(end);
+	return !await_byte(end);
+}
+
+/* The home of the name stays where it is, since the draft has its claim there. */
+static void check_an_open_of_another_region(bool (*unlink_old)(pid_t maker))
+{
+	struct opener opener = { .name = "old" };
+	struct tshare_options options = draft_options;
+	struct tshare_region *draft;
+	struct steps steps;
+	pid_t pid;
+
+	CHECK(steps_open(&steps));
+	pid = fork();
+	if (!pid)
+		_exit(make_and_wait(steps.ends[0]));
+	CHECK(await_byte(steps.ends[1]));
+	CHECK(!tshare_region_open(ctx, opener.name, NULL, &opener.other_than));
+	options.flags |= TSHARE_REPLACE;
+	CHECK(!tshare_region_create(ctx, opener.name, 1, NULL, 0, &options, &draft));
+	start_opener(&opener);
+	while (!is_asleep(atomic_load(&opener.id)))
+		usleep(1000);
+	CHECK(unlink_old(pid));
+	await_opener_of_pipe(&opener);
+	tshare_region_unref(draft);
+	CHECK(error_of(&opener) == -ENOENT);
+	tshare_region_unref(opener.other_than);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	steps_close(&steps);
+}
+
+static bool unlink_by_name(pid_t unused)
+{
+	(void)unused;
+	return !tshare_ctx_unlink(ctx, "old");
+}
+
+static bool kill_and_look(pid_t maker)
+{
+	return !kill(maker, SIGKILL) && waitpid(maker, NULL, 0) == maker &&
+	       !tshare_ctx_list(ctx, ignore, NULL);
+}
+
+TEST(an_open_of_another_region_ends_with_the_draft_when_the_old_one_was_unlinked)
+{
+	check_an_open_of_another_region(unlink_by_name);
+	check_an_open_of_another_region(kill_and_look);
 }
 
 /* More events than the kernel keeps for a process that doesn't read them. */
