@@ -94,15 +94,23 @@ static void watcher_close(void)
 	watcher.inotify = -1;
 }
 
-/* The thread is the parent's alone, and so are the waits of its other threads. */
+/*
+ * The thread is the parent's alone, and so are the waits of its other threads. If a signal handler
+ * has forked, the wait of the child's thread is still to end: with -EINTR.
+ */
 static void after_fork_in_child(void)
 {
-	struct shm_watch *watch;
+	struct shm_watch *watch, *next;
 
-	for (watch = first_watch(0); watch; watch = next_watch(watch)) {
+	for (watch = first_watch(0); watch; watch = next) {
+		next = next_watch(watch);
 		if (watch->maker >= 0)
 			close(watch->maker);
-		watch->forked = true;
+		watch->maker = -ENOENT;
+		watch->maker_watched = false;
+		watch->directory = -1;
+		watch->entry.le_next = NULL;
+		watch->entry.le_prev = &watch->entry.le_next;
 	}
 	memset(watcher.watches, 0, sizeof(watcher.watches));
 	watcher.reported = 0;
@@ -294,8 +302,6 @@ void shm_watch_begin(struct shm_watch *watch, const char *name, int event)
 
 void shm_watch_end(struct shm_watch *watch)
 {
-	if (watch->forked)
-		return;
 	tshare_lock();
 	leave_maker(watch);
 	LIST_REMOVE(watch, entry);

@@ -22,7 +22,6 @@ struct shm_watch {
 	_Atomic(uint32_t) changes;    /* a word that the thread sleeps on */
 	char file[SHM_HOME_NAME_LEN]; /* what the home of the name is called */
 	int event;		      /* an eventfd that is made readable by each change, or -1 */
-	bool forked;		      /* in a child of fork(): it watches nothing */
 };
 
 void shm_watch_begin(struct shm_watch *watch, const char *name, int event);

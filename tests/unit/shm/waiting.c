@@ -287,6 +287,50 @@ TEST(a_child_that_was_forked_while_the_watcher_ends_has_nothing_of_it)
 	CHECK(!in_child(count_what_is_the_watchers, NULL));
 }
 
+static pid_t forked;
+
+static void fork_in_handler(int signal)
+{
+	(void)signal;
+	forked = fork();
+}
+
+static void *fork_while_waiting(void *data)
+{
+	const struct tshare_open_options briefly = { .size = sizeof(briefly), .timeout_ns = 1 };
+	struct tshare_region *region;
+
+	run_opener(data);
+	if (forked)
+		return NULL;
+	alarm(HANG_SECONDS);
+	_exit(((struct opener *)data)->err != -EINTR ||
+	      tshare_region_open(ctx, "none", &briefly, &region) != -ETIMEDOUT ||
+	      !nothing_is_left());
+}
+
+TEST(a_child_that_a_signal_handler_forks_ends_the_wait_alone)
+{
+	struct opener others[2], opener = { .name = "forked" };
+	struct sigaction action = { .sa_handler = fork_in_handler }, before;
+	int status;
+
+	start_opener(&others[0], "forked");
+	CHECK(!pthread_create(&opener.thread, NULL, fork_while_waiting, &opener));
+	while (!is_asleep(atomic_load(&opener.id)))
+		usleep(1000);
+	start_opener(&others[1], "forked");
+	CHECK(!sigaction(SIGUSR1, &action, &before));
+	CHECK(!pthread_kill(opener.thread, SIGUSR1));
+	CHECK(error_of(&opener) == -EINTR);
+	CHECK(waitpid(forked, &status, 0) == forked);
+	CHECK(!status);
+	CHECK(!sigaction(SIGUSR1, &before, NULL));
+	tshare_region_unref(new_region("forked"));
+	CHECK(!error_of(&others[0]) && !error_of(&others[1]));
+	CHECK(!tshare_ctx_unlink(ctx, "forked"));
+}
+
 /* Has a system call fail with that error in this process from now on. */
 static bool deny(long call, int err)
 {
