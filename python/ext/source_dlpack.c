@@ -199,6 +199,25 @@ static int check_negated(PyObject *x)
 	return -1;
 }
 
+/* Has the producer's error replaced where tshare knows what its user can do. */
+static void raise_remedy(PyObject *x)
+{
+	PyObject *type, *value, *traceback, *result;
+
+	if (!ts_source_is_unsuited())
+		return;
+	PyErr_Fetch(&type, &value, &traceback);
+	result = ts_call("tshare._remedies", "check_exportable", x);
+	if (result) {
+		Py_DECREF(result);
+		PyErr_Restore(type, value, traceback);
+		return;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+}
+
 static int open_capsule(PyObject *x, enum ts_source_use use, bool bring_here,
 			struct ts_source *source)
 {
@@ -209,8 +228,10 @@ static int open_capsule(PyObject *x, enum ts_source_use use, bool bring_here,
 	if (check_negated(x) < 0)
 		return -1;
 	capsule = get_capsule(x, bring_here, use == TS_IN_PLACE);
-	if (!capsule)
+	if (!capsule) {
+		raise_remedy(x);
 		return -1;
+	}
 	err = take_capsule(source, use, capsule);
 	Py_DECREF(capsule);
 	if (err)

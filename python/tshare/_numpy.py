@@ -117,13 +117,16 @@ def _check_kind(x: Any) -> None:
         raise TypeError(f"x: {type(x)} is sparse (share x.toarray(), or x.data and its indices)")
 
 
-def check_dtype(x: np.ndarray[Any, Any] | np.generic) -> None:
-    """Refuse types other than numbers of NumPy and ml_dtypes."""
+def check_dtype(x: np.ndarray[Any, Any] | np.generic, called: str = "x") -> None:
+    """Refuse types other than numbers of NumPy and ml_dtypes.
+
+    :param called: What the caller of tshare has to write for x.
+    """
     dtype = x.dtype
     if isinstance(x, bytes):
         return
     if dtype.kind in "mM":
-        raise TypeError(f"x: unsupported dtype {dtype} (share x.view('int64'))")
+        raise TypeError(f"x: unsupported dtype {dtype} (share {called}.view('int64'))")
     if dtype.names:
         raise TypeError(
             f"x: unsupported dtype {dtype} (share its fields, such as x[{dtype.names[0]!r}])"
@@ -192,7 +195,7 @@ def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] |
     check_mask(x)
     _check_kind(x)
     array = np.asarray(x)
-    check_dtype(array)
+    check_dtype(array, "x" if array is x else "np.asarray(x)")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if any(stride % array.itemsize for stride in array.strides):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 import array
 import ctypes
+import datetime
 import gc
 import sys
+import warnings
 import weakref
 
 import pytest
@@ -840,6 +842,21 @@ class Module:
         return {}
 
 
+DATE = datetime.date(2026, 1, 1)
+
+
+def quantized(torch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.quantize_per_tensor(torch.eye(3), 0.1, 0, torch.qint8)
+
+
+def nested(torch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.nested.nested_tensor([torch.eye(2), torch.eye(3)])
+
+
 @pytest.mark.parametrize(
     ("make", "remedy"),
     [
@@ -847,12 +864,39 @@ class Module:
         (Module, r"x\.state_dict\(\)"),
         (lambda: need("scipy.sparse").eye(3), r"x\.toarray\(\)"),
         (lambda: need("numpy").zeros(2, "f4,i4"), r"x\['f0'\]"),
-        (lambda: need("numpy").array(["2026-01-01"], "M8[D]"), r"x\.view\('int64'\)"),
+        (lambda: need("numpy").array(["2026-01-01"], "M8[D]"), r"share x\.view\('int64'\)"),
+        (lambda: need("torch").eye(3).to_sparse(), r"x\.to_dense\(\)"),
+        (lambda: quantized(need("torch")), r"x\.int_repr\(\)"),
+        (lambda: nested(need("torch")), r"x\.unbind\(\)"),
+        (lambda: need("pyarrow").array([DATE]), r"x\.view\('int32'\)"),
+        (lambda: need("pyarrow").array([DATE]).cast("timestamp[s]"), r"x\.view\('int64'\)"),
+        (lambda: need("pyarrow").array(["a"]), "only numbers"),
+        (lambda: need("pyarrow").array(["a"]).dictionary_encode(), "only numbers"),
+        (lambda: need("pandas").Series([DATE], dtype="M8[s]"), r"np\.asarray\(x\)\.view"),
+        (lambda: need("polars").Series([DATE]), r"np\.asarray\(x\)\.view"),
     ],
 )
 def test_what_is_not_one_array_is_refused_with_a_remedy(make, remedy):
+    x = make()
     with pytest.raises(TypeError, match=f"^x: .*{remedy}"):
-        tshare.asarray(make())
+        tshare.asarray(x)
+
+
+def test_remedies_name_the_tensor_of_a_region():
+    dates = need("pyarrow").array([DATE])
+    with pytest.raises(TypeError, match=r"^tensors: 'day': unsupported .*x\.view"):
+        tshare.Region.create(None, {"day": dates})
+
+
+def test_remedy_for_dates_of_arrow_shares_their_memory():
+    dates = need("pyarrow").array([DATE, DATE])
+    assert values(tshare.asarray(dates.view("int32"))) == [20454, 20454]
+
+
+def test_conjugated_tensor_is_refused_with_a_remedy():
+    x = need("torch").ones(2, dtype=need("torch").complex64).conj()
+    with pytest.raises(BufferError, match=r"^x: .*x\.resolve_conj\(\)"):
+        tshare.from_dlpack(x)
 
 
 def test_region_of_a_module_names_the_remedy():
