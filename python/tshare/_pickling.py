@@ -14,6 +14,7 @@ import fcntl
 import functools
 import multiprocessing
 import os
+import resource
 import time
 import warnings
 import weakref
@@ -138,6 +139,27 @@ def _duplicate(fd: int) -> Any:
     return reduction.DupFd(fd) if context.get_spawning_popen() else _Descriptor(fd)
 
 
+def _is_full(error: Exception) -> bool:
+    """Whether this process has no descriptor left to receive one with."""
+    if isinstance(error, OSError):
+        return error.errno == errno.EMFILE
+    # reduction.recvfds(): the kernel has dropped the descriptor that came.
+    return "ancdata" in str(error)
+
+
+def _too_many(error: Exception) -> RuntimeError:
+    """Return the error for want of descriptors.
+
+    No OSError: a Pool takes that for the end of its pipe, and ends its thread in silence.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return RuntimeError(
+        "the descriptor of shared memory can't be received: all that RLIMIT_NOFILE allows, "
+        f"{limit}, are in use (drop some, return many results in one region, or raise the limit "
+        f"by ulimit -n) ({error})"
+    )
+
+
 def _receive(handle: Any) -> int:
     try:
         return int(handle.detach())
@@ -148,7 +170,9 @@ def _receive(handle: Any) -> int:
             "its multiprocessing.current_process().authkey differs; set the same in both, or "
             f"give the memory a name ({error})",
         ) from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, RuntimeError) as error:
+        if _is_full(error):
+            raise _too_many(error) from error
         # The sender passes the descriptor over a Unix socket.
         raise OSError(
             getattr(error, "errno", None) or errno.ECONNRESET,

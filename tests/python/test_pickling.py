@@ -553,6 +553,39 @@ def test_pickle_that_was_used_is_an_os_error():
     resource_sharer.stop()
 
 
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_receiver_without_descriptors_left_names_the_limit(left):
+    """Whichever step fails: the connection to the sender takes two descriptors."""
+    code = """
+        import multiprocessing, os, resource, sys
+        import tshare
+
+        def send(pipe):
+            pipe.send(tshare.create(None, 1))
+            pipe.recv()
+
+        parent, child = multiprocessing.Pipe()
+        context = multiprocessing.get_context("fork")
+        context.Process(target=send, args=(child,)).start()
+        parent.poll(None)
+        limit = max(map(int, os.listdir("/proc/self/fd"))) + 20
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+        taken = []
+        try:
+            while True:
+                taken.append(os.dup(0))
+        except OSError:
+            for fd in taken[:int(sys.argv[1])]:
+                os.close(fd)
+        try:
+            parent.recv()
+        except RuntimeError as error:
+            print(f"allows, {limit}, are in use" in str(error), "ulimit -n" in str(error))
+        parent.send(None)
+    """
+    assert run(code, left) == "True True"
+
+
 def test_pickle_of_another_authkey_names_the_authkey():
     data = reduction.ForkingPickler.dumps(tshare.create(None, 4))
     code = """
