@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Comparison and arithmetic, which tensors leave to the libraries that they are shared with:
- * NumPy's arrays and scalars take a Tensor, and all else is refused. Without that t == 0 would
- * be False, since an int isn't that object.
+ * Comparison and arithmetic, which tensors leave to the libraries that they are shared with.
+ * Whatever the other operand is, they are refused: t == 0 would be False, since an int isn't that
+ * object, and t += array would let the name t stand for a new array, and leave the memory alone.
+ * An array on the left takes a Tensor by its own operator.
  */
 #include "cuda.h"
-#include "source.h"
-
-/* Whether NumPy does the operation itself. */
-static int is_numpys(PyObject *x)
-{
-	static PyObject *array, *scalar;
-	int found = ts_source_is_of_type(x, &array, "numpy", "ndarray");
-
-	return found ? found : ts_source_is_of_type(x, &scalar, "numpy", "generic");
-}
 
 /* Raises TypeError. Returns NULL. */
 static PyObject *refuse(PyObject *self, const char *what)
@@ -37,22 +28,13 @@ static bool is_ours(PyObject *x)
 	return PyObject_TypeCheck(x, ts_tensor_type) || PyObject_TypeCheck(x, ts_cuda_type);
 }
 
-static PyObject *not_implemented(void)
-{
-	Py_INCREF(Py_NotImplemented);
-	return Py_NotImplemented;
-}
-
 /* Tensors are equal if they are one object, as their hash demands, and None is none of them. */
 PyObject *ts_tensor_richcompare(PyObject *self, PyObject *other, int op)
 {
-	int numpys = PyObject_TypeCheck(self, ts_tensor_type) ? is_numpys(other) : 0;
-
-	if (numpys < 0)
-		return NULL;
-	if (numpys || ((op == Py_EQ || op == Py_NE) && (other == Py_None || is_ours(other))))
-		return not_implemented();
-	return refuse(self, "comparison with values");
+	if ((op != Py_EQ && op != Py_NE) || (other != Py_None && !is_ours(other)))
+		return refuse(self, "comparison with values");
+	Py_INCREF(Py_NotImplemented);
+	return Py_NotImplemented;
 }
 
 Py_hash_t ts_tensor_hash(PyObject *self)
@@ -64,12 +46,7 @@ Py_hash_t ts_tensor_hash(PyObject *self)
 /* Either operand may be the tensor. */
 PyObject *ts_refuse_binary(PyObject *a, PyObject *b)
 {
-	PyObject *self = is_ours(a) ? a : b, *other = self == a ? b : a;
-	int numpys = PyObject_TypeCheck(self, ts_tensor_type) ? is_numpys(other) : 0;
-
-	if (numpys)
-		return numpys < 0 ? NULL : not_implemented();
-	return refuse(self, "arithmetic");
+	return refuse(is_ours(a) ? a : b, "arithmetic");
 }
 
 PyObject *ts_refuse_power(PyObject *a, PyObject *b, PyObject *Py_UNUSED(modulus))

@@ -23,6 +23,9 @@ def t():
     return tshare.asarray(np.arange(1, 5, dtype="int32"))
 
 
+ARRAYS = [np.arange(1, 5), np.int32(2), np.ma.arange(1, 5)]
+
+
 @pytest.mark.parametrize("other", [0, 1.5, 2j, True, "x", b"x", [1, 2], (), object()], ids=repr)
 @pytest.mark.parametrize("compare", COMPARISONS)
 def test_comparison_with_values_names_numpy(t, compare, other):
@@ -42,15 +45,29 @@ def test_arithmetic_names_numpy(t, operate, other):
             operate(*operands)
 
 
+@pytest.mark.parametrize("other", ARRAYS, ids=repr)
+@pytest.mark.parametrize("operate", [*COMPARISONS, *BINARY])
+def test_tensor_on_the_left_of_an_array_names_numpy(t, operate, other):
+    for left in (t, t[0]):
+        with pytest.raises(TypeError, match=r"tshare.Tensor has no .*t\.numpy\(\)"):
+            operate(left, other)
+
+
 @pytest.mark.parametrize("operate", UNARY)
 def test_unary_arithmetic_names_numpy(t, operate):
     with pytest.raises(TypeError, match=r"tshare.Tensor has no arithmetic .*t\.numpy\(\)"):
         operate(t)
 
 
-def test_arithmetic_in_place_names_numpy(t):
+@pytest.mark.parametrize("other", [1, *ARRAYS], ids=repr)
+def test_arithmetic_in_place_is_no_new_array(t, other):
+    x = t
     with pytest.raises(TypeError, match=r"t\.numpy\(\)"):
-        t += 1
+        x += other
+    assert x is t
+    with pytest.raises(TypeError, match=r"t\.numpy\(\)"):
+        t[0] += other
+    assert t.numpy().tolist() == [1, 2, 3, 4]
 
 
 def test_torch_s_operators_name_the_remedy(t):
@@ -61,14 +78,18 @@ def test_torch_s_operators_name_the_remedy(t):
                 operate(*operands)
 
 
-@pytest.mark.parametrize("other", [np.arange(1, 5), np.int32(2), np.ma.arange(1, 5)], ids=repr)
+@pytest.mark.parametrize("other", ARRAYS, ids=repr)
 @pytest.mark.parametrize("operate", [*COMPARISONS, *BINARY])
-def test_numpy_s_operands_take_a_tensor_as_an_array(t, operate, other):
+def test_array_on_the_left_takes_a_tensor_as_an_array(t, operate, other):
     if operate is operator.matmul and not np.ndim(other):
         other = np.arange(1, 5)
+    assert np.array_equal(operate(other, t), operate(other, t.numpy()))
+
+
+def test_array_takes_a_tensor_in_place(t):
     a = t.numpy()
-    assert np.array_equal(operate(t, other), operate(a, other))
-    assert np.array_equal(operate(other, t), operate(other, a))
+    a += t
+    assert memoryview(t).tolist() == [2, 4, 6, 8]
 
 
 def test_tensors_are_equal_if_they_are_the_same_object(t):
@@ -87,6 +108,11 @@ def test_tensor_is_not_none(t):
     assert t != None  # noqa: E711
     assert not t == None  # noqa: E711
     assert t not in [None, 1][:1]
+
+
+def test_elements_are_views_when_they_are_swapped(t):
+    t[0], t[1] = t[1], t[0]
+    assert t.numpy().tolist() == [2, 2, 3, 4]
 
 
 # One element
