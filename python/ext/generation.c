@@ -28,7 +28,7 @@ PyObject *ts_region_generation(PyObject *self, void *Py_UNUSED(closure))
 }
 
 /* Takes a microsecond, less than it can take to get the GIL back. */
-PyObject *ts_region_publish(PyObject *self, PyObject *Py_UNUSED(unused))
+static PyObject *publish(PyObject *self, int (*add_one)(struct tshare_region *, uint64_t *))
 {
 	struct tshare_region *handle = ts_region_handle(self);
 	uint64_t generation;
@@ -36,8 +36,30 @@ PyObject *ts_region_publish(PyObject *self, PyObject *Py_UNUSED(unused))
 
 	if (!handle)
 		return NULL;
-	err = tshare_region_publish(handle, &generation);
+	err = add_one(handle, &generation);
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromUnsignedLongLong(generation);
+}
+
+PyObject *ts_region_publish(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	return publish(self, tshare_region_publish);
+}
+
+PyObject *ts_region_publish_once(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	return publish(self, tshare_region_publish_once);
+}
+
+PyObject *ts_region_has_publishers(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct tshare_region *handle = ts_region_handle(self);
+	bool has;
+	int err;
+
+	if (!handle)
+		return NULL;
+	err = tshare_region_has_publishers(handle, &has);
+	return err < 0 ? ts_raise(err, NULL) : PyBool_FromLong(has);
 }
 
 PyObject *ts_region_announce(PyObject *self, PyObject *Py_UNUSED(unused))

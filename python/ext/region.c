@@ -456,6 +456,8 @@ static PyMethodDef region_methods[] = {
 	{ "info", region_info, METH_NOARGS, DOC_Region_info },
 	{ "announce", ts_region_announce, METH_NOARGS, DOC_Region_announce },
 	{ "publish", ts_region_publish, METH_NOARGS, DOC_Region_publish },
+	{ "publish_once", ts_region_publish_once, METH_NOARGS, DOC_Region_publish_once },
+	{ "has_publishers", ts_region_has_publishers, METH_NOARGS, DOC_Region_has_publishers },
 	{ "wait", TS_FASTCALL(ts_region_wait), METH_FASTCALL | METH_KEYWORDS, DOC_Region_wait },
 	{ "publish_on", TS_FASTCALL(ts_region_publish_on), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Region_publish_on },

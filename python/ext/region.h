@@ -29,6 +29,8 @@ PyObject *ts_region_read(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 PyObject *ts_region_generation(PyObject *self, void *closure);
 PyObject *ts_region_announce(PyObject *self, PyObject *unused);
 PyObject *ts_region_publish(PyObject *self, PyObject *unused);
+PyObject *ts_region_publish_once(PyObject *self, PyObject *unused);
+PyObject *ts_region_has_publishers(PyObject *self, PyObject *unused);
 PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);
 PyObject *ts_region_event_fileno(PyObject *self, PyObject *unused);

@@ -780,6 +780,18 @@ class Region(Mapping[str, Tensor], Buffer):
         :raises PermissionError: The region is read-only or, on shm, one that this process may
             not open itself.
         """
+    def publish_once(self) -> int:
+        """Publish as publish() does, without becoming a publisher.
+
+        For a program that publishes and exits: its end ends no wait() of others.
+
+        :raises PermissionError: The region is read-only.
+        """
+    def has_publishers(self) -> bool:
+        """Return whether another object or process is a publisher; False if none ever was.
+
+        :raises OSError: EOWNERDEAD: there were others, and all have closed the region or ended.
+        """
     def wait(self, seen: SupportsIndex, timeout: float | None = None, *, spin: float = 0.0) -> int:
         """Sleep until the generation is above seen, and return the generation.
 

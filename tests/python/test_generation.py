@@ -218,6 +218,45 @@ def test_publisher_that_has_only_announced_itself_is_noticed_when_it_dies(name):
             region.wait(0, 200)
 
 
+def test_program_that_publishes_once_ends_no_wait(name):
+    code = "import sys, tshare; print(tshare.Region.open(sys.argv[1]).publish_once())"
+    with tshare.Region.create(name, size=1) as region:
+        assert run(code, name) == "1"
+        assert region.wait(0) == 1
+        assert region.has_publishers() is False
+        with pytest.raises(TimeoutError):
+            region.wait(1, 0.3)
+
+
+def test_publishers_of_others_are_seen(name):
+    with tshare.Region.create(name, size=1) as region:
+        assert region.publish() == 1
+        assert region.has_publishers() is False
+        reader = tshare.Region.open(name, readonly=True)
+        with other(ANNOUNCER, name) as process:
+            assert region.has_publishers() is True
+            assert reader.has_publishers() is True
+            process.kill()
+            process.wait()
+            with pytest.raises(OSError, match="publishers have exited") as caught:
+                region.has_publishers()
+            assert caught.value.errno == errno.EOWNERDEAD
+
+
+def test_publishing_once_needs_write_access(name):
+    with tshare.Region.create(name, size=1):
+        with pytest.raises(PermissionError):
+            tshare.Region.open(name, readonly=True).publish_once()
+
+
+@pytest.mark.parametrize("method", ["publish_once", "has_publishers"])
+def test_closed_region_has_no_publishers(method):
+    region = tshare.Region.create(None, size=1)
+    region.close()
+    with pytest.raises(ValueError, match="closed"):
+        getattr(region, method)()
+
+
 def test_publisher_that_closes_is_noticed(name):
     region = tshare.Region.create(name, size=1)
     with region, other(PUBLISHER, name) as process:
