@@ -104,6 +104,17 @@ static PyObject *get_kind(PyObject *self, void *Py_UNUSED(closure))
 	return PyUnicode_FromStringAndSize(format ? format->typestr + 1 : "V", 1);
 }
 
+/* Protocols 0 and 1 would make the object by str.__new__(), which refuses. */
+static PyObject *dtype_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	return Py_BuildValue("O(N)", dtype_type, PyUnicode_FromObject(self));
+}
+
+static PyMethodDef dtype_methods[] = {
+	{ "__reduce__", dtype_reduce, METH_NOARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
 static PyGetSetDef dtype_getset[] = {
 	{ "name", get_name, NULL, DOC_DType_name, NULL },
 	{ "itemsize", get_itemsize, NULL, DOC_DType_itemsize, NULL },
@@ -117,6 +128,7 @@ static PyType_Slot dtype_slots[] = {
 	{ Py_tp_new, dtype_new },
 	{ Py_tp_richcompare, dtype_richcompare },
 	{ Py_tp_hash, dtype_hash },
+	{ Py_tp_methods, dtype_methods },
 	{ Py_tp_getset, dtype_getset },
 	{ 0, NULL },
 };

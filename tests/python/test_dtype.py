@@ -131,7 +131,13 @@ def test_dtype_is_made_of_what_create_takes():
             tshare.DType(**wrong)
 
 
-@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def pickled(protocol):
+    return lambda x: pickle.loads(pickle.dumps(x, protocol))
+
+
+@pytest.mark.parametrize(
+    "way", [copy.copy, copy.deepcopy, *map(pickled, range(pickle.HIGHEST_PROTOCOL + 1))]
+)
 def test_dtype_stays_one_when_it_is_copied(way):
     again = way(dtype_of("bfloat16"))
     assert type(again) is tshare.DType
