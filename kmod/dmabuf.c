@@ -12,7 +12,7 @@
  *
  * A device may have a copy of the pages, in a bounce buffer or behind caches that it doesn't
  * see. Copying one over the other loses what was stored in the other, so a copy is made
- * only as brackets allow: see design.rst, "CPU access".
+ * only as brackets allow: see Documentation/design/memory.rst, "CPU access".
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>

@@ -4,7 +4,7 @@
  *
  * All dma-bufs over the same pages share one range, and so one dma_resv; those
  * over other pages have another one, even if the pages overlap. So a fence holds
- * up a frame of a ring and not the whole ring. See design.rst, "Ranges".
+ * up a frame of a ring and not the whole ring. See Documentation/design/memory.rst, "Ranges".
  */
 #include <linux/err.h>
 #include <linux/slab.h>

@@ -15,7 +15,7 @@ from sphinx.util.nodes import make_refnode
 NAME = re.compile(
     r"(?P<c>\btshare_[a-z0-9_]+)(?=\(\))|\bstruct (?P<struct>tshare_\w+)"
     r"|(?P<constant>\bTSHARE_[A-Z0-9_]+[A-Z0-9]\b)"
-    r"|(?P<python>\b(?:tshare(?:\.\w+)+|(?:Tensor|CudaTensor|Pin|StreamWait|Region)\.\w+))(?=\(\))"
+    r"|(?P<python>\b(?:tshare(?:\.\w+)+|(?:Tensor|CudaTensor|Pin|StreamWait|Watcher|Region)\.\w+))(?=\(\))"
 )
 
 # The pages for files that are elsewhere, or in another form.
