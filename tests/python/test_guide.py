@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the guide for Python shows works as it stands there.
+"""What the pages for Python show works as it stands there.
 
 Each snippet is named by its first line. One process runs all of them, on shared memory of its
-own, so that the names of the guide are free.
+own, so that the names of the pages are free. Whole programs are named by the page.
 """
 
 import ast
@@ -18,7 +18,8 @@ import pytest
 
 from support import need, version
 
-GUIDE = Path(__file__).resolve().parents[2] / "Documentation/python.rst"
+DOCUMENTATION = Path(__file__).resolve().parents[2] / "Documentation"
+PAGES = ["python.rst", "start/python.rst"]
 
 # What a snippet takes for granted. A producer publishes for as long as the readers may need,
 # and then closes the region, which ends their loops.
@@ -77,7 +78,14 @@ seen = 0
     "def work(i):": "",
     "shm = SharedMemory(create=True, size=1000, track=False)": "",
     "with SharedMemoryManager() as manager:": "",
+    't = tshare.create(None, (2, 3), "float32")': "",
+    't = tshare.asarray(np.arange(10.0), "numbers")': "",
+    "import multiprocessing": "",
+    't = tshare.create("message-1", 1000)': "",
 }
+
+# Whole programs, which run together.
+PROGRAMS = ["produce.py", "consume.py"]
 
 # Snippets that are only compiled: what they need, and the tests of the same calls.
 COMPILED = {
@@ -121,11 +129,19 @@ json.dump(failed, sys.stdout)
 """
 
 
+def blocks():
+    """Yield the paragraph before each piece of Python, and the piece."""
+    for page in PAGES:
+        text = (DOCUMENTATION / page).read_text()
+        for found in re.finditer(r"^(.*)::\n\n((?:\t.*\n|\n)+)", text, re.M):
+            yield found[1], textwrap.dedent(found[2])
+
+
 def snippets():
     """Yield the first line of each snippet, without its comment, and the whole."""
-    for found in re.finditer(r"::\n\n((?:\t.*\n|\n)+)", GUIDE.read_text()):
-        code = textwrap.dedent(found[1])
-        yield re.split(r"\s{2,}#", code.splitlines()[0])[0].strip(), code
+    for before, code in blocks():
+        if before.strip("`") not in PROGRAMS:
+            yield re.split(r"\s{2,}#", code.splitlines()[0])[0].strip(), code
 
 
 def test_every_snippet_is_known_and_none_has_gone():
@@ -134,7 +150,22 @@ def test_every_snippet_is_known_and_none_has_gone():
 
 @pytest.mark.parametrize("code", [code for _, code in snippets()], ids=[s for s, _ in snippets()])
 def test_snippet_compiles(code):
-    compile(code, "python.rst", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    compile(code, "snippet", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_programs_run_together(tmp_path):
+    code = {before.strip("`"): code for before, code in blocks()}
+    environment = {**os.environ, "TSHARE_BACKEND": "shm", "TSHARE_SHM_DIR": str(tmp_path)}
+    produce, consume = ([sys.executable, "-c", code[name]] for name in PROGRAMS)
+    with subprocess.Popen(consume, env=environment, stdout=subprocess.PIPE, text=True) as consumer:
+        # One that comes too late for a producer gets the next.
+        for _ in range(5):
+            if consumer.poll() is None:
+                subprocess.run(produce, env=environment, check=True)
+        consumer.kill()
+        said = consumer.stdout.read()
+    assert not consumer.returncode
+    assert re.fullmatch(r"(frame \d+ has \d+\n)+", said)
 
 
 @pytest.mark.imports_torch
