@@ -74,7 +74,6 @@ seen = 0
     "from multiprocessing.shared_memory import ShareableList, SharedMemory": "",
     'shm = SharedMemory("frames", create=True, size=8 * 480 * 640 * 3)': "",
     'frames = np.asarray(tshare.open("frames"))': 'kept = tshare.create("frames", 10)',
-    'frames = np.asarray(tshare.create("frames", (8, 480, 640, 3), "uint8"))': "",
     "def work(i):": "",
     "shm = SharedMemory(create=True, size=1000, track=False)": "",
     "with SharedMemoryManager() as manager:": "",
