@@ -13,20 +13,19 @@
 /**
  * DOC: overview
  *
- * /dev/tshare creates *regions*: physically contiguous, zeroed memory of any
- * size from one byte up. TSHARE_IOCTL_CREATE creates a region, TSHARE_IOCTL_OPEN
- * opens one by name or id. Each exports a dma-buf of its own over the region and
- * returns its file descriptor, which carries the access that the opener has. All
- * use of the memory goes through that descriptor:
+ * /dev/tshare creates *regions*: physically contiguous, zeroed memory of any size from one
+ * byte up. TSHARE_IOCTL_CREATE creates a region, TSHARE_IOCTL_OPEN opens one by name or id.
+ * Both export a new dma-buf over the region and return its file descriptor, which carries the
+ * opener's access. A process uses the memory through that descriptor alone:
  *
  * - mmap() maps the memory, with MAP_SHARED only and never PROT_EXEC;
- * - DMA_BUF_IOCTL_SYNC brackets CPU access where devices are at work, see below;
+ * - DMA_BUF_IOCTL_SYNC brackets CPU access beside devices, see below;
  * - DMA_BUF_IOCTL_EXPORT_SYNC_FILE and _IMPORT_SYNC_FILE exchange fences;
  * - SCM_RIGHTS passes it to another process;
  * - close() drops its reference.
  *
- * The memory lives until its last user is gone: a descriptor, a mapping, a
- * device's attachment, a pinned page or a name.
+ * A *user* of a region is a descriptor of one of its dma-bufs, a mapping or a device's
+ * attachment. The memory is freed when no user, pinned page or name is left.
  *
  * TSHARE_IOCTL_EXPORT makes a dma-buf over a *range* of a region's pages, for a
  * device that takes no offset, or for a process that may reach no other pages. It
@@ -36,33 +35,30 @@
  * GPU's or a heap's. TSHARE_CREATE_DMABUF gives such a *foreign* dma-buf a name, a mode and
  * descriptors; see struct tshare_create.
  *
- * A region may have a *name*. Names belong to the IPC namespace in which
- * /dev/tshare was opened, and to the open file through which they were created.
- * When the last descriptor of that open file is closed, by close(), exit() or
- * SIGKILL, its names are removed. TSHARE_CREATE_PERSIST keeps a name until
- * TSHARE_IOCTL_UNLINK or the end of the namespace. TSHARE_CREATE_USERS keeps it for as
- * long as a dma-buf of the region is in use, by a descriptor, a mapping or a device's
- * attachment.
- * Removing a name never takes the memory from its users.
+ * A region may have a *name*. Names belong to the IPC namespace in which /dev/tshare was
+ * opened, and to the open file through which they were created. When the file's last
+ * descriptor is closed, by close(), exit() or SIGKILL, the kernel removes its names.
+ * TSHARE_CREATE_PERSIST keeps a name until TSHARE_IOCTL_UNLINK or the end of the namespace.
+ * TSHARE_CREATE_USERS keeps it while the region has users. Removing a name never takes the
+ * memory from its users.
  *
- * A region created with TSHARE_CREATE_DRAFT is a *draft*: its name is taken, but
- * no process can open the region before its maker has filled it and called
- * TSHARE_IOCTL_FINISH. Until then the name goes with the maker's open file,
- * whatever its lifetime, or earlier, with the draft's last dma-buf. The maker may
- * pass the draft's descriptor to another process.
+ * A region created with TSHARE_CREATE_DRAFT is a *draft*: it holds its name, but no process
+ * can open it until its maker has filled it and called TSHARE_IOCTL_FINISH. Until then the
+ * kernel removes the name when the maker's open file is closed or the draft loses its last
+ * user, whatever lifetime CREATE asked for. The maker may pass the draft's descriptor to
+ * another process.
  *
- * With TSHARE_CREATE_REPLACE the name may be that of another region, which the
- * caller must be allowed to unlink. In one step the name then leads to the new
- * region. The old one stays with its users, without a name. A draft takes the name
- * over when it is finished with TSHARE_FINISH_REPLACE. Until then the name leads
- * to the old region.
+ * With TSHARE_CREATE_REPLACE the name may be that of another region, which the caller must be
+ * allowed to unlink. The name moves to the new region in one step. The old region stays with
+ * its users, without a name. A draft takes the name over when it is finished with
+ * TSHARE_FINISH_REPLACE. Until then the name leads to the old region.
  *
- * An open file of the device, and a watch, keeps its IPC namespace. Names, regions, dma-bufs and
- * mappings don't. When nobody is in a namespace and nobody can enter it, its names go, as
- * System V shared memory goes with it; the module needs up to a second to notice that. Once
- * a namespace other than the initial one has neither open files nor names with
- * TSHARE_CREATE_PERSIST or _USERS, its regions stay with their users, but nothing finds
- * them any more: neither another open of the device there, nor a later namespace with
+ * An open file of the device, and a watch, keeps its IPC namespace alive. Names, regions,
+ * dma-bufs and mappings don't. When no process is in a namespace or can enter it, its names
+ * are removed, as System V shared memory is; the module needs up to a second to notice that. A
+ * namespace other than the initial one loses its regions once it has neither open files nor
+ * names with TSHARE_CREATE_PERSIST or _USERS. The regions stay with their users, but can't be
+ * found any more: neither by another open of the device there, nor in a later namespace with
  * the same inode number.
  *
  * Beside its memory a region has a *counter*, a page of shared memory on which
@@ -71,54 +67,54 @@
  * A region's owner, group and mode decide which processes may open it, as for a
  * file. CAP_IPC_OWNER in the user namespace of the IPC namespace overrides them.
  *
- * An administrator may reserve memory for regions of more than 2 MiB, the *pool*. They
- * come from it if it has a run of that size, and else from what a search finds.
+ * An administrator may reserve memory for regions of more than 2 MiB, the *pool*. Such a
+ * region comes from the pool if that has enough contiguous memory, else from a search of the
+ * other memory.
  *
- * A region carries an immutable list of *tensor descriptors*. The kernel
- * checks that each lies inside its region, keeps them, and copies them to every
- * opener, so that no reader has to trust a writer's memory for shapes.
+ * A region carries an immutable list of *tensor descriptors*. The kernel checks that each
+ * tensor lies inside the region, keeps the descriptors, and copies them to every opener, so
+ * that no reader has to trust a writer's memory for shapes.
  */
 
 /**
  * DOC: CPU access beside devices
  *
- * A device may work on a copy of the memory: the kernel bounces what the device doesn't
- * reach (in a confidential guest, with swiotlb=force, above 4 GiB without an IOMMU), and
- * some devices don't see the processors' caches. A CPU access then needs a *bracket*,
- * DMA_BUF_SYNC_START before it and DMA_BUF_SYNC_END after it, with the same direction. An
- * access that stores gives DMA_BUF_SYNC_WRITE or _RW.
+ * A device may work on a copy of the memory. The kernel uses bounce buffers for memory that
+ * the device doesn't reach (in a confidential guest, with swiotlb=force, above 4 GiB without
+ * an IOMMU), and some devices don't snoop the processors' caches. A CPU access then needs a
+ * *bracket*: DMA_BUF_SYNC_START before it and DMA_BUF_SYNC_END after it, with the same
+ * direction. A bracket for writing has DMA_BUF_SYNC_WRITE or _RW.
  *
- * - START waits for fences, then copies what devices have written to the memory. It copies
- *   nothing to pages on which a bracket for writing is open, through whichever dma-buf of
- *   the region: these may show old bytes until that bracket ends.
+ * - START waits for fences, then copies what devices have written to the memory. It skips
+ *   pages on which a bracket for writing is open, through any dma-buf of the region: these may
+ *   show old bytes until that bracket ends.
  * - END of a bracket for writing copies all the pages of its dma-buf to the devices. Every
  *   other END copies nothing: one for reading alone, one without START, one through a
  *   read-only descriptor.
- * - A dma-buf counts its open brackets for writing. Processes that share its file share
- *   the count. Brackets that are open when the file is released, as after a kill, end then.
+ * - A dma-buf counts its open brackets for writing. Processes that share its file share the
+ *   count. When the file is released, as after a kill, its open brackets end.
  *
- * So no store in a bracket is lost to other processes. These bytes can be lost:
+ * So no process's bracket undoes what another stores in a bracket. These bytes can be lost:
  *
- * - what is stored without a bracket for writing, at the next START of anyone who has the
- *   region open, readers included, or when a device unmaps it;
- * - what a device writes to pages on which a bracket for writing is open;
- * - what the CPU stores in pages that a device has mapped for writing alone;
- * - what all but one device write, if several have mapped the same pages for writing.
+ * - stores without a bracket for writing, at the next START of any process that has the region
+ *   open, even to read, or when a device unmaps it;
+ * - a device's writes to pages on which a bracket for writing is open;
+ * - the CPU's stores to pages that a device has mapped for writing alone;
+ * - the writes of all devices but one, if several have mapped the same pages for writing.
  */
 
 /**
  * DOC: extension rules
  *
- * Every command takes one structure. The size of it is part of the command's
- * number. A kernel accepts any size from that of the structure's first version on:
+ * Every command takes one extensible structure, whose size is part of the command's number. A
+ * kernel accepts any size from that of the structure's first version on:
  *
  * - members that an older program lacks are taken as zero;
  * - members that an older kernel lacks must be zero, else -E2BIG.
  *
- * Zero means what the kernel did before the member existed. Unknown flags and
- * reserved members other than zero are -EINVAL. Unknown commands are -ENOTTY.
- * The kernel ignores what an "out" member holds on input. A command that fails may
- * have stored something in it.
+ * Zero selects what the kernel did before the member existed. Unknown flags and reserved
+ * members other than zero are -EINVAL. Unknown commands are -ENOTTY. The kernel ignores what
+ * an "out" member holds on input, and may store to it even if the command fails.
  *
  * Arrays of structures are passed as a pointer, a count and the size of one
  * element, so that elements can grow in the same way. Tensor descriptors are
@@ -143,13 +139,11 @@
  * EBADF
  *    @fd is not an open file
  * EDQUOT
- *    RLIMIT_MEMLOCK (without CAP_IPC_LOCK) or one of the module's limits for the
- *    module, the namespace or the user is reached; a page that is still pinned
- *    keeps its folio counted, also when its region is gone. Or a limit of the
- *    caller's cgroup, or of one above it, is reached: memory.max, against which
- *    regions of up to 2 MiB count, or dmem.max, against which all count on kernels
- *    with the dmem controller, and whole as long as a page is still pinned. Or the
- *    namespace has TSHARE_WATCH_MAX watches
+ *    a limit is reached: RLIMIT_MEMLOCK (without CAP_IPC_LOCK); one of the module's, for all
+ *    regions, a namespace or a user; or one of the caller's cgroup or those above it:
+ *    memory.max, for regions of up to 2 MiB, or dmem.max, for all regions on kernels with the
+ *    dmem controller. A page that stays pinned after its region is gone keeps its folio
+ *    counted, and for dmem.max the whole region. Or the namespace has TSHARE_WATCH_MAX watches
  * EEXIST
  *    the name is taken: by a draft, or by another region that the caller did not
  *    ask to replace
@@ -160,14 +154,13 @@
  *    copied descriptors; or a signal that the program handles arrived while it
  *    waited for a name
  * EINVAL
- *    an unknown flag, a reserved member that is not zero, a structure smaller than
- *    its first version, a size of zero, a negative deadline, a malformed name, a
- *    malformed descriptor, mode bits outside 0666, a node that is not online or
- *    without TSHARE_CREATE_NODE, a @fd that is neither a tshare dma-buf nor goes with
- *    the @id of a region, a @fd to finish that is not a draft's, a @fd of
- *    TSHARE_CREATE_DMABUF that is not a dma-buf, is one of this device's or is empty, a
- *    range that is not whole pages, a mapping that is not MAP_SHARED, or a mapping of
- *    device memory through another driver's file
+ *    an unknown flag, a reserved member that is not zero, a structure smaller than its first
+ *    version, a size of zero, a negative deadline, a malformed name, a malformed descriptor,
+ *    mode bits outside 0666, a node that is not online or without TSHARE_CREATE_NODE, a @fd
+ *    that is not a dma-buf, or another driver's without an @id, a @fd to finish that is not a
+ *    draft's, a @fd of TSHARE_CREATE_DMABUF that is not a dma-buf, is one of this device's or
+ *    is empty, a range that is not whole pages, a mapping that is not MAP_SHARED, or a mapping
+ *    of device memory through another driver's file
  * EINPROGRESS
  *    the name or id is a draft's
  * EIO
@@ -180,13 +173,12 @@
  * ENFILE
  *    the system has no open file left
  * ENOENT
- *    no such name or id in this namespace, or the dma-buf is not that region's; the
- *    draft that the caller waited for has ended; or the draft to be finished has lost
- *    its name
+ *    no such name or id in this namespace, or the dma-buf is not that region's; the draft that
+ *    the caller waited for has ended unfinished; or the draft to be finished has lost its name
  * ENOMEM
- *    no contiguous run of that size, on that node, below 4 GiB; or no memory, in
- *    the system or the memory cgroup, for descriptors, a counter, or the kernel's
- *    own record of a region, a dma-buf or a range
+ *    no contiguous memory of that size, on that node, below 4 GiB; or no memory, in the system
+ *    or the memory cgroup, for descriptors, a counter, or the kernel's own record of a region,
+ *    a dma-buf or a range
  * ENOTTY
  *    unknown command
  * EOPNOTSUPP
@@ -241,19 +233,19 @@
  * then a NUL, then as many zeros as make the record's size a multiple of 8.
  * Names need not be unique for the kernel.
  *
- * The descriptors of a region are one buffer of such records without gaps, so that
- * each begins at a multiple of 8. A record takes the room that its own dimensions
- * and name need: with two dimensions and a name of 60 bytes, 120 bytes.
+ * The descriptors of a region are one buffer of such records without gaps, so that each begins
+ * at a multiple of 8. A record with two dimensions and a name of 60 bytes, for example, has
+ * 120 bytes.
  *
- * Every element must lie wholly inside the region. All of them together must have
- * less than 2^63 bits, not counting dimensions of zero, even where strides of zero
- * put them in one place. A tensor with a dimension of zero has no element;
- * its @byte_offset may equal the region's size.
+ * Every element must lie wholly inside the region. The elements together, with dimensions of
+ * zero left out of the product, must have less than 2^63 bits, even where strides of zero put
+ * them in one place. A tensor with a dimension of zero has no element; its @byte_offset may
+ * equal the region's size.
  *
- * A later version may put more behind the name, at a multiple of 8. @size then
- * counts it, and a bit of @flags marks it. A kernel or library without that bit
- * refuses the record. So @size always follows from @ndim,
- * @name_len and @flags, and any other @size is -EINVAL.
+ * A later version may append data behind the name, at a multiple of 8. @size then counts it,
+ * and a bit of @flags marks it. A kernel or library that doesn't know the bit refuses the
+ * record. So @size always follows from @ndim, @name_len and @flags, and any other @size is
+ * -EINVAL.
  */
 struct tshare_desc {
 	__u32 size;
@@ -264,7 +256,7 @@ struct tshare_desc {
 	__u8 dtype_bits;
 	__u16 dtype_lanes;
 	__u32 flags;
-#ifndef __cplusplus /* which has no arrays without a size */
+#ifndef __cplusplus /* C++ has no flexible array members */
 	__s64 dims[];
 #endif
 };
@@ -287,16 +279,14 @@ struct tshare_desc {
  * @descs_size_max: out: TSHARE_DESCS_SIZE_MAX of the module
  * @reserved: out: zero
  * @bytes_limit: out: bytes that all regions together may have
- * @bytes_used: out: bytes that all regions together have, with their descriptors
- *              where these take more than a page, a page for each foreign region,
- *              and bytes still pinned of regions that are gone; all count against
- *              every limit. Without CAP_SYS_ADMIN in the initial user namespace, those of
- *              the caller's IPC namespace alone
- * @region_bytes_max: out: bytes that one region of this caller may have now,
- *                    by all limits that apply to it but those of cgroups, its
- *                    descriptors included as in @bytes_used; what its cgroup and regions
- *                    that @bytes_used leaves out have left of a limit, and whether there
- *                    is a contiguous run of that size, CREATE alone finds out
+ * @bytes_used: out: bytes that count against the limits: those of all regions, of their
+ *              descriptors where these take more than a page, a page for each foreign region,
+ *              and bytes of regions that are gone but still pinned. Without CAP_SYS_ADMIN in
+ *              the initial user namespace, those of the caller's IPC namespace alone
+ * @region_bytes_max: out: bytes that a new region of this caller may have, its descriptors
+ *                    counted as in @bytes_used, by all limits but those of cgroups. CREATE may
+ *                    still fail: for its cgroup's limit, for regions that @bytes_used leaves
+ *                    out, or because no contiguous memory of that size is left
  *
  * Report the version, features and limits of the module. Needs no permission
  * beyond that to open the device.
@@ -346,45 +336,45 @@ struct tshare_query {
  * @desc_count: in: number of descriptors, 0 to TSHARE_DESC_MAX; they must fill
  *              the buffer exactly
  * @id: out: the region's id, never used again while the module is loaded; ids rise within a
- *      namespace until it has made 2^24 regions, and show nothing of other namespaces
+ *      namespace until it has made 2^24 regions, and reveal nothing of other namespaces
  * @reserved: in: must be zero
  * @name: in: NUL-terminated name without '/', not "." or ".."; empty for none
  *
  * Create a region of zeroed, physically contiguous memory. Its owner and group
  * are the caller's. On failure nothing is left behind.
  *
- * The kernel keeps a copy of the descriptors, which is charged to the caller's memory
- * cgroup. A copy of more than a page is in shared memory, which can be swapped. Its
- * pages count against all limits, as the region's own do.
+ * The kernel keeps a copy of the descriptors, charged to the caller's memory cgroup. A copy of
+ * more than a page is in shared memory, which can be swapped. Its pages count against all
+ * limits, as the region's own do.
  *
- * With TSHARE_CREATE_DMABUF the region is *foreign*: it consists of the dma-buf
- * @fd, which another driver has exported, as that driver made it. @size is then
- * the least that the dma-buf must have, or 0; out: the bytes that it has, inside
- * which tensors must lie. @fd, out: another descriptor of the same dma-buf.
- * TSHARE_CREATE_DMA32 and _NODE ask for memory, so they are -EINVAL with it.
+ * With TSHARE_CREATE_DMABUF the region is *foreign*: it consists of the dma-buf @fd, which
+ * another driver has exported. @size is then the least bytes that the dma-buf must have, or 0;
+ * out: the bytes that it has, inside which tensors must lie. @fd, out: another descriptor of
+ * the same dma-buf. TSHARE_CREATE_DMA32 and _NODE are requests for memory, so they are -EINVAL
+ * with it.
  *
- * A foreign region exists as long as its name. Until the name goes, the region keeps
- * a reference to the dma-buf. The dma-buf's memory counts against no limit, but the region
- * as one page against all. Any process that has the dma-buf can make another region of it,
- * with descriptors and a counter of its own, so nobody can keep others from naming it, and
- * the dma-buf alone is no region: INFO, COUNTER and FINISH take the region's @id with it,
- * which CREATE and OPEN return, and find regions of the caller's namespace as OPEN does.
- * INFO and COUNTER ask for no mode, as for other regions' dma-bufs, and ids can be guessed. So
- * any process that has the dma-buf can read the region's name and descriptors, and has the
- * counter with the same access as the memory.
+ * A foreign region exists, and holds a reference to the dma-buf, as long as its name exists.
+ * It counts as one page against all limits; the dma-buf's memory counts against none.
  *
- * OPEN returns a descriptor of that same dma-buf. It has one file, and so one mode:
+ * Any process that has the dma-buf can create another region of it, with a name, descriptors
+ * and a counter of its own. So the dma-buf doesn't identify the region: INFO, COUNTER and
+ * FINISH also take the @id that CREATE and OPEN return, and look it up in the caller's
+ * namespace as OPEN does. INFO and COUNTER check no mode, as for other regions' dma-bufs, and
+ * ids can be guessed. So any process that has the dma-buf can read the region's name and
+ * descriptors, and open the counter with the same access as the memory.
  *
- * - where that is writable, the opener must be allowed to write the region and
- *   gets a writable descriptor, also without TSHARE_OPEN_WRITE;
- * - where it is read-only, TSHARE_OPEN_WRITE is -EACCES.
+ * OPEN returns a descriptor of the same dma-buf. A dma-buf has one file, and so one mode:
+ *
+ * - if it is writable, the opener must be allowed to write the region and gets a writable
+ *   descriptor, even without TSHARE_OPEN_WRITE;
+ * - if it is read-only, TSHARE_OPEN_WRITE is -EACCES.
  *
  * The driver that exported the dma-buf decides what can be done with the memory,
  * for example whether mmap() works.
  *
- * A read-only file keeps mmap() from writing, but not devices: a driver
- * that imports a dma-buf need not look at its file's mode. A process that may open
- * such a region and has such a device can write the memory.
+ * A read-only file prevents writes through mmap(), but not by devices: a driver that imports a
+ * dma-buf need not check its file's mode. A process that may open such a region and has such a
+ * device can write the memory.
  */
 struct tshare_create {
 	__u64 size;
@@ -417,12 +407,11 @@ struct tshare_create {
  * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
  *              If that is more than the buffer has, none was stored
  * @desc_count: out: descriptors that the region has
- * @deadline_ns: in: until when to wait at most for @name to be opened, in nanoseconds of
- *               CLOCK_MONOTONIC in the caller's time namespace; 0 not to wait, 2^63 - 1
- *               for ever; needs a name
- * @other_than: in: id of a region that is not to be opened, though @name may lead
- *              to it, or 0; needs a name
- * @draft: in: must be zero. If a signal interrupts the call, out: the draft that
+ * @deadline_ns: in: deadline of the wait until @name can be opened, in nanoseconds of
+ *               CLOCK_MONOTONIC in the caller's time namespace; 0 not to wait, 2^63 - 1 for
+ *               ever; needs a name
+ * @other_than: in: id of a region not to open even if @name leads to it, or 0; needs a name
+ * @draft: in: must be zero in a new call. If a signal interrupts the call, out: the draft that
  *         it waited for, or 0. To continue the call, pass the structure again
  * @name: in: name of the region, or empty to go by @id
  *
@@ -435,15 +424,14 @@ struct tshare_create {
  * user namespace, of any. A draft can't be opened, not even by its maker. A draft
  * that has lost its name can never be opened.
  *
- * Without @deadline_ns the call returns ENOENT if there is no such name, EINPROGRESS
- * if a draft has it, and EAGAIN if it leads to @other_than. With it the call sleeps
- * instead, until the name leads to a finished region other than that. It returns
- * ENOENT if a draft has the name and ends without being finished, and EACCES if the
- * name leads to a region that the caller may not open. A draft that was finished and has
- * lost the name before the caller looked is no end: the call waits for the next region
- * of that name. If the time is over when the call begins, it looks once. After SIGSTOP and
- * SIGCONT the call continues; if a draft was finished and its memory is gone, too, by
- * then, that is ENOENT as well.
+ * Without @deadline_ns the call returns ENOENT if there is no such name, EINPROGRESS if a
+ * draft has it, and EAGAIN if it leads to @other_than. With it the call sleeps instead, until
+ * the name leads to a finished region other than @other_than. It returns ENOENT if a draft has
+ * the name and ends unfinished, and EACCES if the name leads to a region that the caller may
+ * not open. If a draft was finished but lost the name before the caller looked, the call waits
+ * for the next region of that name. If the deadline has passed when the call begins, it looks
+ * once. After SIGSTOP and SIGCONT the call continues, and also returns ENOENT if by then the
+ * draft was finished and the region is gone.
  */
 struct tshare_open {
 	__u32 flags;
@@ -508,11 +496,10 @@ struct tshare_unlink {
  * @node: out: NUMA node that the memory is on, -1 where that is unknown
  * @region_flags: out: TSHARE_REGION_*
  * @reserved: in: must be zero
- * @phys_addr: out: physical address of the region's first byte for callers
- *             with CAP_SYS_RAWIO in the initial user namespace, with
- *             TSHARE_REGION_PHYS in @region_flags; else 0. For devices without a
- *             driver that imports dma-bufs: an FPGA, or a DMA engine that is
- *             programmed from user space. With an IOMMU it is no address of theirs
+ * @phys_addr: out: physical address of the region's first byte for callers with CAP_SYS_RAWIO
+ *             in the initial user namespace, with TSHARE_REGION_PHYS in @region_flags; else 0.
+ *             For devices without a driver that imports dma-bufs: an FPGA, or a DMA engine
+ *             that is programmed from user space. Behind an IOMMU devices use other addresses
  * @descs: in: pointer to a buffer for the region's descriptors, see struct
  *         tshare_desc; not looked at if @descs_size is too small
  * @descs_size: in: bytes of the buffer; out: bytes that the descriptors take.
@@ -523,8 +510,8 @@ struct tshare_unlink {
  * @name: out: the region's name, empty if it has none or has lost it
  *
  * Report the properties of a region. Needs only the descriptor, and for a foreign region its
- * id. The device may have been opened in another namespace than that in which the region was
- * created, unless it is foreign.
+ * id. The device may be open in another namespace than the region's, unless the region is
+ * foreign.
  *
  * A dma-buf of a range (see TSHARE_IOCTL_EXPORT) has no descriptors, since they
  * count bytes from the region's start: @desc_count is 0.
@@ -576,7 +563,7 @@ struct tshare_list_entry {
 };
 
 /* struct tshare_list.flags */
-#define TSHARE_LIST_ALL (1U << 0) /* every namespace's; needs CAP_SYS_ADMIN in the initial one */
+#define TSHARE_LIST_ALL (1U << 0) /* all namespaces; CAP_SYS_ADMIN in the initial user namespace */
 
 /**
  * struct tshare_list - ioctl(TSHARE_IOCTL_LIST)
@@ -589,9 +576,9 @@ struct tshare_list_entry {
  * @flags: in: TSHARE_LIST_*
  * @reserved: in: must be zero
  *
- * List the regions of the caller's namespace that it may read, named or not, in the
- * order of their ids. A region that is created or freed between two calls may be
- * listed or not. None is listed twice. @cursor shows the id of no region that was not listed.
+ * List the regions of the caller's namespace that it may read, named or not, in the order of
+ * their ids. A region that is created or freed between two calls may be listed or not. No
+ * region is listed twice. @cursor reveals no id of a region that was not listed.
  */
 struct tshare_list {
 	__u64 cursor;
@@ -647,12 +634,11 @@ struct tshare_counter {
  * @flags: in: TSHARE_FINISH_*
  * @id: in: as in TSHARE_IOCTL_INFO
  *
- * Finish a draft: in one step its name leads to it, and stays for the lifetime that
- * CREATE asked for. Openers see what the caller wrote to the memory before. The
- * device must be the open file through which the draft was created; any process
- * that has it open may call. The draft stays a draft if another region has the name
- * and TSHARE_FINISH_REPLACE is missing (EEXIST), or if the caller may not unlink
- * that region (EPERM).
+ * Finish a draft: in one step its name leads to it, and stays for the lifetime that CREATE
+ * asked for. Openers see what the caller wrote to the memory before. The call must go through
+ * the open file that created the draft; any process that has that file may make it. The draft
+ * stays a draft if another region has the name and TSHARE_FINISH_REPLACE is missing (EEXIST),
+ * or if the caller may not unlink that region (EPERM).
  */
 struct tshare_finish {
 	__s32 fd;
@@ -681,14 +667,12 @@ struct tshare_finish {
  * devices and TSHARE_IOCTL_EXPORT reach these pages and no others, and offsets
  * count from their start. Needs no permission beyond what @fd carries.
  *
- * All dma-bufs over the same pages of a region share their fences, whichever
- * call exported them. Dma-bufs over other pages don't, even where they overlap, nor
- * does the region as a whole. DMA_BUF_IOCTL_SYNC through a dma-buf copies between its
- * pages and what devices have mapped of them, and nothing else.
+ * Dma-bufs over exactly the same pages of a region share their fences, whichever call exported
+ * them. Dma-bufs over different pages don't, even where the pages overlap. DMA_BUF_IOCTL_SYNC
+ * copies only between the dma-buf's own pages and devices' mappings of them.
  *
- * The kernel can use entries of 2 MiB for a mapping where its address is
- * congruent with its place in the region (struct tshare_info.offset and the
- * offset of mmap() together) modulo 2 MiB.
+ * The kernel can map 2 MiB at a time where the mapping's address is congruent modulo 2 MiB
+ * with its offset in the region: struct tshare_info.offset plus the offset of mmap().
  */
 struct tshare_export {
 	__s32 fd;
@@ -714,15 +698,15 @@ struct tshare_export {
  * @name: in: the name, not empty
  *
  * Watch a name. read() of the watch stores a __u64: the id of the region that the name leads
- * to now, or 0 if it leads to none, or to a draft. After that it stores the next one once
- * something has been done to the name, and sleeps until then, or fails with EAGAIN if
- * the file is O_NONBLOCK. poll() reports POLLIN when read() won't sleep. Changes between two
- * reads are one. A shorter buffer is EINVAL.
+ * to, or 0 if it leads to none, or to a draft. Every read() but the first sleeps until the
+ * name has changed since the last one, or fails with EAGAIN if the file is O_NONBLOCK. poll()
+ * reports POLLIN when read() won't sleep. Changes between two reads count as one. A shorter
+ * buffer is EINVAL.
  *
- * Needs no permission to open the regions: CREATE and OPEN, too, show everybody in a
- * namespace which names are taken. A watch keeps the IPC namespace as an open file of the device
- * does, and no region. It counts changes for all who share the file together. A namespace has
- * up to TSHARE_WATCH_MAX watches: EDQUOT beyond that.
+ * Needs no permission to open the regions: CREATE and OPEN also show every process in a
+ * namespace which names are taken. A watch keeps the IPC namespace alive, as an open file of
+ * the device does, but no region. Processes that share the file share its state: a change is
+ * reported to one of them. A namespace can have TSHARE_WATCH_MAX watches: EDQUOT beyond that.
  */
 struct tshare_watch {
 	__u32 flags;
