@@ -44,8 +44,8 @@ struct tshare_account {
 };
 
 /*
- * All under tshare_lock. A tree, since a user with subordinate ids can have as many
- * accounts, which each CREATE of others would walk.
+ * Under tshare_lock. A tree, since a user with subordinate ids can have as many accounts, and
+ * each CREATE of others would walk a list.
  */
 static struct rb_root accounts = RB_ROOT;
 static unsigned long pages_used; /* read without the lock, too */
@@ -62,10 +62,10 @@ static DEFINE_MUTEX(pinned_lock); /* protects pinned_charges, their lists, pinne
 static LIST_HEAD(pinned_charges);
 static unsigned long pinned_looks;
 
-/* Above what has a number of bytes a limit limits nothing. */
+/* Larger limits than a number of bytes can express limit nothing. */
 static unsigned long limit_to_pages(const ulong *param, unsigned long otherwise)
 {
-	/* The core stores what root writes, a word, plainly and under a mutex of its own. */
+	/* The core stores root's value with a plain store, under a mutex of its own. */
 	ulong mib = data_race(READ_ONCE(*param));
 
 	return mib ? min(mib, ULONG_MAX >> 20) << (20 - PAGE_SHIFT) : otherwise;
@@ -106,7 +106,7 @@ static struct tshare_account *account_find(kuid_t uid)
 	return node ? rb_entry(node, struct tshare_account, node) : NULL;
 }
 
-/* Pages that a user in @ns may still have by the module's own limits; all have @used. */
+/* Pages that a user in @ns may still have by the module's own limits; @used are in use. */
 static unsigned long account_pages_left(const struct tshare_ns *ns,
 					const struct tshare_account *account, unsigned long used)
 {
@@ -117,9 +117,10 @@ static unsigned long account_pages_left(const struct tshare_ns *ns,
 }
 
 /*
- * What the caller may still have by RLIMIT_MEMLOCK. Memory that other subsystems have
- * locked for the same user counts. The module doesn't add its own to the user_struct:
- * it would have to subtract that later, and 6.1 doesn't let modules keep one.
+ * Pages that the caller may still have by RLIMIT_MEMLOCK. Memory that other subsystems have
+ * locked for the same user counts. The module doesn't add its own to the user_struct: to
+ * subtract it later it would have to keep the user_struct, and 6.1 doesn't let modules do
+ * that.
  */
 static unsigned long account_memlock_left(const struct tshare_account *account)
 {
@@ -129,7 +130,7 @@ static unsigned long account_memlock_left(const struct tshare_account *account)
 			  used + (account ? account->nr_pages : 0));
 }
 
-/* The caller is the only one to use the charge, or holds pinned_lock. */
+/* The caller alone uses the charge, or holds pinned_lock. */
 static void charge_set_pages(struct tshare_charge *charge, unsigned long nr_pages)
 {
 	struct tshare_account *account = charge->account;
@@ -150,10 +151,10 @@ static void charge_set_pages(struct tshare_charge *charge, unsigned long nr_page
 }
 
 /*
- * Frees what is no longer pinned, and ends the charges of which nothing is left.
+ * Frees folios that are no longer pinned, and ends charges that have no others.
  *
- * The list may be long, so callers that wait for the lock share one pass: a pass that
- * began after they came has covered all that they would.
+ * The list may be long, so callers that wait for the lock share a pass: one that began after
+ * they came did their work.
  */
 static void pinned_release(void)
 {
@@ -196,12 +197,12 @@ static void pinned_work_fn(struct work_struct *work)
 }
 
 /**
- * tshare_pages_query() - what regions have, and the most that a new one of this caller may have
+ * tshare_pages_query() - pages in use, and the most that a new region of this caller may have
  * @ns: the caller's namespace
- * @used: where to store the pages that all regions have; those of the namespace alone for a
- *        caller who may not see others'
+ * @used: where to store the pages of all regions, or of the namespace's alone if the caller
+ *        may not see others
  *
- * Return: pages, by all limits; by that on all regions as if there were none but @used.
+ * Return: pages, by all limits; for the limit on all regions as if only @used were in use.
  */
 unsigned long tshare_pages_query(struct tshare_ns *ns, unsigned long *used)
 {
@@ -221,7 +222,7 @@ unsigned long tshare_pages_query(struct tshare_ns *ns, unsigned long *used)
 	return memlock;
 }
 
-/* Charges the caller; -EPERM if it must have CAP_IPC_LOCK for that. */
+/* Charges the caller; -EPERM if that takes CAP_IPC_LOCK. */
 static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages,
 			    struct tshare_account **fresh, bool exempt)
 {
@@ -252,13 +253,12 @@ static int charge_add_pages(struct tshare_charge *charge, unsigned long nr_pages
 }
 
 /**
- * tshare_charge_create() - count a region to be against all limits
+ * tshare_charge_create() - charge a new region against all limits
  * @ns: its namespace
- * @nr_pages: what it counts for, from 1
+ * @nr_pages: pages that it counts for, from 1
  *
- * As for mlock(), everything counts as its creator's locked memory, and the
- * capability is checked only where the limit would be exceeded: after all limits that
- * it doesn't lift.
+ * The pages count as the creator's locked memory, as with mlock(). CAP_IPC_LOCK is checked
+ * only where that limit would be exceeded, after the limits that it doesn't lift.
  *
  * Return: the charge, or an ERR_PTR: -EDQUOT if a limit would be passed, -ENOMEM.
  */
@@ -317,7 +317,7 @@ static void charge_destroy(struct tshare_charge *charge)
 
 /**
  * tshare_charge_release() - free a region's memory, and end its charge with it
- * @charge: from tshare_charge_create(); what else it counts is free
+ * @charge: from tshare_charge_create(); its descriptors are already freed
  * @pfn: the region's first page frame number
  * @nr_pages: its pages, from 0
  *
@@ -343,8 +343,8 @@ void tshare_charge_release(struct tshare_charge *charge, unsigned long pfn, unsi
 /**
  * tshare_account_exit() - drop the module's references to pinned memory
  *
- * Called when the module is unloaded and has no regions any more. The last user of
- * what is left frees it, and nothing counts it.
+ * Called when the module is unloaded and has no regions any more. The last user of a pinned
+ * folio then frees it, and no limit counts it.
  */
 void tshare_account_exit(void)
 {

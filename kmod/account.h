@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits on pages: RLIMIT_MEMLOCK, the module's own for the module, each namespace and
- * each user, and those of cgroups. A charge ends when its memory is free, which may be
- * long after its region: see tshare_charge_release().
+ * Limits on pages: RLIMIT_MEMLOCK, the module's own for all regions, a namespace and a user,
+ * and those of cgroups. A charge ends when its memory is freed, which may be long after its
+ * region: see tshare_charge_release().
  */
 #ifndef TSHARE_ACCOUNT_H
 #define TSHARE_ACCOUNT_H
@@ -20,10 +20,10 @@ struct tshare_account;
  * @nr_pages: pages that still count; under tshare_lock
  * @ns: its namespace, a reference
  * @account: its creator's account
- * @cgroup: what its creator's cgroup is charged; whole until @nr_pages is zero, since the
- *          kernel takes no part of a charge back
- * @pinned: the folios that outlive the region, by their lru
- * @node: among the charges that outlive their regions
+ * @cgroup: the charge to its creator's cgroup; whole until @nr_pages is zero, since the kernel
+ *          can't undo a part of it
+ * @pinned: the folios that outlive the region, linked by lru
+ * @node: in pinned_charges, if it outlives its region
  */
 struct tshare_charge {
 	unsigned long nr_pages;

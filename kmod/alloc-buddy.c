@@ -7,7 +7,7 @@
 #include "alloc.h"
 #include "compat.h"
 
-/* On the caller's nodes, in the order that its memory policy asks for. */
+/* On @req->node, or on the caller's nodes in the order of its memory policy. */
 static struct page *buddy_alloc_block(const struct tshare_request *req, gfp_t gfp,
 				      unsigned int order)
 {
@@ -25,8 +25,8 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 	unsigned long i;
 
 	/*
-	 * A run of more than a chunk must be made of several folios, which
-	 * blocks of a higher order can't be split into with what is exported.
+	 * A larger run must consist of several folios, and the kernel exports no function that
+	 * splits a larger block into these.
 	 */
 	if (req->nr_pages > TSHARE_BLOCK_PAGES)
 		return -ENOMEM;
@@ -43,22 +43,21 @@ static int buddy_alloc(const struct tshare_request *req, unsigned long *pfn)
 		if (mem_cgroup_disabled())
 			return -ENOMEM;
 		/*
-		 * A block that the memory cgroup had no room for is free again.
-		 * The next allocator, which can't charge the cgroup, must not
-		 * return it. If there is no block at all, the cause is unknown, and
-		 * the next allocator is tried.
+		 * If the memory cgroup had no room, there is a free block. The next allocator,
+		 * which can't charge the cgroup, must not return it. If there is no free
+		 * block, the cause is unknown, and the next allocator is tried.
 		 */
 		gfp &= ~__GFP_DIRECT_RECLAIM;
 		page = buddy_alloc_block(req, gfp & ~__GFP_ACCOUNT, order);
 		if (!page)
 			return -ENOMEM;
 		__free_pages(page, order);
-		/* But it may be free only since the first call. Then the cgroup has room for it. */
+		/* But it may be free only since the first call, and the cgroup have room. */
 		page = buddy_alloc_block(req, gfp, order);
 		if (!page)
 			return -EDQUOT;
 	}
-	/* Not every machine has a zone that ends there. */
+	/* Not every machine has a zone that ends at 4 GiB. */
 	if (req->dma32 && page_to_pfn(page) + req->nr_pages > PHYS_PFN(SZ_4G)) {
 		__free_pages(page, order);
 		return -ENOMEM;

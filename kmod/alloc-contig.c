@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The last allocator: searches for a stretch of memory that is free or movable
- * and has alloc_contig_range() empty it.
+ * The last allocator: searches for a run of pages that are free or movable, and takes it with
+ * alloc_contig_range(), which moves the used pages away.
  *
- * A stretch may begin at any chunk: those aligned to their own size are far
- * fewer, and a large run that exists would be missed.
+ * A run may begin at any block. Runs aligned to their own size are far fewer: a search for
+ * these alone would miss large runs.
  */
 #include <linux/freezer.h>
 #include <linux/highmem.h>
@@ -24,38 +24,37 @@
 
 #ifdef CONFIG_CONTIG_ALLOC
 
-/* The alignment of a stretch, and the pages that are examined at once. */
+/* The alignment of a run, and the pages that are examined at once. */
 #define STEP_PAGES TSHARE_BLOCK_PAGES
 
 /*
- * Pages that one call takes, with one drain of all CPUs' lists of pages. The core
- * zeroes them without rescheduling, and checks for no signal if it moves none.
+ * The most pages that one call takes, with one drain of all CPUs' lists of pages. The core
+ * zeroes them without rescheduling, and ignores signals if it moves none.
  */
 #define TAKE_PAGES (TSHARE_CONTIG_WHOLE ? PHYS_PFN(SZ_256M) : STEP_PAGES)
 
 /*
- * Tries that may fail in a zone before a search leaves it. The first half are
- * made wherever a stretch looks movable, the second half are spread over the
- * rest of the zone: memory that looks movable from end to end and isn't, such as
- * a device's, must not keep a search from what lies behind it.
+ * Failed tries after which a search leaves a zone. The first half are made wherever a run
+ * looks movable, the second half are spread over the rest of the zone. So a large area that
+ * only looks movable, such as a device's, doesn't use up all tries.
  */
 #define TRIES 64
 
 /*
- * A try that fails makes all CPUs drain their lists of pages for nothing. After a
- * burst of failures one try may fail on a node per interval, in jiffies, for all
- * processes together.
+ * A failed try has made all CPUs drain their lists of pages for nothing. After a burst of
+ * failures only one try may fail per node and interval, in jiffies, for all processes
+ * together.
  */
 #define FAILURES_BURST	  256
 #define FAILURES_INTERVAL (HZ / 50 + 1)
 
 /**
  * struct contig_node - the tries on one node
- * @lock: held during a try, and protects the rest: isolation of page blocks by
- *        two at a time only makes both fail
- * @reclaim: held while memory is reclaimed: two at a time count on the same page
- *           cache, and each has as many pages as it wants, which nobody is charged for
- * @failures: how many may fail now
+ * @lock: held during a try, since two that isolate page blocks would both fail; protects
+ *        @failures and @refilled
+ * @reclaim: held while memory is reclaimed: two searches would count on the same page cache,
+ *           and each holds as many pages as it wants, charged to nobody
+ * @failures: tries that may fail now
  * @refilled: when @failures was brought up to date, in jiffies
  */
 struct contig_node {
@@ -68,11 +67,11 @@ struct contig_node {
 static struct contig_node contig_nodes[MAX_NUMNODES];
 
 /*
- * Struct pages of memory that is taken offline may vanish. So pages are looked
- * at, and taken, with the fence held for reading, and never between fence_start
- * and fence_end: from the moment that the core announces to take that memory
- * offline until it has given up, or has marked the memory so that
- * pfn_to_online_page() doesn't find it. The core takes one range at a time.
+ * Struct pages of memory that goes offline may vanish. So a search examines and takes pages
+ * only with this lock (no DMA fence) held for reading, and never those from fence_start to
+ * fence_end. The core takes one range offline at a time: it is fenced from the core's
+ * announcement until the core has given up, or pfn_to_online_page() no longer finds the
+ * memory.
  */
 static DECLARE_RWSEM(fence);
 static unsigned long fence_start, fence_end;
@@ -80,14 +79,14 @@ static unsigned long fence_start, fence_end;
 /**
  * struct contig_search - one search
  * @req: what is wanted
- * @allowed: the nodes it may be on
- * @class: the highest zone it may be in
- * @lenient: whether pages are worth a try that may have a reference too many
+ * @allowed: the nodes that the run may be on
+ * @class: the highest zone that it may be in
+ * @lenient: whether to try pages that may have a reference too many
  * @reclaim: whether to have memory reclaimed for a run that a zone can't spare
  * @refused: whether there was such a run
- * @room: for how many free pages the zone that it is in has had memory reclaimed
- * @tries: stretches that it has tried to take
- * @moved: pages of the one that it took that were in use
+ * @room: free pages for which memory was reclaimed in the current zone
+ * @tries: runs that the search has tried to take
+ * @moved: pages in use that were moved out of the run that it took
  */
 struct contig_search {
 	const struct tshare_request *req;
@@ -108,8 +107,8 @@ static bool contig_interrupted(const struct tshare_request *req)
 }
 
 /*
- * Stays here while the process is frozen, as for suspend. The caller holds no lock, but for a
- * pool that grows, under its lock: the freezer's signal ends that search.
+ * Waits while the process is frozen, as for suspend. The caller holds no lock. A search for a
+ * pool that grows does; it is interruptible, so the freezer's signal ends it instead.
  */
 static void contig_freeze(const struct tshare_request *req)
 {
@@ -118,8 +117,8 @@ static void contig_freeze(const struct tshare_request *req)
 }
 
 /*
- * Locks one of a node's locks. The freezer waits for those that wait for the lock, so none of
- * them goes on with it before it has been frozen.
+ * Takes one of a node's locks. The freezer has to wait for tasks that wait for the lock. So a
+ * task that gets the lock while the freezer waits drops it, freezes, and tries again.
  */
 static int contig_lock(const struct tshare_request *req, struct mutex *lock)
 {
@@ -134,14 +133,12 @@ static int contig_lock(const struct tshare_request *req, struct mutex *lock)
 }
 
 /*
- * Pages of the folio of @page, from @page on, that can be moved away; 0 if it
- * can't.
+ * Pages from @page to the end of its folio, or 0 if the folio can't be moved away.
  *
- * What moves it can account for the references of its mappings and its file.
- * One more is a pin, by pin_user_pages(), vmsplice() or the like, or that of a
- * CPU's list of pages on their way to the LRU, which alloc_contig_range()
- * drains; a lenient search takes it for the latter. The reference that is held
- * here keeps the folio from being freed or split meanwhile.
+ * Migration expects the references of the folio's mappings and its file. An extra reference is
+ * a pin, by pin_user_pages(), vmsplice() or the like, or that of a CPU's list of pages on
+ * their way to the LRU, which alloc_contig_range() drains. A lenient search assumes the
+ * latter. The reference taken here keeps the folio from being freed or split meanwhile.
  */
 static unsigned long contig_movable_pages(struct page *page, bool lenient)
 {
@@ -170,7 +167,7 @@ out:
 	return nr;
 }
 
-/* As contig_usable_pages(), of pages that are not going offline. */
+/* As contig_usable_pages(), for pages that are not going offline. */
 static unsigned long contig_look_at_pages(struct zone *zone, unsigned long pfn, unsigned long max,
 					  bool lenient, unsigned long *free)
 {
@@ -190,7 +187,7 @@ static unsigned long contig_look_at_pages(struct zone *zone, unsigned long pfn, 
 			nr = order < ilog2(STEP_PAGES) ? 1UL << order : STEP_PAGES;
 			*free += min(nr, max - i);
 		} else if (!page_count(page)) {
-			/* On its way to the free pages, or the tail of a block of them. */
+			/* On its way to the free lists, or the tail of a free block. */
 			if (PageSlab(page))
 				break;
 			nr = 1;
@@ -219,7 +216,7 @@ static unsigned long contig_usable_pages(struct zone *zone, unsigned long pfn, u
 	return data_race(contig_look_at_pages(zone, pfn, max, lenient, free));
 }
 
-/* What failed with no page to blame: the last step with one, or the first half. */
+/* The step that made a call fail: the last one with an immovable page, or else the middle. */
 static unsigned long contig_blame(const struct tshare_request *req, struct zone *zone,
 				  unsigned long start, unsigned long nr)
 {
@@ -280,8 +277,8 @@ static int contig_take_part(unsigned long pfn, unsigned long nr)
 }
 
 /*
- * Takes the run at @pfn. On failure stores in @bad the step behind which to go
- * on, and keeps nothing.
+ * Takes the run at @pfn. On failure keeps nothing, and stores in @bad the step after which the
+ * search goes on.
  */
 static int contig_take_run(const struct tshare_request *req, struct zone *zone, unsigned long pfn,
 			   unsigned long *bad)
@@ -321,7 +318,7 @@ static int contig_node_lock(const struct tshare_request *req, struct contig_node
 	return -EINTR;
 }
 
-/* Pages of @zone that are left to callers that can't use a higher zone. */
+/* Pages of @zone that are kept for callers that can't use a higher zone. */
 static unsigned long contig_zone_reserve(struct zone *zone, enum zone_type class)
 {
 	/* The core's store, when a sysctl or a zone's size changes, is plain. */
@@ -331,15 +328,14 @@ static unsigned long contig_zone_reserve(struct zone *zone, enum zone_type class
 /* Pages that @zone has to keep free, or leave to others. */
 static unsigned long contig_zone_kept(struct zone *zone, enum zone_type class)
 {
-	/* So is that of the watermarks. */
+	/* The core's store of the watermarks is plain, too. */
 	return data_race(min_wmark_pages(zone)) + contig_zone_reserve(zone, class);
 }
 
 /*
- * Whether @zone can do without @free of its free pages. Those of the run that
- * are in use don't matter: they are moved to pages that the page allocator
- * returns within the same limits. A try drains the CPUs' lists, so their pages
- * are as free as the others.
+ * Whether @zone can spare @free free pages. Pages of the run that are in use don't matter:
+ * they move to pages that the page allocator returns within the same limits. A try drains the
+ * CPUs' lists, so their pages count as free.
  */
 static bool contig_zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free)
 {
@@ -367,9 +363,9 @@ static bool contig_zone_has_cache(struct zone *zone, unsigned long nr)
 }
 
 /*
- * How to allocate @nr pages of @zone so that memory is reclaimed. The page allocator goes on
- * as long as reclaim makes progress, unless that would take the programs' own pages, which
- * they would read again at once, until the kernel kills one for want of memory.
+ * The flags to allocate @nr pages of @zone by reclaim. With enough page cache the allocator
+ * may retry as long as reclaim makes progress. With less, reclaim would take programs' own
+ * pages, which they read again at once, until the OOM killer kills one.
  */
 static gfp_t contig_reclaim_gfp(struct zone *zone, unsigned long nr)
 {
@@ -385,9 +381,9 @@ static gfp_t contig_reclaim_gfp(struct zone *zone, unsigned long nr)
 }
 
 /*
- * Has the page allocator reclaim memory until @nr pages of @zone are free, by
- * allocating as many and freeing them. Ends early for the freezer, which waits for
- * those that wait for the pages, too.
+ * Makes the page allocator reclaim memory until @nr pages of @zone are free, by allocating as
+ * many and freeing them. Ends early for the freezer, which also waits for tasks that wait for
+ * these pages.
  */
 static void contig_reclaim(const struct tshare_request *req, struct zone *zone, unsigned long nr)
 {
@@ -413,9 +409,9 @@ static void contig_reclaim(const struct tshare_request *req, struct zone *zone, 
 }
 
 /*
- * How many pages of @zone are to be free at once so that it can spare the @free free pages of
- * a run; 0 if no reclaim helps. What is reclaimed may lie in the run itself, where it adds to
- * its free pages, so if that didn't suffice, a second time for all of the run.
+ * How many pages of @zone must be free at once so that it can spare the @free free pages of a
+ * run; 0 if reclaim can't help. Reclaimed pages may lie in the run itself and add to @free. So
+ * if the first reclaim didn't suffice, the second is for all pages of the run.
  */
 static unsigned long contig_room(struct contig_search *search, struct zone *zone,
 				 unsigned long free)
@@ -446,7 +442,7 @@ static int contig_make_room(struct contig_search *search, struct contig_node *no
 		nr = contig_room(search, zone, free);
 		if (nr)
 			contig_reclaim(search->req, zone, nr);
-		/* What a freeze cut short is done again. */
+		/* A reclaim that a freeze cut short is repeated. */
 		if (freezing(current))
 			search->room = room;
 	}
@@ -455,9 +451,8 @@ static int contig_make_room(struct contig_search *search, struct contig_node *no
 }
 
 /*
- * Takes the run at @pfn, which has @free free pages, if its zone can spare them.
- * Fails with -EAGAIN if memory has been reclaimed for it, and the run is to be
- * examined again.
+ * Takes the run at @pfn, which has @free free pages, if its zone can spare them. Fails with
+ * -EAGAIN if memory was reclaimed, and the run must be examined again.
  */
 static int contig_try_run(struct contig_search *search, struct zone *zone, unsigned long pfn,
 			  unsigned long free, unsigned long *bad)
@@ -477,7 +472,7 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 		return err;
 	err = down_read_killable(&fence);
 	if (!err) {
-		/* It may have begun to go offline since the search examined it. */
+		/* The run may have begun to go offline since the search examined it. */
 		search->tries++;
 		if (pfn < fence_end && fence_start < pfn + nr)
 			err = -EBUSY;
@@ -519,7 +514,7 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 		if (usable < max) {
 			start = pos + STEP_PAGES;
 		} else {
-			/* All of [start, pos) is usable: the stretch is complete, or grows. */
+			/* [start, pos) is usable: the run is complete, or grows. */
 			pos += max;
 			if (pos < start + nr)
 				continue;
@@ -572,7 +567,7 @@ static int contig_zero_pages(const struct tshare_request *req, unsigned long pfn
 	return 0;
 }
 
-/* Finds a run and takes it; it isn't zeroed yet. */
+/* Finds and takes a run, without zeroing it. */
 static int contig_search_run(const struct tshare_request *req, unsigned long *pfn)
 {
 	struct contig_search search = {

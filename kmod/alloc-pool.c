@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The allocator of large regions that needs no search of the node's memory: lends blocks of
- * the pools, and takes them back.
+ * The allocator for large regions that doesn't search the node's memory: lends blocks of the
+ * pools, and takes them back.
  *
- * Bitmaps have the blocks that are free, and those that are dirty. So nothing here needs memory,
- * and no region's release can fail.
+ * Bitmaps record the free and the dirty blocks. So this allocates nothing, and the release of
+ * a region can't fail.
  */
 #include <linux/bitmap.h>
 #include <linux/gfp.h>
@@ -21,7 +21,7 @@
 /* By node; NULL for nodes that had no memory when the module was loaded. Constant. */
 struct tshare_pool *tshare_pools[MAX_NUMNODES];
 
-/* The number of a page's block, which may be none of the pool's numbers. */
+/* The index of a page's block; @pool->nr or more if the pool can't have the block. */
 static unsigned long pool_index(const struct tshare_pool *pool, unsigned long pfn)
 {
 	return pfn / TSHARE_BLOCK_PAGES - pool->first;
@@ -40,9 +40,9 @@ static unsigned long pool_pfn(const struct tshare_pool *pool, unsigned long inde
 }
 
 /*
- * Where the smallest run of @nr free blocks below number @end ends, of zeroed ones if @zeroed;
- * or 0. So the largest runs remain. Of equal ones the highest, because devices with few
- * bits of address need what lies low.
+ * The end of the smallest run of at least @nr free blocks below index @end, zeroed if @zeroed;
+ * or 0. So the largest runs remain. Of equal runs the highest, because devices with few
+ * address bits need low memory.
  */
 static unsigned long pool_find(const struct tshare_pool *pool, unsigned long nr, unsigned long end,
 			       bool zeroed)
@@ -62,11 +62,11 @@ static unsigned long pool_find(const struct tshare_pool *pool, unsigned long nr,
 }
 
 /*
- * Takes the end of the smallest run that suffices out of the free ones. Returns its first
- * page, or 0.
+ * Takes the end of the smallest run that suffices. Returns the first page taken, or 0.
  *
- * The lock is not held while the bitmaps are searched. Meanwhile others give blocks back and
- * zero them, but take none: so what is found is free, however old the words that were read.
+ * @lock is not held while the bitmaps are searched. Other tasks may return and zero blocks
+ * meanwhile, but @taking keeps them from taking any. So the blocks found are free, even if the
+ * words read are old.
  */
 static unsigned long pool_cut(struct tshare_pool *pool, unsigned long nr_pages, bool dma32,
 			      bool zeroed)
@@ -83,7 +83,7 @@ static unsigned long pool_cut(struct tshare_pool *pool, unsigned long nr_pages, 
 		bitmap_clear(pool->free, end - nr, nr);
 		memset16(pool->lent + end - nr, TSHARE_BLOCK_FOLIOS, nr);
 		pool->lent[end - 1] = DIV_ROUND_UP(tail, TSHARE_CHUNK_PAGES);
-		/* The worker begins anew with a block that it is at when that comes back. */
+		/* When the worker's block comes back, the worker starts over with it. */
 		if (pool->zeroing >= end - nr && pool->zeroing < end)
 			pool->zeroed_pages = 0;
 		spin_unlock(&pool->lock);
@@ -102,7 +102,7 @@ static void block_zero(unsigned long pfn)
 	}
 }
 
-/* Not every kernel marks a folio of which a page is broken. */
+/* Checks each page: not every kernel marks a folio that has a broken page. */
 static bool block_is_broken(unsigned long pfn)
 {
 	unsigned long i;
@@ -113,7 +113,7 @@ static bool block_is_broken(unsigned long pfn)
 	return false;
 }
 
-/* -EINTR; -EHWPOISON for a run with blocks that broke while they were free. */
+/* Zeroes dirty blocks. Returns 0, -EINTR, or -EHWPOISON if a block broke while it was free. */
 static int pool_prepare(struct tshare_pool *pool, unsigned long pfn, unsigned long nr_pages)
 {
 	unsigned long end = pfn + nr_pages;
@@ -123,7 +123,7 @@ static int pool_prepare(struct tshare_pool *pool, unsigned long pfn, unsigned lo
 			return -EINTR;
 		if (block_is_broken(pfn))
 			return -EHWPOISON;
-		/* Of a block that is lent nobody changes the bit. */
+		/* The block is lent, so no other task changes its bit. */
 		if (data_race(test_bit(pool_index(pool, pfn), pool->dirty)))
 			block_zero(pfn);
 		cond_resched();
@@ -136,13 +136,13 @@ static int pool_lend(struct tshare_pool *pool, const struct tshare_request *req,
 	int err;
 
 	do {
-		/* To zero takes less time than to search for memory. */
+		/* Zeroing dirty blocks takes less time than a search for memory. */
 		*pfn = pool_cut(pool, req->nr_pages, req->dma32, true) ?:
 			       pool_cut(pool, req->nr_pages, req->dma32, false);
 		if (!*pfn)
 			return -ENOMEM;
 		err = pool_prepare(pool, *pfn, req->nr_pages);
-		/* What is broken leaves the pool, so that this ends. */
+		/* Broken blocks leave the pool, so that the loop ends. */
 		if (err)
 			tshare_run_free(*pfn, req->nr_pages);
 	} while (err == -EHWPOISON);
@@ -150,8 +150,8 @@ static int pool_lend(struct tshare_pool *pool, const struct tshare_request *req,
 }
 
 /*
- * Less than a block is left to the page allocator, which would lend it a block's part. So
- * is a block as long as that has one: it charges memory cgroups.
+ * Pools serve no run smaller than a block. For one block the page allocator is tried first,
+ * since it charges memory cgroups.
  */
 static int pool_alloc(const struct tshare_request *req, unsigned long *pfn)
 {
@@ -167,7 +167,7 @@ static int pool_alloc(const struct tshare_request *req, unsigned long *pfn)
 
 		if (!node_isset(node, nodes) || !tshare_pools[node])
 			continue;
-		/* It has a zone for each kind of memory. */
+		/* A node has several zones: its pool is tried once. */
 		node_clear(node, nodes);
 		err = pool_lend(tshare_pools[node], req, pfn);
 	}
@@ -183,8 +183,8 @@ const struct tshare_allocator tshare_allocator_pool = {
 /**
  * tshare_pool_new() - make an empty pool
  * @node: the NUMA node
- * @first: the first 2 MiB of physical memory that may come to be a block
- * @nr: how many may
+ * @first: the first 2 MiB of physical memory that may be a block
+ * @nr: how many may be blocks
  *
  * Return: the pool, for tshare_pool_free(), or NULL.
  */
@@ -223,7 +223,7 @@ void tshare_pool_free(struct tshare_pool *pool)
 	kfree(pool);
 }
 
-/* Takes back a block of which the pool has all folios; one that the pool doesn't keep is freed. */
+/* Takes back a block with all its folios. Frees it if it is broken or the pool is too large. */
 static void pool_put(struct tshare_pool *pool, unsigned long pfn)
 {
 	unsigned long i = pool_index(pool, pfn);
@@ -248,10 +248,9 @@ static void pool_put(struct tshare_pool *pool, unsigned long pfn)
 
 /**
  * tshare_pool_take_back() - take a folio back that was lent
- * @page: the folio, to which the caller has the only reference, or will lend nothing
- *        any more
+ * @page: the folio, to which the caller has the only reference, unless the pools are closed
  *
- * A block with broken memory leaves the pool: each region of it would kill its users.
+ * A block with broken memory leaves the pool: processes that used it would be killed.
  *
  * Return: whether the folio is a pool's, which then has the reference.
  */
@@ -277,8 +276,8 @@ bool tshare_pool_take_back(struct page *page)
  * @pool: the pool
  * @pfn: first page frame number of a zeroed block, which is the pool's on success
  *
- * Return: whether the pool can have the block: memory that was added to the node later than
- * the module it can't.
+ * Return: whether the pool can have the block: not if it is memory added since the module was
+ * loaded.
  */
 bool tshare_pool_add_block(struct tshare_pool *pool, unsigned long pfn)
 {
@@ -299,7 +298,8 @@ bool tshare_pool_add_block(struct tshare_pool *pool, unsigned long pfn)
  * tshare_pool_drop_block() - take a block out of a pool that is larger than its target
  * @pool: the pool
  *
- * It is one of the smallest run, so that the large ones stay, and is freed as a region's would be.
+ * The block comes from the smallest run, so that large runs stay. It is freed as a region's
+ * are.
  *
  * Return: whether there was a free block.
  */
@@ -316,9 +316,8 @@ bool tshare_pool_drop_block(struct tshare_pool *pool)
  * tshare_pool_zero_page() - zero a page of the pool that needs it
  * @pool: the pool
  *
- * The block stays free, and is lent or freed from under the caller's hands if somebody
- * wants it. So nobody ever waits until a block is zeroed by a worker that sleeps while
- * others run.
+ * Between two calls other tasks may take or free the block. So nobody ever waits for a worker
+ * that gets no processor.
  *
  * Return: whether there was such a page.
  */
@@ -355,7 +354,7 @@ unsigned long tshare_pool_count_free(const struct tshare_pool *pool, bool zeroed
 	unsigned long i, nr = 0;
 
 	for (i = 0; i < BITS_TO_LONGS(pool->nr); i++)
-		/* The number is old when the caller has it. */
+		/* The count may be out of date when the caller has it. */
 		nr += hweight_long(data_race(pool->free[i] & ~(zeroed ? pool->dirty[i] : 0)));
 	return nr;
 }

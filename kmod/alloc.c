@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs of contiguous memory, whichever allocator they come from. A run consists of folios,
- * of which the last may go on behind it.
+ * Runs of contiguous memory, whichever allocator they come from. A run consists of folios, of
+ * which the last may extend beyond it.
  *
- * No allocator takes memory of a CMA area or of ZONE_MOVABLE: that can't be
- * pinned for long, as devices, io_uring and RDMA do.
+ * No allocator takes memory of a CMA area or of ZONE_MOVABLE: devices, io_uring and RDMA
+ * couldn't pin it for long.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -33,10 +33,10 @@ static void folio_give_back(struct page *page)
 }
 
 /*
- * Core mm maps a folio with one entry only if it ends inside the file, going by
- * the folio's index. The dma-bufs over a run are files that begin at different
- * pages of it, so no index fits all; with 0 each file that has room for a folio
- * passes. Where the folio belongs core mm reads from the area, not from the folio.
+ * Core mm maps a folio with one entry only if, by its index, it ends inside the file. The
+ * dma-bufs over a run are files that begin at different pages of it, so no index fits all
+ * files. With index 0 each file that has room for a folio passes. Core mm finds the folio's
+ * place by the VMA, not by the index.
  */
 static void run_reset_indexes(unsigned long pfn, unsigned long nr_pages)
 {
@@ -138,12 +138,11 @@ void tshare_run_free(unsigned long pfn, unsigned long nr_pages)
  * @pinned: where to add the folios that have other references; the module keeps
  *          its own to these
  *
- * The run is mapped nowhere. So a folio whose only reference is the module's
- * can get another one only for a moment, from a process that met it by its
- * frame number.
+ * The run is mapped nowhere. So a folio whose only reference is the module's can get another
+ * one only for a moment, from a process that found it by its frame number.
  *
- * Return: pages of the folios in @pinned, which may be more than the run has: a pin of a
- * page withholds its folio.
+ * Return: pages of the folios in @pinned, which may be more than the run has: a pinned page
+ * keeps its whole folio.
  */
 unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
 				 struct list_head *pinned)
@@ -166,7 +165,7 @@ unsigned long tshare_run_release(unsigned long pfn, unsigned long nr_pages,
 }
 
 /**
- * tshare_pinned_free() - free those folios that are no longer pinned
+ * tshare_pinned_free() - free folios that are no longer pinned
  * @pinned: from tshare_run_release()
  *
  * Return: pages freed.

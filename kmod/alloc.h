@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The allocators of contiguous memory, one file each, tried in order until one
- * returns a run.
+ * The allocators, one file each, tried in order until one returns a run: physically contiguous
+ * pages.
  */
 #ifndef TSHARE_ALLOC_H
 #define TSHARE_ALLOC_H
@@ -29,13 +29,11 @@ struct tshare_request {
 /**
  * struct tshare_allocator - one source of contiguous memory
  * @name: for messages, events and debugfs
- * @alloc: stores the first page frame number of one physically contiguous run
- *         of zeroed pages that can be pinned. Whole chunks of the run are
- *         folios of TSHARE_CHUNK_ORDER, the rest behind them single pages or the
- *         beginning of such a folio, with one reference each. Or fails with
- *         -ENOMEM (the next allocator is tried), -EINTR (a signal) or -EDQUOT
- *         (there is memory, but the caller's memory cgroup has no room); the
- *         search ends with these two.
+ * @alloc: stores the first page frame number of a run of zeroed pages that can be pinned. The
+ *         run consists of folios of TSHARE_CHUNK_ORDER, then of single pages or the beginning
+ *         of such a folio, with one reference each. Or fails with -ENOMEM (the next allocator
+ *         is tried), -EINTR (a signal) or -EDQUOT (there is memory, but the caller's memory
+ *         cgroup has no room); these two end the search.
  * @take_back: takes a folio of such a run back, with the reference, and returns true;
  *             or returns false if the folio is not this allocator's. NULL for those
  *             whose folios are freed when their last reference is dropped.

@@ -3,7 +3,7 @@
  * Limits for cgroups, by the dmem controller: dmem.max, dmem.current and the like, under the
  * name "tshare".
  *
- * What the controller calls a region is all memory of one kind, such as a graphics card's.
+ * The controller calls all memory of one kind a region, such as a graphics card's.
  */
 #include <linux/cgroup_dmem.h>
 #include <linux/err.h>
@@ -17,8 +17,8 @@ static struct dmem_cgroup_region *memory;
 /**
  * tshare_cgroup_init() - let cgroups have limits
  *
- * The size is shown in dmem.capacity and limits nothing. It can't be changed later, as max_mib
- * can. So it is that of the memory, which regions never have more of.
+ * The size is shown in dmem.capacity and limits nothing. Unlike max_mib it can't change later.
+ * So it is the size of the memory, which regions can't exceed.
  *
  * Return: 0, -ENOMEM.
  */
@@ -29,7 +29,7 @@ int __init tshare_cgroup_init(void)
 }
 
 /**
- * tshare_cgroup_exit() - end that
+ * tshare_cgroup_exit() - end tshare_cgroup_init()
  *
  * No charge may be left: 6.14 frees what charges point to.
  */
@@ -55,7 +55,7 @@ int tshare_cgroup_charge(struct tshare_cgroup_charge *charge, unsigned long nr_p
 }
 
 /**
- * tshare_cgroup_uncharge() - take a charge back, wherever the caller is
+ * tshare_cgroup_uncharge() - undo a charge, whatever cgroup the caller is in
  * @charge: the charge
  */
 void tshare_cgroup_uncharge(const struct tshare_cgroup_charge *charge)

@@ -11,7 +11,7 @@ struct dmem_cgroup_pool_state;
 
 /**
  * struct tshare_cgroup_charge - what a cgroup is charged for one region
- * @pool: the cgroup's count, which keeps the cgroup's memory
+ * @pool: the cgroup's count, which keeps the cgroup alive
  * @size: bytes
  */
 struct tshare_cgroup_charge {

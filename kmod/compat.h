@@ -2,8 +2,8 @@
 /*
  * The differences between kernels: the only file with version conditions.
  *
- * Where a header shows what a kernel has (Kbuild looks), the version number is
- * ignored, because distributions backport.
+ * Where Kbuild finds a feature in the kernel's headers, the version number is ignored, because
+ * distributions backport.
  */
 #ifndef TSHARE_COMPAT_H
 #define TSHARE_COMPAT_H
@@ -31,7 +31,7 @@
 #error "tshare needs CONFIG_DMA_SHARED_BUFFER: regions are dma-bufs"
 #endif
 
-/* Without it there is no initial namespace to belong to: nsproxy->ipc_ns is NULL. */
+/* Without either, there is no IPC namespace: nsproxy->ipc_ns is NULL. */
 #if !defined(CONFIG_SYSVIPC) && !defined(CONFIG_POSIX_MQUEUE)
 #error "tshare needs CONFIG_SYSVIPC or CONFIG_POSIX_MQUEUE: names belong to IPC namespaces"
 #endif
@@ -59,14 +59,14 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
-/* The string is the one that __string() named: since 6.10 that is remembered. */
+/* Since 6.10 __assign_str() takes the string that __string() named. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define TSHARE_ASSIGN_STR(dst, src) __assign_str(dst, src)
 #else
 #define TSHARE_ASSIGN_STR(dst, src) __assign_str(dst)
 #endif
 
-/* A file of shared memory without a name; its pages are counted from the start. */
+/* An unlinked file of shared memory, accounted in full from the start. */
 static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size)
 {
 #ifdef TSHARE_HAVE_SHMEM_VMA_FLAGS
@@ -76,7 +76,7 @@ static inline struct file *tshare_shmem_file_setup(const char *name, loff_t size
 #endif
 }
 
-/* The references to a namespace, of whichever kind. */
+/* The number of references to a namespace of any kind. */
 static inline unsigned int tshare_ns_refs(const struct ns_common *ns)
 {
 #ifdef TSHARE_HAVE_NS_REF_READ
@@ -87,7 +87,7 @@ static inline unsigned int tshare_ns_refs(const struct ns_common *ns)
 }
 
 #ifdef CONFIG_CGROUP_DMEM
-/* Lets cgroups have limits under that name, for @size bytes; or an ERR_PTR. */
+/* Registers @name with the dmem controller, for @size bytes; or an ERR_PTR. */
 static inline struct dmem_cgroup_region *tshare_dmem_register(const char *name, u64 size)
 {
 #ifdef TSHARE_HAVE_DMEM_INIT
@@ -99,14 +99,14 @@ static inline struct dmem_cgroup_region *tshare_dmem_register(const char *name, 
 #endif
 
 /*
- * Chunks: the core maps 2 MiB at a time only what is a folio of exactly that
- * order, so a run is made of such folios. Up to 6.1 they can be made of single
- * pages with the core's public helpers, from 6.12 on alloc_contig_range() makes
- * them. In between it does neither: single pages, mapped as such.
+ * Chunks: the core maps 2 MiB at a time only for a folio of exactly that order, so a run
+ * consists of such folios. Up to 6.1 the core's public helpers can make them of single pages,
+ * from 6.12 on alloc_contig_range() makes them. Kernels in between can do neither: runs are
+ * single pages.
  *
- * With pages of 16 or 64 KiB, which arm64 may have, the core maps 32 or 512 MiB at a
- * time. Few regions would have such a chunk, a pinned page would withhold all of one,
- * and a smaller folio is mapped by its pages like single ones.
+ * With pages of 16 or 64 KiB, on arm64, the core maps 32 or 512 MiB at a time. Few regions
+ * would have such a chunk, a pinned page would keep all of it from being freed, and the core
+ * maps a smaller folio page by page. So runs are single pages there, too.
  */
 #if !defined(CONFIG_TRANSPARENT_HUGEPAGE) || defined(TSHARE_SINGLE_PAGES)
 #define TSHARE_CHUNK_ORDER 0
@@ -120,14 +120,14 @@ static inline struct dmem_cgroup_region *tshare_dmem_register(const char *name, 
 
 #define TSHARE_CHUNK_PAGES (1UL << TSHARE_CHUNK_ORDER)
 
-/* What a pool consists of, and where a run may begin: chunks, or as many single pages. */
+/* A block, of which pools consist and where runs may begin: a chunk, or 2 MiB of single pages. */
 #define TSHARE_BLOCK_PAGES PHYS_PFN(SZ_2M)
 
 #define TSHARE_CONTIG_GFP (GFP_USER | __GFP_NOWARN)
 
 #ifdef CONFIG_CONTIG_ALLOC
 
-/* Not a CMA area's, which is what MIGRATE_MOVABLE would mean as a flag. */
+/* Memory outside of CMA areas. As a flag MIGRATE_MOVABLE would mean a CMA area's. */
 #ifdef TSHARE_HAVE_ACR_FLAGS
 #define TSHARE_CONTIG_ORDINARY ACR_FLAGS_NONE
 #else
@@ -135,9 +135,9 @@ static inline struct dmem_cgroup_region *tshare_dmem_register(const char *name, 
 #endif
 
 /*
- * Where single pages can be made into a folio, or are not, one call takes a
- * whole run. Otherwise a call makes one folio of all that it takes, and a run
- * of several chunks needs one for each.
+ * Whether one call can take a whole run: as single pages, which stay single or are made into
+ * chunks afterwards. Otherwise a call makes one folio of all that it takes, and a run needs a
+ * call for each chunk.
  */
 #define TSHARE_CONTIG_WHOLE (LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || !TSHARE_CHUNK_ORDER)
 
@@ -176,8 +176,8 @@ static inline int tshare_contig_make_chunk(unsigned long pfn)
 	unsigned long i;
 
 	/*
-	 * The single pages have a reference each; a folio's is its head's. The
-	 * tails' go before they are tails, so that none is taken meanwhile.
+	 * Each single page has a reference, in a folio only the head has one. The future tails
+	 * lose theirs first, so that no process takes another one meanwhile.
 	 */
 	for (i = 1; i < TSHARE_CHUNK_PAGES; i++) {
 		if (page_ref_freeze(head + i, 1))

@@ -2,9 +2,9 @@
 /*
  * A region's counter: one page beside the memory, on which processes sleep.
  *
- * The key of a futex in shared memory is its file's inode, which a region's own pages
- * don't have: futex() on them is EFAULT. So the page is one of a file of shared memory
- * without a name.
+ * The key of a futex in shared memory is its file's inode, which a region's own pages don't
+ * have: futex() on them fails with EFAULT. So the counter is a page of an unlinked file of
+ * shared memory.
  */
 #include <linux/cred.h>
 #include <linux/dcache.h>

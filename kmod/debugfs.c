@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/debug/tshare: what there is, for root.
+ * /sys/kernel/debug/tshare: all regions, for root.
  *
- * A region that is shown is held by a reference, and no lock of the module is held while
- * text is copied to the reader. So regions come and go meanwhile.
+ * The reader holds a reference to the region that is shown, but no lock of the module while
+ * text is copied to user space. So regions come and go meanwhile.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -61,7 +61,7 @@ static void regions_stop(struct seq_file *m, void *v)
 		tshare_region_put(v);
 }
 
-/* In the reader's PID namespace; 0 if the process has ended, or isn't visible there. */
+/* In the reader's PID namespace; 0 if the process has ended or isn't visible there. */
 static pid_t region_creator(const struct tshare_region *region)
 {
 	struct task_struct *task;

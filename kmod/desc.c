@@ -26,11 +26,11 @@ static int desc_reject(const char **why, const char *text, int err)
 }
 
 /**
- * tshare_name_check() - is this the name of a region?
+ * tshare_name_check() - may a region have this name?
  * @name: TSHARE_NAME_LEN bytes
  * @why: where to store what is wrong, a static string; or NULL
  *
- * An empty name is none, and fine here.
+ * An empty name means no name, and is accepted.
  *
  * Return: 0, -ENAMETOOLONG without a terminating NUL, -EINVAL with a '/' or
  * for "." and "..".
@@ -68,7 +68,7 @@ static bool desc_all_zero(const char *byte, const char *end)
 	return true;
 }
 
-/* That the record has no part outside of @left bytes, and its name is one. */
+/* Checks that the record lies inside @left bytes and has a valid name. */
 static int desc_check_record(const struct tshare_desc *desc, size_t left, const char **why)
 {
 	const char *name;
@@ -94,8 +94,8 @@ static int desc_check_record(const struct tshare_desc *desc, size_t left, const 
 }
 
 /*
- * Strides of zero let any number of elements lie in a region. A copy of the
- * tensor counts them, also those of an empty tensor's other dimensions.
+ * Strides of zero let any number of elements lie in a region. But a copy of the tensor must be
+ * able to count them, as well as those of an empty tensor's other dimensions.
  */
 static bool desc_countable(const struct tshare_desc *desc, __u64 element_bits)
 {
@@ -117,8 +117,7 @@ static bool desc_countable(const struct tshare_desc *desc, __u64 element_bits)
  * @why: where to store what is wrong, a static string that names the member;
  *       or NULL
  *
- * Of a record that is accepted all members may be used, and tshare_desc_next()
- * is the next record or the end of the buffer.
+ * The caller may use all members of an accepted record, and tshare_desc_next().
  *
  * Return: 0, -ENAMETOOLONG or -EINVAL for a malformed record, -ERANGE for a
  * tensor that is not wholly inside the region.
@@ -157,7 +156,7 @@ int tshare_desc_check(const struct tshare_desc *desc, size_t left, __u64 region_
 		if (!desc_extend(&first, &last, shape[i], strides[i]))
 			return desc_reject(why, "shape, strides: overflow", -ERANGE);
 
-	/* In bits, so that packed sub-byte elements are held to the last one. */
+	/* In bits, so that packed sub-byte elements are checked to the last bit. */
 	if (__builtin_mul_overflow(desc->byte_offset, 8, &start_bits) ||
 	    __builtin_mul_overflow(region_size, 8, &end) ||
 	    __builtin_mul_overflow(first, element_bits, &low) ||

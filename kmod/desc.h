@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Tensor descriptors: where a record's parts are, and their validation, for kernel and library. */
+/* Tensor descriptors: a record's layout and validation, for the module and the library. */
 #ifndef TSHARE_DESC_H
 #define TSHARE_DESC_H
 
@@ -11,7 +11,7 @@
 
 #include <linux/tshare.h>
 
-/* Bytes of a record of that many dimensions and such a name, which is what its size must be. */
+/* The size that a record with that many dimensions and a name of that length must have. */
 #define TSHARE_DESC_SIZE(ndim, name_len) \
 	((sizeof(struct tshare_desc) + sizeof(__s64) * 2 * (ndim) + (name_len) + 8) / 8 * 8)
 
@@ -39,7 +39,7 @@ static inline const char *tshare_desc_name(const struct tshare_desc *desc)
 	return (const char *)(tshare_desc_strides(desc) + desc->ndim);
 }
 
-/* What follows a record that was checked: the next one, or the end of the buffer. */
+/* The record after one that was checked, or the end of the buffer. */
 static inline const struct tshare_desc *tshare_desc_next(const struct tshare_desc *desc)
 {
 	return (const struct tshare_desc *)((const char *)desc + desc->size);

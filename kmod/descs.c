@@ -2,10 +2,10 @@
 /*
  * A region's list of tensor descriptors: copied in, kept, copied out.
  *
- * A list of up to a page is kept as it is. A model has tens of thousands of descriptors,
- * which take megabytes. Such a list is copied a page at a time into a file of shared
- * memory, so that the kernel can swap it and never needs that much memory at once. No
- * process can reach the file, so what was checked on its way there needs no other check.
+ * A list of up to a page is kept in kernel memory. A model has tens of thousands of
+ * descriptors, which take megabytes. Such a list is copied a page at a time into a file of
+ * shared memory, so that the kernel can swap it and never needs that much memory at once. No
+ * process can reach the file, so descriptors are checked only on the way in.
  */
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -24,8 +24,8 @@
 #include "shmem.h"
 
 /*
- * One page of a list of more than that, with a reference. Without memory this fails
- * rather than calls the OOM killer, also where it is the memory cgroup that has none.
+ * One page of a list in shared memory, with a reference. If the system or the memory cgroup
+ * has no memory, this fails and doesn't call the OOM killer.
  */
 static struct page *descs_page(const struct tshare_descs *descs, u32 offset)
 {
@@ -41,8 +41,8 @@ static struct page *descs_page(const struct tshare_descs *descs, u32 offset)
 
 /**
  * struct descs_check - the check of a list that comes in pieces
- * @records: the bytes that are being looked at; what is checked leaves them
- * @have: how many they are
+ * @records: bytes that are not checked yet
+ * @have: the number of these bytes
  * @left: descriptors that are still to come
  * @region_size: bytes of the region
  */
@@ -54,8 +54,8 @@ struct descs_check {
 };
 
 /*
- * Checks the descriptors that are there. While there is @more to come, what could be
- * part of one that isn't complete is left, which is less than the largest has.
+ * Checks the descriptors in @check->records. If @more is to come, the last bytes, fewer than
+ * the largest descriptor has, are left: they may be an incomplete descriptor.
  */
 static int descs_check(struct descs_check *check, bool more)
 {
@@ -145,7 +145,7 @@ static int descs_copy_in_large(struct tshare_descs *descs, const void __user *fr
  * tshare_descs_nr_pages() - the pages of shared memory that a list takes
  * @size: bytes of the list
  *
- * Return: pages; 0 for a list that is kept as it is.
+ * Return: pages; 0 for a list in kernel memory.
  */
 unsigned long tshare_descs_nr_pages(u32 size)
 {

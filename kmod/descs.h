@@ -11,8 +11,8 @@ struct path;
  * struct tshare_descs - a list of descriptors, immutable once it is made
  * @count: descriptors
  * @size: bytes of them all
- * @records: they themselves, up to a page; or NULL
- * @file: the shared memory that has them otherwise; or NULL
+ * @records: the descriptors, if they take up to a page; else NULL
+ * @file: shared memory with larger ones; else NULL
  *
  * An empty list is all zeros.
  */

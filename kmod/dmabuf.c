@@ -2,16 +2,15 @@
 /*
  * The dma-bufs over a region, or over a range of its pages.
  *
- * Each opener has one of its own, with the opener's access in the file's mode:
- * the core then refuses writable mappings of a read-only one, mprotect()
- * included. This file refuses the same through an importer's file, devices that
- * would write, and the kernel's own mappings, which have no mode. All of a region's
- * dma-bufs share its list of device mappings, since a CPU access through one
- * concerns the devices behind the others; those over the same pages share a
- * dma_resv too, which is their range's.
+ * Each opener gets a dma-buf of its own, whose file has the opener's access as its mode. The
+ * core refuses writable mappings of a read-only dma-buf, mprotect() included. This file
+ * refuses them through an importer's file, and refuses devices that would write and the
+ * kernel's own mappings, which have no mode. A region's dma-bufs share its list of device
+ * mappings, since a CPU access through one concerns the devices behind the others. Dma-bufs
+ * over the same pages also share their range's dma_resv.
  *
  * A device may have a copy of the pages, in a bounce buffer or behind caches that it doesn't
- * see. Copying one over the other loses what was stored in the other, so a copy is made
+ * snoop. Copying one over the other loses what was stored in the other, so the module copies
  * only as brackets allow: see Documentation/design/memory.rst, "CPU access".
  */
 #include <linux/dma-buf.h>
@@ -37,7 +36,7 @@
 #include "region.h"
 #include "trace.h"
 
-/* The length of a scatterlist entry is 32 bits; this is whole chunks of it. */
+/* The most whole chunks that the 32-bit length of a scatterlist entry can express. */
 #define SEGMENT_MAX 0xFFE00000U
 
 atomic_long_t tshare_export_count;
@@ -47,8 +46,8 @@ atomic_long_t tshare_export_count;
  * @region: the region, a reference
  * @range: the pages of it, a reference
  * @writable: whether the opener may write
- * @brackets: CPU accesses for writing that have begun and not ended; under the region's
- *            maps_lock
+ * @brackets: open brackets: CPU accesses for writing that have begun and not ended; under the
+ *            region's maps_lock
  * @writer_node: in the region's writers while @brackets isn't 0, likewise
  */
 struct tshare_dmabuf {
@@ -97,10 +96,9 @@ static u64 range_end(const struct tshare_range *range)
 }
 
 /*
- * Bytes of a dma-buf from @offset on that one entry for @dev covers: at most @limit and the
- * device's segment size, and across none of its boundaries. That is so for physical
- * addresses and for offsets in the dma-buf, which an IOMMU maps to an address that is
- * aligned for all of it.
+ * The length of the scatterlist entry for @dev at @offset of the dma-buf: at most @limit and
+ * the device's segment size. The entry crosses no segment boundary, by physical addresses and
+ * by offsets: an IOMMU maps the dma-buf to an address that is aligned for all of it.
  */
 static u32 export_segment_length(struct device *dev, const struct tshare_dmabuf *export, u64 offset,
 				 size_t limit)
@@ -108,7 +106,7 @@ static u32 export_segment_length(struct device *dev, const struct tshare_dmabuf 
 	u64 max = max_t(u64, PAGE_SIZE, min_t(u64, dma_get_max_seg_size(dev), limit) & PAGE_MASK);
 	u64 mask = dma_get_seg_boundary(dev) | ~PAGE_MASK;
 	u64 phys = PFN_PHYS(export_pfn(export)) + offset;
-	/* Less one, because a mask of all ones is no boundary at all. */
+	/* Less one, because a mask of all ones (no boundary) would overflow. */
 	u64 last = min(range_bytes(export->range) - offset, max) - 1;
 
 	return min3(last, mask - (phys & mask), mask - (offset & mask)) + 1;
@@ -137,7 +135,7 @@ static int export_fill_sgt(struct sg_table *sgt, struct device *dev,
 	return 0;
 }
 
-/* The core keeps a list of its own, under a lock that an importer may hold for long. */
+/* Keeps a list besides the core's, whose lock an importer may hold for long. */
 static int tshare_dmabuf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct tshare_dmabuf *export = dmabuf->priv;
@@ -182,10 +180,10 @@ typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
 			enum dma_data_direction dir);
 
 /*
- * Syncs the bytes [begin, end) of the region, so far as a device has them mapped, by its
- * addresses. The table belongs to the importer until it is unmapped, and
- * CONFIG_DMABUF_DEBUG garbles the pages in it. The direction is the mapping's, as the DMA
- * API demands: nothing is copied to a device that only writes, or from one that only reads.
+ * Syncs the part of the region's bytes [begin, end) that @map covers, by DMA addresses: the
+ * table belongs to the importer until it is unmapped, and CONFIG_DMABUF_DEBUG garbles the
+ * pages in it. The direction is the mapping's, as the DMA API demands: nothing is copied to a
+ * device that only writes, or from one that only reads.
  */
 static void map_sync(struct tshare_map *map, u64 begin, u64 end, sync_fn sync)
 {
@@ -225,8 +223,9 @@ static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
 	ended = region->ended_brackets;
 	mutex_unlock(&region->maps_lock);
 	/*
-	 * What is bounced is mapped in pieces of no more than @limit. But the limit is the
-	 * device's, and this range may not be bounced. Some importers take one segment alone.
+	 * Bounced memory must be mapped in pieces of at most @limit. But @limit is the
+	 * device's, and this range may not be bounced. Large segments come first, since some
+	 * importers take only one segment.
 	 */
 	err = map_segments(map, export, SEGMENT_MAX,
 			   limit < range_bytes(export->range) ? DMA_ATTR_NO_WARN : 0);
@@ -237,7 +236,7 @@ static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
 
 	mutex_lock(&region->maps_lock);
 	list_add(&map->node, &region->maps);
-	/* A bracket that has ended since the memory was copied has given its stores to no map. */
+	/* A bracket that has ended meanwhile did not sync its stores to this map. */
 	if (region->ended_brackets != ended)
 		map_sync(map, range_start(export->range), range_end(export->range),
 			 dma_sync_single_for_device);
@@ -250,8 +249,8 @@ err_free:
 }
 
 /*
- * Syncs a range for the CPU, without the pages on which a bracket for writing is open: what
- * has been stored there would be lost. The caller holds maps_lock.
+ * Syncs a range for the CPU, except pages on which a bracket for writing is open: stores to
+ * them would be lost. The caller holds maps_lock.
  */
 static void map_sync_for_cpu(struct tshare_map *map, const struct tshare_region *region,
 			     const struct tshare_range *range)
@@ -264,7 +263,7 @@ static void map_sync_for_cpu(struct tshare_map *map, const struct tshare_region 
 		if (from < range_start(range))
 			map_sync(map, from, min(end, range_start(range)), dma_sync_single_for_cpu);
 		from = max(from, range_end(range));
-		/* Whoever may write may open as many brackets as descriptors. */
+		/* A process may have as many dma-bufs with open brackets as descriptors. */
 		cond_resched();
 	}
 	map_sync(map, from, end, dma_sync_single_for_cpu);
@@ -288,8 +287,8 @@ static bool range_is_written(const struct tshare_region *region, const struct ts
 }
 
 /*
- * Without an open bracket the unmapping makes the copy: of another copy of what a device has
- * mapped twice the kernel complains with CONFIG_DMA_API_DEBUG.
+ * Without an open bracket dma_unmap_sgtable() makes the copy. With a sync before it
+ * CONFIG_DMA_API_DEBUG complains about memory that a device has mapped twice.
  */
 static void tshare_dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 				enum dma_data_direction dir)
@@ -317,9 +316,9 @@ static bool writer_is_before(struct rb_node *a, const struct rb_node *b)
 }
 
 /*
- * Shows the CPU what devices have mapped of the dma-buf's pages, through whichever
- * dma-buf. An access for writing alone does so too: it may store a part of the bytes, and its end
- * gives the device all of them.
+ * Syncs the dma-buf's pages from devices that have mapped them through any dma-buf. A bracket
+ * for writing alone needs that, too: it may store a part of the bytes, and its end copies all
+ * of them to the devices.
  */
 static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
@@ -330,9 +329,9 @@ static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_
 	long err;
 
 	/*
-	 * The core waits, too, but after this call, when the copies have been made. A signal
-	 * would interrupt it there, and the kernel would begin the call again, with a bracket
-	 * open that nobody ends.
+	 * The core waits, too, but after this call has made the copies. A signal there would
+	 * restart the ioctl, which would open a second bracket, and nobody would end the
+	 * first.
 	 */
 	err = dma_resv_wait_timeout(dmabuf->resv, dma_resv_usage_rw(writes), true,
 				    MAX_SCHEDULE_TIMEOUT);
@@ -347,7 +346,7 @@ static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_
 	return 0;
 }
 
-/* Ends @nr brackets for writing, and gives devices what was stored. */
+/* Ends @nr brackets for writing, and syncs the stores to devices. */
 static void export_end_brackets(struct tshare_dmabuf *export, unsigned long nr)
 {
 	const struct tshare_range *range = export->range;
@@ -373,8 +372,8 @@ static int tshare_dmabuf_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_di
 }
 
 /*
- * A plain mapping, neither of mixed nor of raw pages: core mm then maps a whole
- * chunk where it fits, counts it, and lets get_user_pages() have it.
+ * A plain mapping, without VM_MIXEDMAP or VM_PFNMAP: core mm then maps a whole chunk where it
+ * fits and counts it, and get_user_pages() works.
  */
 static vm_fault_t tshare_vm_fault(struct vm_fault *vmf)
 {
@@ -388,7 +387,7 @@ static vm_fault_t tshare_vm_fault(struct vm_fault *vmf)
 	return 0;
 }
 
-/* For mmap(), and for each area that the core makes of another one. */
+/* Called for mmap(), and by the core for each VMA that it makes of another. */
 static void tshare_vm_open(struct vm_area_struct *vma)
 {
 	struct tshare_dmabuf *export = vma->vm_private_data;
@@ -405,10 +404,7 @@ static void tshare_vm_close(struct vm_area_struct *vma)
 	trace_tshare_unmap(export->region, vma);
 }
 
-/*
- * The core merges no areas that have close(). It merges none of these anyway, as they have
- * VM_DONTEXPAND.
- */
+/* The core doesn't merge VMAs that have close(), nor those with VM_DONTEXPAND, as these are. */
 static const struct vm_operations_struct tshare_vm_ops = {
 	.open = tshare_vm_open,
 	.close = tshare_vm_close,
@@ -429,7 +425,7 @@ static int tshare_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 	if (vma->vm_flags & VM_EXEC && !(current->personality & READ_IMPLIES_EXEC))
 		return -EPERM;
 	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
-	/* A mapping of an importer's file, such as a GEM object, met that file's mode alone. */
+	/* Of an importer's file, such as a GEM object, the core checked that file's mode alone. */
 	if (!export->writable) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EACCES;
@@ -437,13 +433,13 @@ static int tshare_dmabuf_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 	}
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	/*
-	 * The area counts pages from the region's first one, as the folios do: core
-	 * mm maps a folio whole where the two are congruent, and by this number it
-	 * would take one folio for another.
+	 * The VMA counts pages from the region's first one, as the folios do. Core mm maps a
+	 * folio whole where address and vm_pgoff are congruent; if each range counted from its
+	 * own start, it would take one folio for another.
 	 */
 	vma->vm_pgoff += export->range->first;
 	vma->vm_ops = &tshare_vm_ops;
-	/* The dma-buf's file, which the mapping holds, holds this. */
+	/* The mapping holds the dma-buf's file, which holds @export. */
 	vma->vm_private_data = export;
 	tshare_vm_open(vma);
 	return 0;
@@ -459,7 +455,7 @@ static void tshare_dmabuf_release(struct dma_buf *dmabuf)
 {
 	struct tshare_dmabuf *export = dmabuf->priv;
 
-	/* A process that was killed has left its brackets open. */
+	/* A killed process leaves its brackets open. */
 	mutex_lock(&export->region->maps_lock);
 	if (export->brackets)
 		export_end_brackets(export, export->brackets);
@@ -483,14 +479,14 @@ static const struct dma_buf_ops tshare_dmabuf_ops = {
 };
 
 /*
- * Drivers that copy with the CPU ask for no direction when they vmap(), and
- * would write to a read-only mapping too, which is an oops.
+ * No vmap(): drivers that copy with the CPU give no direction with it, and would oops when
+ * they write to a read-only mapping.
  */
 static const struct dma_buf_ops tshare_dmabuf_readonly_ops = {
 	COMMON_OPS,
 };
 
-/* What dma-bufs of the region are called: as much of its name as theirs have room for. */
+/* The name of the region's dma-bufs: as much of the region's as they have room for. */
 static char *region_copy_name(const struct tshare_region *region)
 {
 	char *name = kstrndup(region->name, DMA_BUF_NAME_LEN - 1, GFP_KERNEL_ACCOUNT);

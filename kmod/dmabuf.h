@@ -28,7 +28,7 @@ struct tshare_region *tshare_dmabuf_region(const struct dma_buf *dmabuf);
 bool tshare_dmabuf_writable(const struct dma_buf *dmabuf);
 u64 tshare_dmabuf_offset(const struct dma_buf *dmabuf);
 
-/* The dma-bufs there are, shown in sysfs. */
+/* The number of dma-bufs, shown in sysfs. */
 extern atomic_long_t tshare_export_count;
 
 #endif /* TSHARE_DMABUF_H */

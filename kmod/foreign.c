@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Regions that consist of another driver's dma-buf: a name, a mode and tensors
- * for memory that the module neither has nor touches.
+ * Regions that consist of another driver's dma-buf: a name, a mode and tensors for memory that
+ * the module doesn't own or touch.
  *
  * The kernel doesn't report when the last descriptor of a foreign dma-buf is closed.
  * So the region exists as long as its name, and holds the dma-buf until then.
@@ -16,7 +16,7 @@
 /**
  * tshare_foreign_get() - the dma-buf that a region is to consist of
  * @fd: its descriptor
- * @size: the bytes that it must have, 0 for any; then those that it has
+ * @size: in: bytes that it must have at least; out: bytes that it has
  *
  * Return: a reference, or ERR_PTR(-EBADF), (-EINVAL) if it is no dma-buf, one of
  * ours or empty, (-ERANGE) if it is smaller.

@@ -2,9 +2,9 @@
 /*
  * The device's commands.
  *
- * tshare_fops_ioctl() copies a command's struct in and out and checks its size;
- * the commands see a struct of the kernel's own. What a command makes takes
- * effect once its struct has been copied out: see struct ioctl_call.
+ * tshare_fops_ioctl() copies a command's struct in and out and checks its size; the commands
+ * see a struct of the kernel's own. A command's results take effect once its struct has been
+ * copied out: see struct ioctl_call.
  */
 #include <linux/build_bug.h>
 #include <linux/capability.h>
@@ -33,7 +33,7 @@
 #include "trace.h"
 #include "watch.h"
 
-/* Sizes of the structures' first versions, below which none is taken. */
+/* Sizes of the structures' first versions, the least accepted. */
 #define QUERY_SIZE_V1	   72
 #define CREATE_SIZE_V1	   184
 #define OPEN_SIZE_V1	   192
@@ -93,10 +93,10 @@ union ioctl_arg {
  * @created: a region that the command makes, a reference; or NULL
  * @replace: whether @created may take its name from another region
  *
- * A command that fails, or whose struct can't be copied out, leaves nothing
- * behind: ioctl_call_end() then releases @file, @fd and @created. So a command just
- * returns an error after it has set these. @created is registered last, since a name
- * that it takes could not be given back.
+ * A command that fails, or whose struct can't be copied out, leaves nothing behind:
+ * ioctl_call_end() then releases @file, @fd and @created. So a command just returns an error
+ * after it has set these. @created is registered last, since a name that it takes from another
+ * region can't be given back.
  */
 struct ioctl_call {
 	struct tshare_file *tf;
@@ -121,7 +121,7 @@ static void ioctl_call_end(struct ioctl_call *call, int err)
 	}
 }
 
-/* Makes @file what the command returns; releases it on failure. */
+/* Makes @file the command's result; releases it on failure. */
 static int ioctl_return_file(struct ioctl_call *call, struct file *file, bool cloexec)
 {
 	int fd = get_unused_fd_flags(cloexec ? O_CLOEXEC : 0);
@@ -135,7 +135,7 @@ static int ioctl_return_file(struct ioctl_call *call, struct file *file, bool cl
 	return 0;
 }
 
-/* Makes a dma-buf of @region what the command returns: a new one, or the foreign one. */
+/* Makes a dma-buf of @region the command's result: a new one, or the foreign one. */
 static int ioctl_return_region(struct ioctl_call *call, struct tshare_region *region, bool writable,
 			       bool cloexec)
 {
@@ -181,7 +181,7 @@ static int user_copy_out(void __user *to, size_t usize, const void *from, size_t
 	return 0;
 }
 
-/* The size of one element of an array in user memory. */
+/* Checks the size of one element of an array in user memory. */
 static int user_check_element_size(u32 size, u32 min)
 {
 	if (size < min)
@@ -559,7 +559,7 @@ static int ioctl_watch(struct ioctl_call *call)
 /**
  * struct ioctl_command - a command
  * @handle: carries it out; see struct ioctl_call. Returns -ERESTARTNOHAND if a signal
- *          interrupted it, with what to go on with in the struct
+ *          interrupted it, with the state to resume from in the struct
  * @size: bytes of its struct
  * @size_v1: bytes of its struct's first version
  * @copies_out: whether its struct has members that are "out"
@@ -602,7 +602,7 @@ static void ioctl_trace(unsigned int cmd, const struct ioctl_call *call, int err
 	if (_IOC_NR(cmd) == _IOC_NR(TSHARE_IOCTL_CREATE))
 		trace_tshare_create(call->arg, call->created, err);
 	else if (_IOC_NR(cmd) == _IOC_NR(TSHARE_IOCTL_OPEN))
-		/* What a caller sees of it, unless the call begins again after the signal. */
+		/* The caller sees EINTR, unless the kernel restarts the call after the signal. */
 		trace_tshare_open(call->arg, err == -ERESTARTNOHAND ? -EINTR : err);
 }
 
@@ -635,7 +635,7 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 		return err;
 
 	err = command->handle(&call);
-	/* The repeated call goes on for the same draft. */
+	/* A restarted call waits for the same draft. */
 	if (err == -ERESTARTNOHAND && user_copy_out(to, usize, &arg, command->size))
 		err = -EFAULT;
 	if (!err && command->copies_out)

@@ -2,9 +2,9 @@
 /*
  * Names, permissions, and the list of regions.
  *
- * A region is found under tshare_lock, and its permissions are checked after it,
- * with a reference: a check of a capability may wait for the audit log. References
- * are dropped after it too, since the last one takes it again.
+ * A region is looked up under tshare_lock. Its permissions are checked without the lock, with
+ * a reference, since a capability check may wait for the audit log. References are dropped
+ * without the lock, too, since the last put takes it.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -65,7 +65,7 @@ static bool region_may_access(const struct tshare_region *region, int access)
 	return region_mode_grants(region, access) || ns_is_owned(region->ns);
 }
 
-/* The same for a list: to omit a region is no refusal, and isn't audited. */
+/* As region_may_access(), for a list: to omit a region is no refusal, so it isn't audited. */
 static bool region_may_access_noaudit(const struct tshare_region *region, int access)
 {
 	return region_mode_grants(region, access) ||
@@ -75,10 +75,10 @@ static bool region_may_access_noaudit(const struct tshare_region *region, int ac
 /*
  * Names
  *
- * Each namespace has a tree of its own, so nobody learns from the time of a search what others
- * have. Drafts are in another tree, where only CREATE and UNLINK look. A draft's name always
- * belongs to its maker's file. Once the region is finished, its lifetime decides whether the
- * name still does.
+ * Each namespace has trees of its own, so that the time of a lookup reveals nothing of other
+ * namespaces. A draft may have the name of a finished region, so drafts are in a second tree.
+ * A draft's name belongs to its maker's file. Once the region is finished, its lifetime
+ * decides whether the name still does.
  */
 
 static int name_compare(const void *name, const struct rb_node *node)
@@ -119,7 +119,7 @@ static void name_unlink(struct tshare_region *region)
 	RB_CLEAR_NODE(&region->name_node);
 }
 
-/* Whether the name belongs to no file. It then counts as a use of the module. */
+/* Whether the name belongs to no file. Such a name holds the module. */
 static bool name_outlives_maker(const struct tshare_region *region)
 {
 	return region->flags & (TSHARE_REGION_PERSIST | TSHARE_REGION_USERS) &&
@@ -127,8 +127,8 @@ static bool name_outlives_maker(const struct tshare_region *region)
 }
 
 /*
- * Tells the waiters for the region's name that it has the name, or has it no more: they
- * wait for that of a finished region, or for the end of a draft that they know of.
+ * Tells the waiters for the region's name that the region has got or lost it. They wait for a
+ * finished region to get the name, or for the end of a draft that they know of.
  */
 static void name_tell_given(const struct tshare_region *region)
 {
@@ -152,7 +152,7 @@ static void name_tell_removed(const struct tshare_region *region)
 		tshare_waiters_follow(region->ns, region->name, draft->id);
 }
 
-/* Gives the region its name, which takes over a reference of the caller's. */
+/* Gives the region its name. The name takes over a reference of the caller's. */
 static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 {
 	rb_add(&region->name_node, region_name_tree(region), name_is_before);
@@ -167,7 +167,7 @@ static void name_insert(struct tshare_file *tf, struct tshare_region *region)
 	}
 }
 
-/* Removes the name. Its reference is the caller's now, for name_insert() or name_release(). */
+/* Removes the name. The caller gets its reference, for name_insert() or name_release(). */
 static void name_remove(struct tshare_region *region)
 {
 	name_unlink(region);
@@ -177,7 +177,7 @@ static void name_remove(struct tshare_region *region)
 	WRITE_ONCE(name_count, name_count - 1);
 }
 
-/* A region without a name is finished no more: what this depends on is constant. */
+/* A draft without a name can't be finished, so name_outlives_maker() is constant here. */
 static void name_release(struct tshare_region *region)
 {
 	bool persist = name_outlives_maker(region);
@@ -190,9 +190,9 @@ static void name_release(struct tshare_region *region)
 }
 
 /*
- * Whether the region that the name leads to, if any, may lose it to another one: 0,
- * -EEXIST if the caller doesn't ask for that, or 1 if that takes CAP_IPC_OWNER, which
- * is to be checked outside the lock.
+ * Whether the caller may take the name from the finished region that has it, if any: 0,
+ * -EEXIST without @replace, or 1 if that takes CAP_IPC_OWNER, which the caller checks outside
+ * the lock.
  */
 static int name_check_replace(const struct tshare_ns *ns, const char *name, bool replace,
 			      bool privileged)
@@ -206,7 +206,7 @@ static int name_check_replace(const struct tshare_ns *ns, const char *name, bool
 	return !privileged && !uid_eq(current_fsuid(), region->uid);
 }
 
-/* The same for a new region, which no draft must await. */
+/* As name_check_replace(), and no draft may hold the name. */
 static int name_check_new(const struct tshare_ns *ns, const char *name, bool replace,
 			  bool privileged)
 {
@@ -232,8 +232,8 @@ static int name_check_new_locked(struct tshare_ns *ns, const char *name, bool re
  * @name: the name
  * @replace: whether it may be that of a finished region
  *
- * Spares a search for memory that would be in vain. tshare_region_register()
- * checks again, in the step that gives the name.
+ * Saves a search for memory that would be in vain. tshare_region_register() checks again, in
+ * the step that gives the name.
  *
  * Return: 0, -EEXIST, -EPERM.
  */
@@ -247,8 +247,8 @@ int tshare_name_check_free(struct tshare_ns *ns, const char *name, bool replace)
 }
 
 /*
- * Gives the region its name, as name_insert() does. The region that the name has
- * led to loses it, and is the caller's to release, unless @region is a draft.
+ * Gives the region its name, as name_insert() does. Unless @region is a draft, this takes the
+ * name from the finished region that has it, and returns that region for name_release().
  */
 static struct tshare_region *name_take(struct tshare_file *tf, struct tshare_region *region)
 {
@@ -351,10 +351,10 @@ int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, b
 /*
  * Users
  *
- * A user is a dma-buf of the region, which mappings, attachments and descriptors on
- * their way hold, or a call that is about to make one. A name is looked up and its
- * region put to use in one critical section, so a lookup either counts before the
- * last other user goes, or finds the name gone.
+ * A user is a dma-buf of the region, or a call that is about to make one. Mappings,
+ * attachments and descriptors, also in transit, hold a dma-buf. A lookup by name adds its user
+ * in the same critical section. So it either counts before the last other user goes, or finds
+ * no name.
  */
 
 static void region_use(struct tshare_region *region)
@@ -379,8 +379,8 @@ void tshare_region_use(struct tshare_region *region)
  * tshare_region_unuse() - remove a user
  * @region: the region, in use
  *
- * The last one removes a name that lives as long as its users, and a draft's, since
- * no descriptor is left through which to finish it.
+ * The last user removes a name with TSHARE_REGION_USERS, and a draft's, since no descriptor is
+ * left to finish it through.
  */
 void tshare_region_unuse(struct tshare_region *region)
 {
@@ -421,8 +421,8 @@ static struct tshare_region *region_find_id(struct tshare_file *tf, u64 id)
  * tshare_region_of_dmabuf() - the region that a caller means by a dma-buf of it
  * @tf: the open device
  * @dmabuf: any dma-buf
- * @id: the region's id; 0 for whichever it is, unless the dma-buf is another driver's, of
- *      which anybody who has it can make regions
+ * @id: the region's id, or 0 for the region of a dma-buf of ours. Several regions may consist
+ *      of another driver's dma-buf, so 0 is refused for it
  *
  * Return: a reference, or an ERR_PTR: -EINVAL, -ENOENT.
  */
@@ -472,13 +472,13 @@ static struct tshare_region *region_lookup_id(struct tshare_file *tf, u64 id)
 		tshare_region_put(region);
 		return ERR_PTR(err);
 	}
-	/* Nobody found it by its name meanwhile, if it has lost that for want of users. */
+	/* If it has lost its name with its last user, it is now used without a name. */
 	tshare_region_use(region);
 	tshare_region_put(region);
 	return region;
 }
 
-/* The region that a caller looks for, or why there is none: see name_is_awaited(). */
+/* The region that @req->name leads to, or why it can't be opened: see name_is_awaited(). */
 static struct tshare_region *name_resolve(const struct tshare_ns *ns, struct tshare_open *req)
 {
 	struct tshare_region *region = name_find(&ns->finished, req->name);
@@ -494,15 +494,15 @@ static struct tshare_region *name_resolve(const struct tshare_ns *ns, struct tsh
 	return ERR_PTR(-EINPROGRESS);
 }
 
-/* Whether what name_resolve() returned may change. A draft that has ended won't come back. */
+/* Whether name_resolve() may return something else later. An ended draft won't come back. */
 static bool name_is_awaited(const struct tshare_region *region, const struct tshare_open *req)
 {
 	return IS_ERR(region) && !(region == ERR_PTR(-ENOENT) && req->draft);
 }
 
 /*
- * Lets a wait that a signal has interrupted, and that goes on for a draft, see whether that was
- * finished meanwhile: @waiter saw nothing then. The region shows it for as long as it exists.
+ * Resumes a wait for a draft that a signal has interrupted. If the draft was finished
+ * meanwhile, no waiter recorded that, but the region shows it for as long as it exists.
  */
 static void name_wait_resume(struct tshare_ns *ns, struct tshare_waiter *waiter)
 {
@@ -517,7 +517,7 @@ static void name_wait_resume(struct tshare_ns *ns, struct tshare_waiter *waiter)
 	tshare_region_put(region);
 }
 
-/* As name_resolve(), in use; re-arms @waiter, if it isn't NULL. */
+/* As name_resolve(), and adds a user. Re-arms @waiter, if it isn't NULL. */
 static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *req,
 				      struct tshare_waiter *waiter)
 {
@@ -549,7 +549,7 @@ static ktime_t time_left(ktime_t deadline)
 	return ktime_sub(deadline, timespec64_to_ktime(now));
 }
 
-/* As name_resolve(), in use. Sleeps until @req->deadline_ns. */
+/* As name_get(), but sleeps until @req->deadline_ns for the region. */
 static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open *req)
 {
 	struct tshare_waiter waiter = { .watches = false };
@@ -612,7 +612,7 @@ struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare
  * @waiter: of a watch of the name, re-armed
  * @id: where to store the id: 0 for no region, also while a draft has the name
  *
- * Needs no permission: CREATE and OPEN, too, tell everybody in the namespace that a name is taken.
+ * Needs no permission: CREATE and OPEN also show the namespace that a name is taken.
  *
  * Return: false if nothing was done to the name since the last call; @id is undefined then.
  */
@@ -632,9 +632,9 @@ bool tshare_name_read(const struct tshare_file *tf, const char *name, struct tsh
 }
 
 /*
- * Removes the name of @region; or, if that is NULL, @name from the region that it leads to now,
- * or else from the draft. Returns 0, -ENOENT, or 1 if that takes CAP_IPC_OWNER, which is to
- * be checked outside the lock.
+ * Removes the name of @region; or, if that is NULL, @name from the finished region that has
+ * it, or else from the draft. Returns 0, -ENOENT, or 1 if that takes CAP_IPC_OWNER, which the
+ * caller checks outside the lock.
  */
 static int region_unlink(struct tshare_ns *ns, const char *name, struct tshare_region *region,
 			 bool privileged)
@@ -687,17 +687,17 @@ int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id)
 /*
  * Names of namespaces that have ended
  *
- * A name that belongs to no file goes when nobody can look for it any more, as System V shared
- * memory goes with its namespace. Until that is noticed the module keeps the namespace, with all
- * System V memory in it. So the first looks are soon after the device is closed there: a
- * namespace that has ended is kept for no longer than it has been without an open file, and for
- * a second at most.
+ * A name that belongs to no file is removed when no process can look for it any more, as
+ * System V shared memory is. Until then the module keeps the namespace, with its System V
+ * memory. So the first checks come soon after the device is closed there. The module keeps a
+ * namespace that has ended for no longer than it has been without an open file, and for a
+ * second at most.
  */
 static void names_work_fn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(names_work, names_work_fn);
-static unsigned long names_delay; /* in jiffies; a race makes a look early or late */
+static unsigned long names_delay; /* in jiffies; a race makes a check early or late */
 
-/* A look that is due sooner stays: closing the device over and over must not put it off. */
+/* Schedules a check, unless one is due sooner: closing the device again must not put it off. */
 static void names_watch(unsigned long delay)
 {
 	delay = min_t(unsigned long, delay, HZ);
@@ -708,7 +708,7 @@ static void names_watch(unsigned long delay)
 	WRITE_ONCE(names_delay, delay);
 }
 
-/* A name of @ns that belongs to no file, taken from its region; the caller releases that. */
+/* Removes a name of @ns that belongs to no file. Returns the region, for name_release(). */
 static struct tshare_region *name_remove_first(struct tshare_ns *ns)
 {
 	struct tshare_region *region = NULL;
@@ -815,8 +815,8 @@ static void region_fill_entry(struct tshare_region *region, struct tshare_list_e
  * tshare_list_next() - the next region that the caller may read
  * @tf: the open device
  * @all: regions of all namespaces, rather than the caller's
- * @cursor: id of the one before, 0 to begin; advances to that of the region, and past no other
- *          one, whose id would show the caller what there is
+ * @cursor: id of the region before, 0 to begin; advances to that of the region found, and
+ *          shows no id of one that the caller may not read
  * @entry: where to describe the region
  *
  * Return: 1, 0 if there is none, -EINTR for a fatal signal.
@@ -835,7 +835,7 @@ int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor, struct tshar
 			region_fill_entry(region, entry);
 			*cursor = id;
 		}
-		/* However many regions others have, they cost the caller a step a block. */
+		/* Regions of other namespaces cost the caller one step per block of ids. */
 		if (!belongs)
 			id = tshare_ns_last_of_block(id);
 		tshare_region_put(region);

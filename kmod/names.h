@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Regions as they are found: by name or by id, with the caller's permission. */
+/* Names, and lookup of regions by name or id with the caller's permissions. */
 #ifndef TSHARE_NAMES_H
 #define TSHARE_NAMES_H
 
@@ -15,7 +15,7 @@ struct tshare_waiter;
 /**
  * struct tshare_file - an open /dev/tshare
  * @ns: the namespace it was opened in
- * @names: regions whose names go when it does; under tshare_lock
+ * @names: regions whose names are removed with it; under tshare_lock
  */
 struct tshare_file {
 	struct tshare_ns *ns;

@@ -23,8 +23,8 @@
 DEFINE_MUTEX(tshare_lock); /* protects what ns.h lists */
 
 /*
- * Namespaces that can be found: those in use, and the initial one. Trees, since a user may
- * make thousands of namespaces, which each open() of others would walk.
+ * Namespaces that open() can find: those in use, and the initial one. Trees, since a user may
+ * make thousands of namespaces, and each open() of others would walk a list.
  */
 static struct rb_root namespaces = RB_ROOT;
 static struct rb_root usages = RB_ROOT;
@@ -45,7 +45,7 @@ static bool ns_is_before(struct rb_node *a, const struct rb_node *b)
 	return ns_compare(&rb_entry(a, struct tshare_ns, node)->inum, b) < 0;
 }
 
-/* Counts an open file of the namespace with that inode number, if it is known. */
+/* Finds the namespace with that inode number, and counts an open file of it. */
 static struct tshare_ns *ns_find(unsigned int inum)
 {
 	struct rb_node *node = rb_find(&inum, &namespaces, ns_compare);
@@ -75,7 +75,7 @@ static bool usage_is_before(struct rb_node *a, const struct rb_node *b)
 	return usage_compare(rb_entry(a, struct tshare_ns_usage, node), b) < 0;
 }
 
-/* The usage that is counted for the same namespace as @like, if there is one. */
+/* The usage with the same key as @like, if there is one. */
 static struct tshare_ns_usage *usage_find(const struct tshare_ns_usage *like)
 {
 	struct rb_node *node = rb_find(like, &usages, usage_compare);
@@ -86,10 +86,10 @@ static struct tshare_ns_usage *usage_find(const struct tshare_ns_usage *like)
 /*
  * Ids
  *
- * The ids of a namespace are numbers in a row, so that they show nothing of what others
- * create: a block of 2^24, and another one if that is used up. A permutation of 38 bits with a
- * secret key, a Feistel network, chooses the blocks, so that no two are the same and no block
- * shows how many others there are. The initial namespace begins with the first numbers of all.
+ * A namespace takes its ids in order from a block of 2^24 of its own, and from another one if
+ * that is used up, so that ids reveal nothing of what other namespaces create. A Feistel
+ * network, a permutation of 38 bits with a secret key, chooses the blocks: no two are the
+ * same, and no block reveals how many there are. The initial namespace begins with block 0.
  */
 #define ID_BITS	  24
 #define HALF_BITS 19
@@ -112,7 +112,7 @@ static u64 ids_permute(u64 number, const siphash_key_t *key)
 	return left << HALF_BITS | right;
 }
 
-/* The number before a block's first id. */
+/* Draws a block. Returns the number before its first id. */
 static u64 ids_draw(void)
 {
 	static siphash_key_t key;
@@ -164,9 +164,9 @@ static struct ns_common *ipc_ns_get(struct ns_common *ns)
 }
 
 /**
- * struct ns_hold - a file for a kernel thread to get
+ * struct ns_hold - a request to a kernel thread for a namespace's file
  * @work: the thread's work
- * @ipc: of this namespace, which the waiting caller is in
+ * @ipc: the namespace, which the waiting caller is in
  * @file: the result, or an ERR_PTR
  */
 struct ns_hold {
@@ -189,13 +189,13 @@ static void ns_hold_work(struct work_struct *work)
 }
 
 /*
- * A file that keeps an IPC namespace alive, so that its number isn't given to
- * another one: 6.1 doesn't let modules put the namespace itself.
+ * A file that keeps an IPC namespace alive, so that its inode number isn't reused: 6.1 doesn't
+ * let modules put the namespace itself.
  *
- * The file comes with a descriptor for a moment. A kernel thread asks for it,
- * because no process can touch that thread's descriptors: open() of a misc device
- * blocks all others, and to close what a caller put in the descriptor's place, or
- * to walk a path through a caller's /proc, can take for ever.
+ * The file comes with a descriptor for a moment. A kernel thread gets it, because no process
+ * can touch that thread's descriptors. Closing what another thread of the caller put in the
+ * descriptor's place, or walking a path through the caller's /proc, could take for ever, and
+ * open() of a misc device blocks all others.
  */
 static struct file *ns_hold(struct ipc_namespace *ipc)
 {
@@ -217,7 +217,7 @@ static void ns_free(struct tshare_ns *ns)
 	kfree(ns);
 }
 
-/* A first open file of @ipc, not yet among the namespaces that can be found. */
+/* Allocates the struct of @ipc, with one open file; not yet in namespaces. */
 static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 {
 	struct tshare_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL);
@@ -289,7 +289,7 @@ struct tshare_ns *tshare_ns_open(void)
 		ns_free(fresh);
 		return ns;
 	}
-	/* The one that fresh came with, if it shares another. */
+	/* The usage that @fresh came with, if @fresh shares another. */
 	kfree(usage);
 	return fresh;
 }
@@ -297,8 +297,8 @@ struct tshare_ns *tshare_ns_open(void)
 /**
  * tshare_ns_add_watch() - count a watch, which is another open file
  * @ns: the namespace, with an open file
- * @max: how many it may have. Whoever changes a name wakes its watches under tshare_lock, for
- *       which all namespaces wait
+ * @max: how many the namespace may have: a change of a name wakes its watches under
+ *       tshare_lock, for which all namespaces wait
  *
  * Return: 0, or -EDQUOT.
  */
@@ -319,7 +319,7 @@ int tshare_ns_add_watch(struct tshare_ns *ns, unsigned int max)
 }
 
 /**
- * tshare_ns_remove_watch() - end tshare_ns_add_watch(), but for the open file
+ * tshare_ns_remove_watch() - undo tshare_ns_add_watch(), but for the open file
  * @ns: the namespace
  */
 void tshare_ns_remove_watch(struct tshare_ns *ns)
@@ -330,9 +330,9 @@ void tshare_ns_remove_watch(struct tshare_ns *ns)
 }
 
 /*
- * The file to put, outside the lock, of a namespace in which nothing is found any more. An
- * open() of the device in it later gets another struct tshare_ns: without the file the inode
- * number may have been given to another namespace.
+ * If no open files or names are left, open() no longer finds the namespace. Returns its file,
+ * for the caller to put outside the lock. A later open() there gets another struct tshare_ns,
+ * since without the file the inode number may be reused.
  */
 static struct file *ns_forget(struct tshare_ns *ns)
 {
@@ -349,9 +349,9 @@ static struct file *ns_forget(struct tshare_ns *ns)
 
 /**
  * tshare_ns_close() - end tshare_ns_open()
- * @ns: the namespace, which nothing of the module keeps after the last open file but names
+ * @ns: the namespace; after its last open file only names keep it alive
  *
- * Return: whether names are left for which tshare_ns_next_dead() is to be called now and then.
+ * Return: whether names are left for which tshare_ns_next_dead() must be called now and then.
  */
 bool tshare_ns_close(struct tshare_ns *ns)
 {
@@ -383,7 +383,7 @@ void tshare_ns_add_name(struct tshare_ns *ns)
 
 /**
  * tshare_ns_remove_name() - end tshare_ns_add_name()
- * @ns: the namespace, of which the caller has a reference
+ * @ns: the namespace, to which the caller has a reference
  */
 void tshare_ns_remove_name(struct tshare_ns *ns)
 {
@@ -398,9 +398,9 @@ void tshare_ns_remove_name(struct tshare_ns *ns)
 }
 
 /*
- * Whether nobody is in the namespace, or can enter it: its inode alone refers to it, and our
- * file alone to that. The lock keeps others from taking or dropping a reference to the file's
- * dentry meanwhile, such as one through which a process enters before it drops it.
+ * Whether no process is in the namespace or can enter it: only its inode refers to it, and
+ * only our file to the inode. The lock keeps references to the dentry from being taken or
+ * dropped meanwhile: a process could enter through one and drop it.
  */
 static bool ns_is_dead(const struct tshare_ns *ns)
 {
@@ -414,11 +414,11 @@ static bool ns_is_dead(const struct tshare_ns *ns)
 }
 
 /**
- * tshare_ns_next_dead() - a namespace whose names nobody can look for any more
+ * tshare_ns_next_dead() - a namespace whose names no process can look for any more
  *
  * The kernel doesn't report when the last process leaves a namespace.
  *
- * Return: a reference, or NULL. It isn't returned again.
+ * Return: a reference, or NULL. A namespace is returned once.
  */
 struct tshare_ns *tshare_ns_next_dead(void)
 {
@@ -428,7 +428,7 @@ struct tshare_ns *tshare_ns_next_dead(void)
 	list_for_each_entry(ns, &left_namespaces, left) {
 		if (!ns_is_dead(ns))
 			continue;
-		/* The next call goes on here, and looks last at those that have been looked at. */
+		/* The next call continues here, and checks the namespaces before this one last. */
 		list_rotate_to_front(&ns->left, &left_namespaces);
 		list_del_init(&ns->left);
 		ns->refs++;

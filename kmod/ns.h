@@ -10,25 +10,24 @@
 #include <linux/user_namespace.h>
 
 /*
- * Protects the namespaces, the names, the ids and what the limits count. It is
- * taken with no other lock of the module held but account.c's pinned_lock, and
- * nothing under it touches user memory, allocates memory or sleeps.
+ * Protects the namespaces, the names, the ids and what the limits count. Of the module's other
+ * locks a caller may hold only account.c's pinned_lock when it takes this one. Code under it
+ * doesn't touch user memory, allocate memory or sleep.
  */
 extern struct mutex tshare_lock;
 
 /**
- * struct tshare_ns_usage - what the regions of a namespace have together
+ * struct tshare_ns_usage - the pages that a namespace's regions have together
  * @refs: of struct tshare_ns
- * @node: among all usages, by the next two
+ * @node: in usages, by @inum and @user_ns
  * @inum: inode number of the namespace
  * @user_ns: its user namespace; each struct tshare_ns that shares the usage has a
  *           reference
  * @nr_pages: pages
  *
- * Outlives a struct tshare_ns, so that closing the device doesn't empty the
- * count. For a count it is enough if the namespace is probably the same: if the
- * number is reused in one user namespace, the successor is charged for regions
- * that its predecessor has left.
+ * Successive struct tshare_ns of a namespace share it, so that closing the device doesn't
+ * reset the count. The key is only probably unique: if the inode number is reused in one user
+ * namespace, the successor is charged for regions that its predecessor has left.
  */
 struct tshare_ns_usage {
 	unsigned int refs;
@@ -40,24 +39,23 @@ struct tshare_ns_usage {
 
 /**
  * struct tshare_ns - an IPC namespace, for as long as the device is in use there
- * @refs: open files, regions, and what is charged for; this and all below under
- *        tshare_lock
+ * @refs: open files, regions and charges; this and all below under tshare_lock
  * @files: open files
  * @names: names that belong to no file
  * @watches: watches of names
- * @node: among the namespaces that can be found, by @inum; cleared when it no longer can
- * @left: among those that have such names and no open file
+ * @node: in namespaces, by @inum; cleared once it can't be found any more
+ * @left: in left_namespaces, while it has such names and no open file
  * @inum: its inode number, which is unique while @file holds it
- * @file: keeps the namespace while there are open files, or somebody may still look for such
- *        a name; NULL otherwise, and for the initial namespace, which is never freed. Without
- *        it, this is no more than a key, for regions that are left: equal to no other
- *        namespace's, whatever inode number that has
+ * @file: keeps the namespace alive while it has open files or @names; NULL otherwise, and for
+ *        the initial namespace, which is never freed. Without it this struct only tells the
+ *        regions that are left from those of other namespaces, which may reuse the inode
+ *        number
  * @user_ns: the user namespace that owns it, a reference
  * @usage: what its regions have together, a reference
  * @last_id: id of its newest region
  * @finished: finished regions by their names
  * @drafts: drafts by their names
- * @waiters: callers that wait for a name, by that
+ * @waiters: waiters for a name, by that name
  */
 struct tshare_ns {
 	unsigned int refs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How large the pools are, and the workers that zero what comes back to them. */
+/* Resizes the pools, and runs the workers that zero the blocks that come back. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/err.h>
@@ -24,8 +24,8 @@ module_param_array(pool_mib, ulong, &pool_mib_count, 0444);
 MODULE_PARM_DESC(pool_mib, "MiB to keep for large regions, on NUMA node 0, 1, ...");
 
 /*
- * Held while a pool grows or shrinks, which may take long. What creates and closes regions
- * never takes it.
+ * Held while a pool grows or shrinks, which may take long. Creating and closing regions never
+ * takes it.
  */
 static DEFINE_MUTEX(resize_lock);
 
@@ -66,7 +66,7 @@ static int pool_start_worker(struct tshare_pool *pool)
 	return 0;
 }
 
-/* Takes a run out of the system; frees what the pool can't keep of it. */
+/* Takes a run out of the system; frees blocks of it that the pool can't have. */
 static int pool_grow_by(struct tshare_pool *pool, unsigned long nr_blocks)
 {
 	struct tshare_request req = {
@@ -89,7 +89,7 @@ static int pool_grow_by(struct tshare_pool *pool, unsigned long nr_blocks)
 	return 0;
 }
 
-/* Blocks that the pool has less than it shall have. Regions return broken ones at any time. */
+/* Blocks that the pool lacks; negative if it has too many. Broken ones leave it at any time. */
 static long pool_missing(struct tshare_pool *pool)
 {
 	long nr_blocks;
@@ -100,7 +100,7 @@ static long pool_missing(struct tshare_pool *pool)
 	return nr_blocks;
 }
 
-/* All at once if there is such a run, else in ever smaller pieces. */
+/* Grows in one piece if there is such a run, else in ever smaller pieces. */
 static int pool_grow(struct tshare_pool *pool)
 {
 	long piece = LONG_MAX, missing;
@@ -117,7 +117,7 @@ static int pool_grow(struct tshare_pool *pool)
 	return 0;
 }
 
-/* What is free; the rest goes as regions go. */
+/* Drops free blocks; the others are freed as regions return them. */
 static void pool_shrink(struct tshare_pool *pool)
 {
 	while (pool_missing(pool) < 0 && tshare_pool_drop_block(pool))
@@ -131,7 +131,7 @@ static void pool_set_target(struct tshare_pool *pool, unsigned long nr_blocks)
 	spin_unlock(&pool->lock);
 }
 
-/* Whether all pools together may have that. More could not be used by regions. */
+/* Whether all pools together stay within the limit on regions, which couldn't use more. */
 static bool pool_is_within_limit(const struct tshare_pool *pool, unsigned long nr_blocks)
 {
 	unsigned long limit = tshare_pages_limit() / TSHARE_BLOCK_PAGES;
@@ -158,7 +158,7 @@ static int pool_resize(struct tshare_pool *pool, u64 bytes)
 	pool_set_target(pool, nr_blocks);
 	pool_shrink(pool);
 	err = pool_grow(pool);
-	/* It doesn't go on to grow by itself. */
+	/* The pool doesn't go on growing by itself. */
 	if (err)
 		pool_set_target(pool, nr_blocks - pool_missing(pool));
 	return err;
@@ -169,8 +169,8 @@ static int pool_resize(struct tshare_pool *pool, u64 bytes)
  * @pool: the pool
  * @bytes: its size, rounded up to whole blocks
  *
- * A pool that can't get all keeps what it gets. One that is to have less than regions
- * have of it shrinks further as they go.
+ * A pool that can't get all blocks keeps those that it gets. If regions have more than @bytes,
+ * the pool shrinks further as they return blocks.
  *
  * Return: 0; -EDQUOT if all pools together would have more than regions may, and nothing
  * has changed; -ENOMEM or, after a signal, -EINTR, and the pool has less than @bytes.
@@ -197,7 +197,7 @@ static int __init pool_create(int node)
 	return tshare_pools[node] ? 0 : -ENOMEM;
 }
 
-/* What the module was asked to reserve: a part of it is better than no module. */
+/* Reserves what pool_mib asks for. A part of it is better than no module. */
 static int __init pool_reserve(int node)
 {
 	struct tshare_pool *pool = tshare_pools[node];
@@ -241,8 +241,8 @@ int __init tshare_pool_init(void)
 }
 
 /*
- * Called when the module has no regions any more. The pools free what is free, and what is still
- * pinned when it comes back.
+ * Called when the module has no regions any more. The pools free their free blocks, and pinned
+ * ones when they come back.
  */
 void tshare_pool_close(void)
 {
@@ -254,7 +254,7 @@ void tshare_pool_close(void)
 		if (!pool)
 			continue;
 		if (pool->worker) {
-			/* It may have to wait for a processor otherwise. */
+			/* As SCHED_IDLE it may have to wait for a processor. */
 			sched_set_normal(pool->worker, 0);
 			kthread_stop(pool->worker);
 		}
@@ -263,7 +263,7 @@ void tshare_pool_close(void)
 	}
 }
 
-/* Called when all has come back. */
+/* Called when all blocks have come back. */
 void tshare_pool_exit(void)
 {
 	int node;

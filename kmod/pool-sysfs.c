@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pools' attributes in sysfs: a folder for each node. The target is what the administrator has
- * set. The others show what regions of all namespaces have, so they are for root.
+ * The pools' attributes in sysfs: a folder for each node. The target is what the administrator
+ * has set. The others depend on regions of all namespaces, so they are for root.
  */
 #include <linux/device.h>
 #include <linux/kstrtox.h>
@@ -15,8 +15,8 @@ enum { POOL_SIZE, POOL_TARGET, POOL_FREE, POOL_ZEROED, POOL_ATTRS };
 /**
  * struct pool_folder - the folder of a pool
  * @name: its name
- * @attrs: the attributes, which know the pool
- * @list: the same, as a group has them
+ * @attrs: the attributes, which point to the pool
+ * @list: pointers to them, for @group
  * @group: the folder
  */
 struct pool_folder {

@@ -3,8 +3,8 @@
  * The pools: contiguous memory that is kept for regions, zeroed, a pool for each NUMA
  * node. A pool consists of blocks, each of which is free or lent to a region.
  *
- * alloc-pool.c lends blocks and takes them back, pool-size.c grows and shrinks the pools
- * and has the workers that zero, pool-sysfs.c is what the administrator sees.
+ * alloc-pool.c lends blocks and takes them back, pool-size.c resizes the pools and runs the
+ * workers that zero, pool-sysfs.c has the administrator's files.
  */
 #ifndef TSHARE_POOL_H
 #define TSHARE_POOL_H
@@ -29,23 +29,22 @@ static_assert(!TSHARE_CHUNK_ORDER || TSHARE_CHUNK_PAGES == TSHARE_BLOCK_PAGES);
 /**
  * struct tshare_pool - the pool of a node
  * @node: the NUMA node
- * @first: the first 2 MiB of physical memory that may be a block, number 0
- * @nr: how many may: what the node had when the module was loaded
- * @taking: held to take blocks out of the free ones; never by the worker, which may not run
- *          for long
- * @lock: protects all below, for as long as it takes to change bits or to zero a page
- * @owned: by number, the pool's blocks
+ * @first: the first 2 MiB of physical memory that may be a block, index 0
+ * @nr: how many may be: the node's memory when the module was loaded
+ * @taking: held to take free blocks; never by the worker, which may wait long for a processor
+ * @lock: protects what follows, up to @work; held only to change bits or to zero a page
+ * @owned: bits by index: the pool's blocks
  * @free: those of them that no region has
- * @dirty: those that have to be zeroed before a region gets them
- * @lent: how many folios of a block belong to a region, or did and are pinned
+ * @dirty: those of the pool's that must be zeroed before a region gets them
+ * @lent: by index, the folios of a block that a region has, or that outlive it because they
+ *        are pinned
  * @size: blocks that the pool has
- * @target: the size that it shall have; while @size is more, blocks that come back are
- *          freed
- * @zeroing: the block that the worker is at
+ * @target: the @size to reach; while @size is more, blocks that come back are freed
+ * @zeroing: index of the block that the worker zeroes
  * @zeroed_pages: how many of that block's pages it has zeroed
  * @work: whether the worker may find something to do
  * @wait: where the worker sleeps
- * @worker: zeroes; NULL until the pool gets memory for the first time
+ * @worker: zeroes blocks; NULL until the pool gets memory for the first time
  */
 struct tshare_pool {
 	int node;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ranges: the parts of a region that dma-bufs are over.
+ * Ranges: the parts of a region that dma-bufs cover.
  *
- * All dma-bufs over the same pages share one range, and so one dma_resv; those
- * over other pages have another one, even if the pages overlap. So a fence holds
- * up a frame of a ring and not the whole ring. See Documentation/design/memory.rst, "Ranges".
+ * Dma-bufs over exactly the same pages share a range, and so a dma_resv. Dma-bufs over
+ * different pages don't, even if the pages overlap. So a fence holds up one frame of a ring
+ * and not the whole ring. See Documentation/design/memory.rst, "Ranges".
  */
 #include <linux/err.h>
 #include <linux/slab.h>
@@ -12,7 +12,7 @@
 #include "range.h"
 
 /**
- * tshare_ranges_init() - set up a region's ranges: the whole alone
+ * tshare_ranges_init() - set up a region's ranges: only the whole
  * @ranges: what to set up
  * @nr_pages: pages of the region
  */

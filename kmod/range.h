@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The parts of a region that dma-bufs are over, and their fences. */
+/* The parts of a region that dma-bufs cover, and their DMA fences. */
 #ifndef TSHARE_RANGE_H
 #define TSHARE_RANGE_H
 
@@ -8,7 +8,7 @@
 #include <linux/spinlock.h>
 
 /**
- * struct tshare_range - some pages of a region, for as long as dma-bufs are over them
+ * struct tshare_range - consecutive pages of a region that dma-bufs cover
  * @first: the first page, counted from the region's
  * @nr_pages: pages
  * @resv: fences, shared by all dma-bufs over exactly these pages

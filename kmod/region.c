@@ -23,7 +23,7 @@ atomic_long_t tshare_region_count;
 /* Registered regions by id; changed under tshare_lock, but for reservations. */
 static DEFINE_XARRAY(regions);
 
-/* What CREATE asks for and INFO reports by the same bits. */
+/* Flags that have the same bits in CREATE and in INFO. */
 #define REGION_CREATE_FLAGS                                                                        \
 	(TSHARE_REGION_PERSIST | TSHARE_REGION_USERS | TSHARE_REGION_DRAFT | TSHARE_REGION_DMA32 | \
 	 TSHARE_REGION_FOREIGN)
@@ -39,8 +39,8 @@ static unsigned long region_wanted_pages(const struct tshare_create *req)
 }
 
 /*
- * The first page stands for what the module itself keeps of a region, with up to a page of
- * descriptors: of a foreign one, too, which has no page of the module's.
+ * Pages that the region counts for. A foreign region has none, and counts as one for what the
+ * module keeps of it. A list of descriptors counts if it takes more than a page.
  */
 static unsigned long region_counted_pages(const struct tshare_create *req)
 {
@@ -76,20 +76,19 @@ static bool controls_lines(u32 character)
 	       (character >= 0x2066 && character <= 0x2069);
 }
 
-/* Half a pair of UTF-16, or beyond the last one. */
+/* A UTF-16 surrogate, or beyond the last character. */
 static bool is_no_character(u32 character)
 {
 	return (character >= 0xd800 && character <= 0xdfff) || character > 0x10ffff;
 }
 
 /*
- * Bytes of the character beyond ASCII at @text, in UTF-8; 0 for a control character, or for
- * what is no character. Nor is a longer form than the shortest, for which a lenient reader may
- * see a control character.
+ * Bytes of the non-ASCII UTF-8 character at @text; 0 for a control character or invalid UTF-8.
+ * An overlong form is invalid: a lenient reader may see a control character in it.
  */
 static unsigned int character_length(const unsigned char *text)
 {
-	/* By the bytes that follow the first one. U+0080 to U+009F are controls. */
+	/* By the number of bytes that follow the first. U+0080 to U+009F are controls. */
 	static const u32 least[] = { U32_MAX, 0xa0, 0x800, 0x10000, U32_MAX };
 	unsigned int more = 0, i;
 	u32 character;

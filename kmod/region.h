@@ -10,14 +10,13 @@
  *	                  v counter, from its first use on
  *	                file of shared memory
  *
- * Arrows are references. A name is a reference to its region, and goes with the file
- * through which it was made. The name of a finished region that persists, or lives as
- * long as its users, belongs to no file and counts as a use of the module. Files and
- * such names are uses of their tshare_ns, which then keeps the IPC namespace. Drafts
- * and regions are not.
+ * Arrows are references. A name is a reference to its region, and is removed with the file
+ * through which it was made. The name of a finished region with TSHARE_REGION_PERSIST or
+ * _USERS belongs to no file, and holds the module. A tshare_ns keeps the IPC namespace alive
+ * for open files and such names, not for drafts and regions.
  *
- * Each file of the module knows those below it alone: dmabuf.c, names.c, region.c,
- * ns.c and range.c.
+ * Of dmabuf.c, names.c, region.c, ns.c and range.c, each uses those after it. Only names.c
+ * also asks dmabuf.c and foreign.c what a dma-buf is.
  */
 #ifndef TSHARE_REGION_H
 #define TSHARE_REGION_H
@@ -51,7 +50,7 @@ struct tshare_ns;
  * @rung: the name of the allocator that its pages come from; "dmabuf" if it is foreign
  * @creator: the process that made it, by its number in the initial PID namespace: it may have
  *           ended, and the number may be another's
- * @creator_started: when that process started, by which it is told from others
+ * @creator_started: when that process started, which with the number identifies it
  * @uid: owner
  * @gid: group
  * @mode: permission bits
@@ -63,19 +62,18 @@ struct tshare_ns;
  * @ranges: its pages, whole and in parts, as dma-bufs are over them
  * @maps_lock: protects @maps, @writers, @ended_brackets and @attachments; no other lock of
  *             the module is taken under it
- * @maps: what devices have mapped, through any of its dma-bufs
- * @writers: those of its dma-bufs on which a CPU access for writing has begun and not
- *           ended, by the place of their range
- * @ended_brackets: how many such accesses have ended
+ * @maps: devices' mappings, made through any of its dma-bufs
+ * @writers: its dma-bufs with an open bracket for writing, by the first page of their range
+ * @ended_brackets: how many such brackets have ended
  * @attachments: the devices that are attached to any of its dma-bufs
- * @mappings: areas of processes' memory that map a part of it
+ * @mappings: VMAs that map a part of it
  * @counter: the path of its counter; NULL until its first use, then constant
- * @users: dma-bufs of ours, and calls that are to make one; under tshare_lock, and read
+ * @users: the module's dma-bufs, and calls about to make one; under tshare_lock, and read
  *         without it by debugfs
  * @name: its name, "" if it never had one
- * @name_node: among the names, or those of drafts, while it has the name; under tshare_lock
+ * @name_node: in @ns's finished or drafts, while it has the name; under tshare_lock
  * @name_owner: in @maker's names, likewise
- * @maker: the file that it was made through, while the name goes with it; likewise
+ * @maker: the file that it was made through, while the name belongs to that; likewise
  */
 struct tshare_region {
 	struct kref ref;
@@ -127,7 +125,7 @@ struct tshare_region *tshare_region_find(u64 id);
 struct tshare_region *tshare_region_next(u64 *cursor);
 void tshare_region_put(struct tshare_region *region);
 
-/* The regions there are, shown in sysfs. */
+/* The number of regions, shown in sysfs. */
 extern atomic_long_t tshare_region_count;
 
 #endif /* TSHARE_REGION_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The device's attributes in sysfs: how much there is of what, in all namespaces, for root. */
+/* The device's attributes in sysfs: counts of all namespaces, for root. */
 #include <linux/atomic.h>
 #include <linux/device.h>
 #include <linux/mm.h>

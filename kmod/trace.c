@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The bodies of the tracepoints, which alone look into what they are given. */
+/* The bodies of the tracepoints. Only they look into trace.h's arguments. */
 #include <linux/mm.h>
 #include <linux/tshare.h>
 

@@ -18,8 +18,8 @@ struct tshare_request;
 struct vm_area_struct;
 
 /*
- * The end of a CREATE. Where no region was made, the node is the one asked for, or -1.
- * The name is "" if it is none that a region may have.
+ * The end of a CREATE. If no region was made, the node is the one asked for, or -1. An invalid
+ * name is shown as "".
  */
 TRACE_EVENT(tshare_create,
 	TP_PROTO(const struct tshare_create *req, const struct tshare_region *region, int result),
@@ -63,8 +63,8 @@ TRACE_EVENT(tshare_create,
 );
 
 /*
- * The end of a search for memory: how many stretches it tried to take, and how many pages
- * of the one that it took were in use, and so were moved away.
+ * The end of a search for memory: how many runs it tried to take, and how many pages in use
+ * were moved out of the run that it took.
  */
 TRACE_EVENT(tshare_search,
 	TP_PROTO(const struct tshare_request *req, unsigned int tries, unsigned long moved, u64 ns,
@@ -98,9 +98,9 @@ TRACE_EVENT(tshare_search,
 );
 
 /*
- * An area of a process's memory that maps a part of a region. fork() maps what it copies,
- * and mremap() what it moves. An area of which a part is unmapped is split before, which
- * maps the new piece. So there is an unmap for each map, though not of the same size.
+ * A VMA that maps a part of a region. fork() maps what it copies, and mremap() what it moves.
+ * Unmapping a part of a VMA splits it first, which maps the new piece. So there is an unmap
+ * for each map, though not of the same size.
  */
 DECLARE_EVENT_CLASS(tshare_area,
 	TP_PROTO(const struct tshare_region *region, const struct vm_area_struct *vma),
@@ -163,7 +163,7 @@ TRACE_EVENT(tshare_open,
 		  __entry->result, __get_str(name))
 );
 
-/* The end of a region. What is still pinned of its memory is freed later. */
+/* The end of a region. Pages that are still pinned are freed later. */
 TRACE_EVENT(tshare_release,
 	TP_PROTO(const struct tshare_region *region),
 

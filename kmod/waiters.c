@@ -8,9 +8,9 @@
  * lost.
  *
  * A waiter lives on its caller's stack, or in a watch, and is removed, under tshare_lock,
- * before that ends. It refers to no region. It sleeps on a queue of its own, so
- * that only what is done to its name wakes it, and of that only what may end its wait:
- * a new draft changes what it waits for, and is written down for it.
+ * before that ends. It refers to no region. It sleeps on a queue of its own, and only changes
+ * of its name that may end its wait wake it. A new draft doesn't wake it, but is recorded as
+ * the draft that it waits for.
  */
 #include <linux/hrtimer.h>
 #include <linux/lockdep.h>
@@ -31,8 +31,8 @@ static bool waiter_is_before(struct rb_node *a, const struct rb_node *b)
 }
 
 /**
- * tshare_waiter_add() - have a caller woken by what is done to a name
- * @waiter: the waiter, with @watches set. It counts as woken
+ * tshare_waiter_add() - have a caller woken by changes of a name
+ * @waiter: the waiter, with @watches set by the caller. It starts as woken
  * @ns: the namespace
  * @name: the name, which must not change before tshare_waiter_remove()
  * @draft: id of the draft that the caller waits for, or 0
@@ -62,7 +62,7 @@ void tshare_waiter_remove(struct tshare_waiter *waiter)
 }
 
 /**
- * tshare_waiter_rearm() - forget what has been done to the name
+ * tshare_waiter_rearm() - forget earlier changes of the name
  * @waiter: the waiter; the caller holds tshare_lock, and looks at the name before it
  *          unlocks
  */
@@ -73,7 +73,7 @@ void tshare_waiter_rearm(struct tshare_waiter *waiter)
 }
 
 /**
- * tshare_waiter_sleep() - sleep until something is done to the name
+ * tshare_waiter_sleep() - sleep until the waiter is woken
  * @waiter: the waiter
  * @timeout: for how long at most; KTIME_MAX for ever
  *
@@ -94,9 +94,9 @@ static void waiter_wake(struct tshare_waiter *waiter)
  * tshare_waiters_wake() - wake the waiters for a name
  * @ns: the namespace; the caller holds tshare_lock
  * @name: the name
- * @draft: id of the draft that has ended unfinished, which alone is what those are woken for
- *         that wait for it; or 0 to wake all, because the name leads to a finished region. They
- *         wait for no draft then, though the region may be gone when they look
+ * @draft: id of the draft that has ended unfinished, to wake only its waiters; or 0 to wake
+ *         all, because the name leads to a finished region. They then wait for no draft, even
+ *         if the region is gone when they look
  */
 void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft)
 {
@@ -136,10 +136,10 @@ void tshare_waiters_wake_watches(const struct tshare_ns *ns, const char *name)
  * tshare_waiters_follow() - have the waiters for a name wait for a draft
  * @ns: the namespace; the caller holds tshare_lock
  * @name: the name, which leads to no region
- * @draft: id of the draft; it is no change for those that wait for another one
+ * @draft: id of the draft; waiters for another draft keep that
  *
- * They sleep on: many waiters, and a draft that is made over and over, would else keep others
- * from tshare_lock.
+ * The waiters sleep on. Waking many waiters for a draft that is made over and over would keep
+ * others from tshare_lock.
  */
 void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 draft)
 {

@@ -16,7 +16,7 @@ struct tshare_ns;
  * @ns: the namespace, which the caller's open file uses
  * @name: the name
  * @draft: id of the draft that the caller waits for; 0 for none yet; under tshare_lock
- * @watches: whether it waits for the name to lead elsewhere, if to no region: then for no
+ * @watches: whether it is a watch's: woken also when the name is removed, and waits for no
  *           draft. Constant
  * @queue: where the caller sleeps
  * @woken: whether something has happened to the name since the caller looked;

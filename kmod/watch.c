@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Files that are readable when a name may lead elsewhere, for callers that can't sleep in OPEN. */
+/* Watches: files readable when a name has changed, for callers that can't sleep in OPEN. */
 #include <linux/anon_inodes.h>
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -16,9 +16,9 @@
 #include "watch.h"
 
 /**
- * struct watch - what such a file is about
- * @tf: an open device without names, so that the namespace is kept as by one
- * @waiter: woken by what is done to @name
+ * struct watch - the private data of a watch
+ * @tf: an open device without names, which keeps the namespace alive
+ * @waiter: woken by changes of @name
  * @name: the name
  */
 struct watch {
@@ -80,7 +80,7 @@ static const struct file_operations watch_fops = {
 };
 
 /**
- * tshare_watch_open() - open a file that tells of a name
+ * tshare_watch_open() - open a watch of a name
  * @ns: the namespace, in which the caller has the device open
  * @name: the name, checked
  *

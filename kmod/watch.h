@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Files that are readable when a name may lead elsewhere. */
+/* Watches: files that are readable when a name may lead to another region. */
 #ifndef TSHARE_WATCH_H
 #define TSHARE_WATCH_H
 
