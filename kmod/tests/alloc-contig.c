@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of alloc-contig.c, which includes this: how often a search may fail, which
- * pages it takes for movable, and what it has reclaimed. Some kernels run them before
+ * KUnit tests of alloc-contig.c, which includes this: how often a search may fail, which pages
+ * it takes for movable, and when it reclaims memory. Some kernels run these tests before
  * tshare_contig_init().
  */
 #include <kunit/test.h>
@@ -13,7 +13,7 @@
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 
-/* A node on which @failures more tries may fail, as of @intervals and a half ago. */
+/* A node on which @failures more tries could fail, @intervals and a half ago. */
 static struct contig_node *node_of(struct kunit *test, unsigned int failures, int intervals)
 {
 	struct contig_node *node = kunit_kzalloc(test, sizeof(*node), GFP_KERNEL);
@@ -28,7 +28,7 @@ static struct contig_node *node_of(struct kunit *test, unsigned int failures, in
 
 static const struct tshare_request any = { .nr_pages = 1, .node = NUMA_NO_NODE };
 
-/* The test may be interrupted for longer than an interval. */
+/* Not an exact number: the test may be interrupted for longer than an interval. */
 static void one_failure_is_allowed_per_interval(struct kunit *test)
 {
 	struct contig_node *node = node_of(test, 2, 5);
@@ -168,7 +168,7 @@ static void memory_of_regions_is_in_the_way(struct kunit *test)
 	tshare_run_free(pfn, req.nr_pages);
 }
 
-/* The callers' class, what the zone keeps from it, and other pages of the zone. */
+/* The callers' class, the pages that the zone keeps from it, and other numbers of pages. */
 #define HIGHEST ZONE_NORMAL
 #define KEPT	30
 #define MINIMUM 50
@@ -176,7 +176,7 @@ static void memory_of_regions_is_in_the_way(struct kunit *test)
 #define CMA	100
 #define MANAGED 5000
 
-/* A zone of the test's own, without memory. */
+/* A fake zone, without memory. */
 static struct zone *zone_of(struct kunit *test)
 {
 	struct zone *zone = kunit_kzalloc(test, sizeof(*zone), GFP_KERNEL);
@@ -208,7 +208,7 @@ static void zone_spares_what_is_above_its_reserves(struct kunit *test)
 	zone_free(zone);
 }
 
-/* A try drains them. */
+/* A try drains the lists. */
 static void pages_in_the_lists_of_cpus_are_free(struct kunit *test)
 {
 	const unsigned long most = FREE - CMA - MINIMUM - KEPT;
@@ -236,7 +236,7 @@ static void room_is_made_for_the_free_pages_and_then_for_the_run(struct kunit *t
 	zone_free(zone);
 }
 
-/* The zone may lack as much as its reserves. */
+/* The zone may be short of its reserves. */
 static void room_is_made_for_a_run_without_free_pages(struct kunit *test)
 {
 	struct contig_search search = { .req = &of_64, .class = HIGHEST };
@@ -258,7 +258,7 @@ static void no_room_is_made_that_the_zone_can_not_have(struct kunit *test)
 	zone_free(zone);
 }
 
-/* Nothing is reclaimed before all zones have been searched. */
+/* A search reclaims nothing before it has been through all zones. */
 static void run_that_a_zone_can_not_spare_is_noted(struct kunit *test)
 {
 	struct contig_search search = { .req = &of_64, .class = HIGHEST };
@@ -290,7 +290,7 @@ static int make_room(void *data)
 	return 0;
 }
 
-/* Until the thread waits for a lock, or has ended. */
+/* Waits until the thread waits for a lock or has ended. */
 static bool waits_or_ended(struct task_struct *thread, struct room_maker *maker)
 {
 	int tries;
@@ -304,7 +304,7 @@ static bool waits_or_ended(struct task_struct *thread, struct room_maker *maker)
 	return false;
 }
 
-/* Both would count on the same page cache, and the pages of both are nobody's meanwhile. */
+/* Both would count on the same page cache, and their pages are charged to nobody. */
 static void one_search_of_a_node_makes_room_at_a_time(struct kunit *test)
 {
 	struct room_maker maker = {
@@ -314,7 +314,7 @@ static void one_search_of_a_node_makes_room_at_a_time(struct kunit *test)
 	};
 	struct task_struct *thread;
 
-	/* It can't have that much, so that nothing is reclaimed of a zone that is no real one. */
+	/* The fake zone can't have that much, so nothing is reclaimed from it. */
 	atomic_long_set(&maker.zone->managed_pages, 0);
 	init_completion(&maker.done);
 	mutex_lock(&maker.node->reclaim);
@@ -330,7 +330,7 @@ static void one_search_of_a_node_makes_room_at_a_time(struct kunit *test)
 	zone_free(maker.zone);
 }
 
-/* Nothing is reclaimed then. */
+/* The second search reclaims nothing. */
 static void room_that_another_search_has_made_is_looked_at(struct kunit *test)
 {
 	struct contig_search search = { .req = &of_64, .class = HIGHEST };
@@ -361,7 +361,7 @@ static void low_watermark_or_half_of_the_cache_is_in_use(struct kunit *test)
 	zone_free(zone);
 }
 
-/* Else programs lose their own pages, and at last one of them is killed. */
+/* Otherwise programs lose their own pages, until the OOM killer kills one. */
 static void reclaim_goes_on_only_where_the_cache_suffices(struct kunit *test)
 {
 	struct page *page = alloc_page(GFP_KERNEL);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of alloc-pool.c, which includes this: which free blocks of a pool are lent. A
- * pool here has numbers of page frames, of which nobody touches the pages, but in the last test.
+ * KUnit tests of alloc-pool.c, which includes this: which free blocks of a pool are lent. No
+ * test but the last touches the pool's pages.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include <linux/sizes.h>
 
-/* Across 4 GiB, where there need be no memory. */
+/* Across 4 GiB, whether or not there is memory. */
 #define NR_BLOCKS 64UL
 #define NR_LOW	  32UL
 #define BASE	  (PHYS_PFN(SZ_4G) - NR_LOW * TSHARE_BLOCK_PAGES)
@@ -38,7 +38,7 @@ static void give_back(struct tshare_pool *pool, unsigned long i, bool zeroed)
 	spin_unlock(&pool->lock);
 }
 
-/* Adds a block for each letter: d for one that is dirty, z for a zeroed one; others are gaps. */
+/* Adds a block for each letter: d for a dirty one, z for a zeroed one. Others are gaps. */
 static void add_all(struct tshare_pool *pool, const char *letters)
 {
 	unsigned long i;
@@ -48,7 +48,7 @@ static void add_all(struct tshare_pool *pool, const char *letters)
 			give_back(pool, i, letters[i] == 'z');
 }
 
-/* As regions get them. */
+/* Takes blocks as regions do: zeroed ones first. */
 static unsigned long cut(struct tshare_pool *pool, unsigned long nr, bool dma32)
 {
 	return pool_cut(pool, nr * TSHARE_BLOCK_PAGES, dma32, true) ?:
@@ -105,7 +105,7 @@ static void smallest_zeroed_run_that_suffices_is_cut_at_its_end(struct kunit *te
 
 	add_all(pool, "zzzz-zzz-zzz-zz-dd");
 	KUNIT_EXPECT_EQ(test, nth(13), cut(pool, 2, false));
-	/* Of two equal ones the higher. */
+	/* Of two equal runs the higher. */
 	KUNIT_EXPECT_EQ(test, nth(10), cut(pool, 2, false));
 	KUNIT_EXPECT_EQ(test, nth(9), cut(pool, 1, false));
 	KUNIT_EXPECT_EQ(test, nth(0), cut(pool, 4, false));
@@ -147,7 +147,7 @@ static unsigned long run(const char *state, unsigned long at, unsigned long end,
 	return nr;
 }
 
-/* The longest run. */
+/* The length of the longest run. */
 static unsigned long longest(const char *state, unsigned long end, bool zeroed)
 {
 	unsigned long i, most = 0;
@@ -157,7 +157,7 @@ static unsigned long longest(const char *state, unsigned long end, bool zeroed)
 	return most;
 }
 
-/* Lends and takes back at random, beside a model that knows each block's state. */
+/* Lends and takes back at random, and compares with a model of each block's state. */
 static void every_run_that_exists_is_found(struct kunit *test)
 {
 	struct tshare_pool *pool = test->priv;
@@ -196,7 +196,7 @@ static bool is_zero(struct page *page)
 	return !memchr_inv(page_address(page), 0, PAGE_SIZE);
 }
 
-/* The worker is in the middle of a block that is lent and comes back. */
+/* A block is lent and comes back while the worker is in the middle of it. */
 static void block_that_comes_back_is_zeroed_from_its_beginning(struct kunit *test)
 {
 	struct page *pages = alloc_pages(GFP_KERNEL, ilog2(TSHARE_BLOCK_PAGES));

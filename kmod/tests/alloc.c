@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of alloc.c, which includes this: what is withheld of a run that is pinned. Some
- * kernels run them before the module's own initialisation, when only the page allocator is asked.
+ * KUnit tests of alloc.c, which includes this: which folios of a pinned run are withheld. Some
+ * kernels run these before the module's initialisation, when only the page allocator is asked.
  */
 #include <kunit/test.h>
 
@@ -70,7 +70,7 @@ static void folios_are_withheld_one_by_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, TSHARE_CHUNK_PAGES, tshare_pinned_free(&pinned));
 }
 
-/* The module goes: the last pin frees the folio. */
+/* As when the module is unloaded: the last pin frees the folio. */
 static void abandoned_folio_is_its_last_users(struct kunit *test)
 {
 	unsigned long pfn = run_of(test, 1);
