@@ -25,7 +25,7 @@
 /* Regions asked for in one ioctl when listing. */
 #define LIST_BATCH 64
 
-/* A session is the descriptor, one up, so that none is NULL. */
+/* A session pointer holds the descriptor plus one, and so is never NULL. */
 static int session_fd(void *session)
 {
 	return (intptr_t)session - 1;
@@ -46,7 +46,7 @@ static int device_ioctl(int fd, unsigned long command, void *argument)
 	return err;
 }
 
-/* A container sees that the machine has loaded the module, but not its device. */
+/* In a container /sys shows the loaded module, but /dev may lack the device. */
 static int fail_missing_device(void)
 {
 	if (!access("/sys/module/tshare", F_OK))
@@ -93,8 +93,8 @@ static int query(int fd, struct tshare_query *query)
 }
 
 /*
- * The session's device or, without a session, one that is opened for the call, in @own: what
- * another ABI's module, or another driver, says to the call would mean nothing.
+ * Returns the session's device. Without a session it opens a device in @own, and checks the ABI:
+ * answers of another ABI's module, or of another driver, would mean nothing.
  */
 static int device_of(void *session, int *own)
 {
@@ -154,7 +154,7 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 	return 0;
 }
 
-/* The descriptor that an ioctl has returned, for the library to keep. */
+/* Moves a descriptor that an ioctl has returned above 2: see fd.h. */
 static int keep_fd(int32_t fd, const char *what)
 {
 	int kept = fd_move_up(fd);
@@ -177,7 +177,7 @@ static bool name_is_drafts(void *session, const char *name)
 	return err == -EINPROGRESS;
 }
 
-/* A finished region's name is taken over where that is asked for, a draft's never is. */
+/* TSHARE_REPLACE takes over the name of a finished region, but never a draft's. */
 static int fail_taken(void *session, const struct backend_request *request)
 {
 	return tshare_fail_taken(request->name, request->flags & TSHARE_REPLACE ||
@@ -275,7 +275,7 @@ static int kmod_create(void *session, const struct backend_request *request,
 	return 0;
 }
 
-/* Adds to @region its descriptors, of which @first has all if they fit. */
+/* Sets the descriptors of @region. @first holds all of them if they fit. */
 static int adopt_descs(struct backend_region *region, const void *first, size_t size, size_t count)
 {
 	if (count && size <= FIRST_DESCS_SIZE) {
@@ -288,7 +288,7 @@ static int adopt_descs(struct backend_region *region, const void *first, size_t 
 	return 0;
 }
 
-/* What the kernel answers about a region that it no longer has, which is a foreign one. */
+/* -ENOENT: the region has ended. Only one of a foreign dma-buf ends with its name. */
 static int fail_ask(int err, const char *what)
 {
 	if (err == -ENOENT)
@@ -352,7 +352,7 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	int err;
 
 	memcpy(request.name, name, sizeof(request.name));
-	/* A wait ends with a signal's handler. */
+	/* A signal handler ends a wait: no restart. */
 	err = (how->timeout_ns ? once_ioctl : device_ioctl)(session_fd(session), TSHARE_IOCTL_OPEN,
 							    &request);
 	if (err)
@@ -372,7 +372,7 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	return 0;
 }
 
-/* A watch: the kernel's, and what was read of it last. */
+/* The kernel's watch of a name, and the id that was read last. */
 struct name_watch {
 	int fd;
 	uint64_t id;
@@ -432,8 +432,8 @@ static int kmod_watch_look(void *data, uint64_t *id)
 }
 
 /*
- * By its name first: a file of FUSE's, which it may be, need not answer any question. A file in the
- * root folder may have such a name, too.
+ * Checks the name first: the server of a FUSE file may never answer fstatfs(). The name alone
+ * proves nothing, as a file in the root directory may have it.
  */
 static bool is_dmabuf(int fd)
 {
@@ -473,7 +473,7 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 		return err;
 	if (readonly && !found.readonly)
 		reader = export_range(device, fd, 0, 0, true);
-	/* A foreign dma-buf can't be made read-only: its mapping is. */
+	/* A foreign dma-buf can't be made read-only, but its mapping can. */
 	if (reader < 0 && reader != -EOPNOTSUPP) {
 		desc_list_free(found.descs);
 		return tshare_fail(reader, "fd: a read-only one of it: %s", strerror(-reader));
@@ -669,7 +669,7 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 	_cleanup_close_ int own_device = -1;
 	int device = device_of(session, &own_device), fd, err;
 
-	(void)own; /* each is */
+	(void)own; /* always so */
 	if (device < 0)
 		return device;
 	err = device_ioctl(device, TSHARE_IOCTL_COUNTER, &request);

@@ -1,93 +1,89 @@
 // SPDX-License-Identifier: MIT
 /*
- * The backend that is POSIX shared memory: runs anywhere.
+ * The backend on POSIX shared memory: it needs no module.
  *
- * A region is a file: a header, the counter, descriptors, and from a page
- * boundary on the data (from a 2 MiB boundary where that is large, so that it
- * consists of huge pages). Named ones are in /dev/shm, or in
- * $TSHARE_SHM_DIR, as tshare.NAME/region; unnamed ones are sealed memfds.
+ * A region is a file: a header, the counter, the descriptors, and from a page boundary on
+ * the data (if large, from a 2 MiB boundary, so that it consists of huge pages). A named
+ * region is tshare.NAME/region in /dev/shm or $TSHARE_SHM_DIR, an unnamed one a sealed memfd.
  *
- * A name lives as long as its maker's session. The session holds a write lock on
- * the file's first byte (SHM_LIFE) through an open file description of its own, which
- * nothing but fork() shares, and which the kernel closes with the last process
- * that has it, however that ends. A process that meets a name without
- * such a lock removes it. A name that is to live as long as its region's users has no
- * such lock but one of each user, see users.c.
+ * A name lives as long as its maker's session. The session holds a write lock on the file's
+ * first byte (SHM_LIFE) through an open file description of its own. Only fork() shares the
+ * description, and the kernel closes it when the last process that has it ends, in whatever
+ * way. A process that meets a name without this lock removes it, unless the region persists.
+ * With TSHARE_LIFETIME_USERS each user holds a lock instead: see users.c.
  *
- * Each region has a directory of its own, its home, so that no process removes a new
- * region in place of the dead one that was looked at: between the look and the
- * removal another process may have removed the dead one, and a third made a new
- * one of that name. unlinkat() through a descriptor of the dead one's home can't
- * reach the new one, which has another home, and the name goes by rmdir(), which
- * fails while a home has a region in it. That needs no lock. Other processes could hold
- * one: a process that may only read a region can lock any byte of it for reading.
+ * Each region has a directory of its own, its home. It prevents a race: between a process's
+ * look at a dead region and the removal, a second process may remove the region, and a third
+ * create a new one of that name. unlinkat() through a descriptor of the dead region's home
+ * can't reach the new region, which has another home. The name goes by rmdir(), which fails
+ * while the home has a region in it. This takes no lock, which others could hold: a process
+ * that may only read a region can lock any byte of it for reading.
  *
- * All that other users could make first, and so keep from a process, is a home for a name
- * that is free: names go to who comes first. The rest is in a home, which its owner alone may
- * write, or has a random number that isn't known before. A maker fills a home under such a
- * number, and gives it the name when that is free. Where the name leads to a region already,
- * or a draft is to keep others from it, the maker takes the claim to the name: a directory
- * inside of that home, with a file that the maker has locked.
+ * The only entry that another user can create first, and so deny to a process, is the home
+ * of a free name: first come, first served. Other entries are in a home, which only its owner
+ * may write, or have a random number, which nobody knows before. A maker fills a home
+ * under such a number, and renames it to the name if that is free. If the name leads to a
+ * region already, or if a draft reserves the name, the maker takes the claim to the name: a
+ * directory inside the name's home, with a file that the maker has locked.
  *
- *	path                files         state
- *	.tshare.<number>    new           a maker's: the file is locked, and complete
- *	                    next/new      a draft's maker, who is about to take a claim
- *	                    region        has lost the name to another one
- *	tshare.NAME         region, new   what the name leads to
- *	tshare.NAME/next    draft, maker  a draft has the claim; it gets its memory here, and
- *	                                  stays until it is finished
- *	                    new           a maker is about to exchange the home, or a
- *	                                  draft's has just got here
+ *	path                files          state
+ *	.tshare.<number>    new            a maker's home: the file is locked and complete
+ *	                    next/new       a draft's maker is about to take a claim
+ *	                    region         has lost its name to another region
+ *	tshare.NAME         region or new  the region that the name leads to
+ *	tshare.NAME/next    draft, maker   a draft has the claim; it gets its memory here, and
+ *	                                   stays until it is finished
+ *	                    new            a maker is about to exchange the home, or a draft's
+ *	                                   file has just got here
  *
- * To rename a home or a claim takes a place which is free, or that of an empty directory, and no
- * other: so one maker at a time has the claim. As a directory that isn't empty the claim keeps
- * the home that it is in where it is: no process can remove that, and only the maker with the
- * claim exchanges it, in one step, with the maker's own home. So an opener finds the old region
- * or the new one, and never none. The old one's home is at .tshare.<number> then, and is removed,
- * by its maker or by the next process that sweeps. A draft of a name that is free makes the home
- * for its claim, which has no region.
+ * rename() moves a home or a claim only to a free place, or over an empty directory. So one
+ * maker at a time has the claim. The claim is a directory that isn't empty, so no process can
+ * remove the home around it. Only the maker with the claim exchanges that home, in one step,
+ * with its own. So an opener finds the old region or the new one, never none. The old region's
+ * home is then at .tshare.<number>, where the new maker or the next process that sweeps
+ * removes it. A draft of a free name makes a home without a region for its claim.
  *
- * The file is called "draft" in a draft's claim once that is in its place, "new" while the maker
- * gives the region its name, and "region" from then on; the rest is in the header. So
+ * The region's file is called "draft" once a draft's claim is in its place, "new" while the
+ * maker gives the region its name, and "region" from then on. The header has the rest. So
  *
- * - a draft is unlinked by unlinking "draft", which fails when its maker is about to
- *   finish it, and the maker's rename to "new" fails when it was unlinked. A claim
- *   on its way has no "draft": its maker, which may have to take it back, finds it;
- * - a claim is removed if its file's maker has no lock any more: that one is dead, or has
- *   given the region its name by another link to the file;
- * - of homes that the name doesn't lead to, one with "new" is removed if its maker has no lock
- *   any more, and one with "region" in any case, since that has lost its name. A process that
- *   looks may be slow: it has opened a home which is moved and finished before it sees
- *   "region". So it looks once more whether the home is where it was; the home of a finished
- *   region comes to such a place only by an exchange, and for good;
- * - a maker may be killed between any two steps. Where the name doesn't lead, a home has
- *   nothing but its maker's lock, whatever the lifetime in its header; where it leads,
- *   that lifetime holds at once. So a region that is to persist does so from the step in
- *   which it takes its name, and the one that it has replaced is never lost in vain.
+ * - to unlink a draft is to unlink "draft". This fails once its maker has begun to finish it,
+ *   and the maker's rename to "new" fails once the draft was unlinked. A claim that is still
+ *   moving has no "draft", so its maker, who may have to take it back, finds it;
+ * - a claim is removed once its file's maker holds no lock: the maker is dead, or has given
+ *   the region its name by another link to the file;
+ * - a home that the name doesn't lead to is removed if it has "new" and its maker holds no
+ *   lock, or if it has "region", which has lost its name. A slow process may open a home that
+ *   is moved and finished before the process sees "region". So it checks again that the home
+ *   is where it was: a finished region's home gets to such a place only by an exchange, and
+ *   for good;
+ * - a maker may be killed between any two steps. Only its maker's lock keeps a home that the
+ *   name doesn't lead to, whatever the lifetime in its header. Once the name leads to the
+ *   home, that lifetime applies. So a persistent region persists from the step in which it
+ *   takes its name, and the region that it replaces is never lost in vain.
  *
- * A session notes what it is making from the start, and takes each lock, the pipe and the memory
- * under the process's lock. So a child of a fork() at any moment, which doesn't have the thread
- * that makes it, finds all that it would keep, and closes it.
+ * A session records what it creates from the start, and takes each lock, the pipe and the memory
+ * under the process's lock. A child of fork() lacks the thread that creates a region, but
+ * finds all that it has inherited of it, and closes it.
  *
  * A draft that no object has open can't be finished any more, and is removed: see users.c.
  *
  * The claim of a draft also has a pipe, "maker", whose read end the maker has open. Any
- * process, also one that may not read the region, finds out by opening it for writing
- * whether the maker lives: ENXIO if not. No other process may open it for reading. Its mode
- * tells those that have it open whether the draft was finished.
+ * process, even one that may not read the region, opens the pipe for writing to find out
+ * whether the maker lives: ENXIO if not. Only the maker may open it for reading. The pipe's
+ * mode shows processes that have it open whether the draft was finished.
  *
- * What a peer with write access does to a header can't be prevented, but it is
- * copied once, checked, and never followed beyond the file.
+ * A peer with write access may write anything to a header. So a header is copied once, checked,
+ * and never followed beyond the file.
  *
  * What lives where:
  *
  * - shm/file.c: the file, its header and descriptors
  * - shm/home.c: the directory of all names, and the homes in it
- * - shm/name.c: names' lives, those of the dead, those of a session
- * - shm/users.c: users of drafts, and of regions whose names live as long
+ * - shm/name.c: how long names live, dead ones, a session's
+ * - shm/users.c: users of drafts, and of regions with TSHARE_LIFETIME_USERS
  * - shm/link.c: how a region gets its name, drafts
  * - shm/find.c: what a name leads to, and waiting for that
- * - shm/watch.c: the thread that wakes those that wait
+ * - shm/watch.c: the thread that wakes waiters
  * - shm/allocate.c: the memory of new regions
  * - shm/create.c, shm/limits.c, shm/import.c: the operations that are more than a few lines
  * - here: sessions, and the other operations
@@ -121,7 +117,7 @@
 #include "shm/session.h"
 #include "shm/users.h"
 
-/* All of the process, under its lock. */
+/* The process's sessions, under its lock. */
 static LIST_HEAD(, shm_session) sessions = LIST_HEAD_INITIALIZER(sessions);
 
 /* Sessions */
@@ -164,7 +160,7 @@ static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_p
 	return 0;
 }
 
-/* A session that only opens and waits leaves the first look to others for a while. */
+/* A session that only opens and waits delays its first sweep, which others may do. */
 static int64_t shm_sweep(void *opened, bool now)
 {
 	struct shm_session *session = opened;
@@ -186,9 +182,9 @@ static void shm_close(void *closing)
 }
 
 /*
- * A program that ends without closing its sessions would leave its names, and
- * their memory, until another process sweeps. A child of fork() that comes here
- * leaves the names that its parent has a lock for.
+ * A program that exits without closing its sessions would leave its names, and
+ * their memory, until another process sweeps. A child of fork() leaves the names
+ * that its parent has locked.
  */
 __attribute__((destructor)) static void end_all_names(void)
 {
@@ -201,10 +197,7 @@ __attribute__((destructor)) static void end_all_names(void)
 	tshare_unlock();
 }
 
-/*
- * The threads that were making regions, or closing a session, aren't the child's, and so it holds
- * nothing of theirs.
- */
+/* The child lacks threads that created regions or closed a session, and drops their state. */
 static void after_fork_in_child(void)
 {
 	struct shm_session *session;
@@ -226,7 +219,7 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* Unlinking */
 
-/* Removes the region's file in the home that is called @file, or in a claim, and then that. */
+/* Removes the region's file from the home or claim called @file, and then the directory. */
 static int unlink_home(int dir, const char *file, int home)
 {
 	static const char *const in_place[] = { SHM_NEW_FILE, SHM_REGION_FILE };
@@ -250,7 +243,7 @@ static int unlink_home(int dir, const char *file, int home)
 	return 0;
 }
 
-/* Removes what has the name of a region without being one. */
+/* Removes an entry that has a region's name, but isn't one. */
 static int unlink_foreign(int dir, const char *file)
 {
 	int err;
@@ -261,7 +254,7 @@ static int unlink_foreign(int dir, const char *file)
 	return err;
 }
 
-/* Once: -ESTALE if another region has the name meanwhile, or none. */
+/* Tries once: -ESTALE if the home has lost the name meanwhile. */
 static int try_to_unlink_at(int dir, const char *file, int fd)
 {
 	_cleanup_close_ int home = -1;
@@ -280,7 +273,7 @@ static int try_to_unlink_at(int dir, const char *file, int fd)
 	return err == -ENOENT && !shm_home_is_at(dir, file, home) ? -ESTALE : err;
 }
 
-/* Removes the region in the home called @file; only that behind @fd, unless it is negative. */
+/* Removes the region in the home called @file; only that behind @fd, if @fd isn't negative. */
 static int unlink_at(int dir, const char *file, int fd)
 {
 	int tries = 0, err;
@@ -291,7 +284,7 @@ static int unlink_at(int dir, const char *file, int fd)
 	return err == -ESTALE ? -ENOENT : err;
 }
 
-/* The same for the draft that has the claim. */
+/* As unlink_at(), for the draft that has the claim. */
 static int unlink_draft(int dir, const char *file, int fd)
 {
 	_cleanup_close_ int named = shm_home_open(dir, file);
@@ -308,7 +301,7 @@ static int unlink_draft(int dir, const char *file, int fd)
 	return err;
 }
 
-/* What the name leads to, or else its draft, which may just have been finished. */
+/* Removes the name's region, or else its draft, which may just have been finished. */
 static int unlink_name(int dir, const char *name, int fd)
 {
 	char file[SHM_HOME_NAME_LEN];
@@ -353,8 +346,8 @@ static int shm_unlink_region(void *opened, int fd, uint64_t id, const char *name
 /* Describing */
 
 /*
- * The region's own description is enough to map the counter and to test locks. A
- * lock needs another one, as the region's may have been passed to any process.
+ * The region's own description is enough to map the counter and to test locks. To lock
+ * takes a new one, as any process may share the region's.
  */
 static int shm_counter(void *opened, const struct backend_region *region, bool own,
 		       struct backend_counter *counter)
@@ -373,7 +366,7 @@ static int shm_counter(void *opened, const struct backend_region *region, bool o
 	return 0;
 }
 
-/* A file has one length, and a mapping of it no place to begin that the kernel enforces. */
+/* The kernel can't confine a descriptor to a part of a file. */
 static int shm_export(void *opened, const struct backend_region *region, uint64_t offset,
 		      uint64_t size, bool readonly, int *fd)
 {
@@ -410,13 +403,13 @@ static int shm_info(void *opened, const struct backend_region *region,
 	return 0;
 }
 
-/* Whether the region's mode gives the caller the access, if it is the file's owner. */
+/* False if the caller is the owner, not root, and the region's mode denies the access. */
 static bool mode_allows(const struct tshare_region_info *info, uint32_t access)
 {
 	return !geteuid() || info->uid != geteuid() || info->mode & access;
 }
 
-/* What is being listed: a home, and where what it has is to be passed on. */
+/* The home that is being listed, and the function that gets its regions. */
 struct listing {
 	int dir;
 	const char *file;
@@ -424,7 +417,7 @@ struct listing {
 	void *data;
 };
 
-/* Whether what was described may be read by the caller, and has the name of its home. */
+/* Whether the caller may read the region, and its name is that of its home. */
 static bool is_listed(const struct listing *listing, int fd, struct tshare_region_info *info)
 {
 	char expected[SHM_HOME_NAME_LEN], path[32];
@@ -438,7 +431,7 @@ static bool is_listed(const struct listing *listing, int fd, struct tshare_regio
 	return true;
 }
 
-/* Passes the file in a home on, or that of the draft in a claim; what fn() returned, or an error. */
+/* Passes a home's region, or a claim's draft, to fn(). Returns fn()'s result or an error. */
 static int list_file(const struct listing *listing, int home, bool draft)
 {
 	_cleanup_close_ int fd = shm_home_open_file(home, O_RDONLY);
@@ -461,14 +454,14 @@ static int list_claim(const struct listing *listing, int named)
 
 	if (claim < 0)
 		return 0;
-	/* A draft may have lost all that had it open, which its description doesn't show. */
+	/* A draft may have lost its last user, which its header doesn't show. */
 	if (shm_home_unlink_if_dead(named, SHM_CLAIM, claim) != SHM_NAME_GONE)
 		return list_file(listing, claim, true);
 	shm_home_remove_if_empty(listing->dir, listing->file, named);
 	return 0;
 }
 
-/* What the name leads to, and a draft of that name. */
+/* Lists the name's region, and a draft of that name. */
 static int list_home(const struct listing *listing)
 {
 	_cleanup_close_ int home = shm_home_open(listing->dir, listing->file);

@@ -3,10 +3,9 @@
  * The whole contract of a backend.
  *
  * A backend creates memory, finds it by name and describes it. It depends neither on
- * the meaning of tensors nor on the public API, nor on another backend. For every
- * operation:
+ * the meaning of tensors nor on another backend. For every operation:
  *
- * - Arguments were checked by the caller (ctx.c, region.c): names by
+ * - The caller (ctx.c, region.c) has checked the arguments: names by
  *   tshare_name_check(), descriptors by tshare_desc_check() against a size that
  *   is a whole number of pages, flags against what the API knows, mode against
  *   0666. A backend refuses with -EOPNOTSUPP what it doesn't support.
@@ -25,16 +24,16 @@
 
 struct desc_list;
 
-/* What the API asks for when it creates a region. */
+/* The API's request for a new region. */
 struct backend_request {
 	const char *name; /* "" for none */
 	uint64_t size;	  /* whole pages, from one */
-	uint32_t flags; /* TSHARE_DRAFT, TSHARE_REPLACE, TSHARE_DMA32, TSHARE_CONTIGUOUS, TSHARE_NODE */
+	uint32_t flags;	  /* TSHARE_DRAFT, _REPLACE, _DMA32, _CONTIGUOUS, _NODE */
 	uint32_t mode;
 	int32_t node;	   /* with TSHARE_NODE */
 	uint32_t lifetime; /* TSHARE_LIFETIME_*; MAKER for a region without a name */
-	const int *dmabuf; /* what the region is to consist of; NULL for new memory. It
-			    * has @size bytes, and the caller keeps it */
+	const int *dmabuf; /* the region's memory, @size bytes, which stays the caller's;
+			    * NULL for new memory */
 	const void *descs; /* packed, as struct tshare_desc has it */
 	size_t descs_size;
 	size_t desc_count;
@@ -49,34 +48,34 @@ struct backend_find {
 
 /*
  * A region of a backend. The caller owns @fd and @descs, and
- * releases them with close() and desc_list_free(). @size, @descs and the two members
- * behind it and @name are for regions that were found. The caller of create() has them
- * already, and create() leaves them alone: other threads may be reading @size.
+ * releases them with close() and desc_list_free(). lookup() and import() set @size,
+ * @descs, the two members behind it, and @name. create() leaves these alone: its caller
+ * has them already, and other threads may be reading @size.
  */
 struct backend_region {
 	int fd;	       /* what another process can import; O_CLOEXEC */
 	bool readonly; /* whether @fd can't be mapped writable */
 	uint64_t id;
-	uint64_t size;		 /* bytes that can be mapped from @map_offset on: of the
-				  * region, or of the part that @fd is of */
+	uint64_t size;		 /* bytes that can be mapped from @map_offset on: the
+				  * region's, or those of @fd's part */
 	uint64_t map_offset;	 /* where in @fd the region's first byte is */
-	struct desc_list *descs; /* if they came along, not checked; else NULL */
-	size_t descs_size;	 /* bytes of them, which read_descs() reads */
+	struct desc_list *descs; /* unchecked; NULL if they aren't read yet */
+	size_t descs_size;	 /* bytes that read_descs() reads */
 	size_t desc_count;
 	char name[TSHARE_NAME_LEN];
-	void *user; /* of the backend, until release(); NULL at first */
+	void *user; /* the backend's, until release(); NULL at first */
 };
 
 /*
- * Where a region's counter is: TSHARE_COUNTER_BYTES of a file, zero when the
- * region is made, in one page. The caller owns @fd.
+ * Where a region's counter is: TSHARE_COUNTER_BYTES in one page of a file, zero when
+ * the region is made. The caller owns @fd.
  */
 #define TSHARE_COUNTER_BYTES 64
 
 struct backend_counter {
 	int fd;		 /* O_CLOEXEC; as writable as the region's */
 	uint64_t offset; /* of the counter, a multiple of TSHARE_COUNTER_BYTES */
-	uint64_t lock;	 /* a byte of the file for the users' locks, which nothing else locks */
+	uint64_t lock;	 /* a byte of the file that publishers lock, and nothing else does */
 };
 
 struct backend_ops {
@@ -90,36 +89,36 @@ struct backend_ops {
 	int (*open)(void **session, uint32_t *page_size, uint32_t *huge_page_size);
 
 	/*
-	 * Ends it. Names that were made in it, with TSHARE_LIFETIME_MAKER, are gone on
-	 * return, unless another process holds the session too, by fork().
+	 * Ends a session. Its names with TSHARE_LIFETIME_MAKER are gone on return, unless
+	 * another process holds the session too, by fork().
 	 */
 	void (*close)(void *session);
 
 	/*
-	 * Removes what dead processes have left, if that is due, and returns when it will be due
-	 * again. To be called often: takes a look at the clock then. With @now another process
-	 * has just died. NULL where the kernel removes all.
+	 * Removes what dead processes have left, if a sweep is due, and returns when the next
+	 * one is. Cheap to call often: it only reads the clock until then. @now: another process
+	 * has just died. NULL if the kernel does it.
 	 */
 	int64_t (*sweep)(void *session, bool now);
 
-	/* All but @limits->dmabuf. */
+	/* Fills all but @limits->dmabuf. */
 	int (*limits)(void *session, struct tshare_limits *limits);
 
 	int (*create)(void *session, const struct backend_request *request,
 		      struct backend_region *region);
 
 	/*
-	 * Finds what a name leads to. Without a timeout: -ENOENT, -EINPROGRESS if
-	 * that is a draft, -EAGAIN if it still is @how->other_than. With one it
-	 * sleeps until the name leads to another region; -ETIMEDOUT, -EINTR, or
-	 * -ENOENT if the maker of a draft exits before it has finished it.
+	 * Finds the region that a name leads to. Without a timeout: -ENOENT, -EINPROGRESS
+	 * for a draft, -EAGAIN for @how->other_than. With a timeout it sleeps until the
+	 * name leads to another region; -ETIMEDOUT, -EINTR, or -ENOENT if the maker of a
+	 * draft exits before it has finished it.
 	 */
 	int (*lookup)(void *session, const char *name, const struct backend_find *how,
 		      struct backend_region *region);
 
 	/*
-	 * Watches a name, until unwatch(): adds to @epoll what is readable when the name may
-	 * lead elsewhere since the last look.
+	 * Watches a name until unwatch(). Adds a descriptor to @epoll that is readable if the
+	 * name may lead elsewhere since the last watch_look().
 	 */
 	int (*watch)(void *session, const char *name, int epoll, void **watch);
 	void (*unwatch)(void *watch);
@@ -128,11 +127,11 @@ struct backend_ops {
 	int (*watch_look)(void *watch, uint64_t *id);
 
 	/*
-	 * Takes another process's descriptor. @fd is the library's own
-	 * duplicate, which no other thread can replace between its check and
-	 * its use: the region's on success, the caller's on failure. -EINVAL
-	 * if it isn't this backend's: the API then asks the next one. @session may
-	 * be NULL; -ENODEV or -EACCES if @fd may be a region's then, but can't be used.
+	 * Opens a region by a descriptor. @fd is the library's own duplicate, which no
+	 * other thread can replace between its check and its use. On success it belongs to
+	 * the region, on failure to the caller. -EINVAL if it isn't this backend's: the API
+	 * then asks the next backend. @session may be NULL; then -ENODEV or -EACCES if
+	 * @fd may be a region's, but the backend can't be used.
 	 */
 	int (*import)(void *session, int fd, bool readonly, struct backend_region *region);
 
@@ -143,37 +142,36 @@ struct backend_ops {
 	int (*read_descs)(void *session, const struct backend_region *region, void *descs);
 
 	/*
-	 * Ends the use of a region, whose descriptor and mapping are closed. The name of
-	 * a draft that no process has open any more is removed: nobody could finish it.
-	 * May be NULL, if the descriptor's end does all that. @session may be NULL, as for
-	 * import().
+	 * Ends the use of a region whose descriptor and mapping are closed. Removes the
+	 * name of a draft that no process has open any more: nobody could finish it. NULL
+	 * if closing the descriptor does all that. @session may be NULL, as for import().
 	 */
 	void (*release)(void *session, struct backend_region *region);
 
 	/*
-	 * Lets the name of a draft, made in this session, lead to it. With @replace
-	 * it may be another region's. @session may be NULL, as for import().
+	 * Makes the name of a draft, made in this session, lead to it. With @replace the
+	 * name may be another region's. @session may be NULL, as for import().
 	 */
 	int (*finish)(void *session, struct backend_region *region, bool replace);
 
 	int (*unlink)(void *session, const char *name);
 
 	/*
-	 * Removes the name of the region behind @fd, if the region has it still:
-	 * else -ENOENT. @session may be NULL, as for import().
+	 * Removes the name of the region behind @fd; -ENOENT if the region has lost it.
+	 * @session may be NULL, as for import().
 	 */
 	int (*unlink_region)(void *session, int fd, uint64_t id, const char *name);
 
 	/*
-	 * Removes the name of a region, also one of another namespace. NULL where a
-	 * region isn't found by its id.
+	 * Removes the name of a region, also one of another namespace. NULL if the
+	 * backend can't find a region by its id.
 	 */
 	int (*unlink_id)(void *session, uint64_t id);
 
 	int (*list)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
 		    void *data);
 
-	/* The same for all namespaces. NULL where the backend's names belong to none. */
+	/* As list(), for all namespaces. NULL if the backend's names belong to none. */
 	int (*list_all)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
 			void *data);
 
@@ -186,10 +184,9 @@ struct backend_ops {
 		       struct backend_counter *counter);
 
 	/*
-	 * Makes a descriptor of the @size bytes of @region from @offset on, which are
-	 * whole pages inside it: another file that can be imported, O_CLOEXEC and the
-	 * caller's. Unless it is @readonly, @region isn't either. @session may be NULL,
-	 * as for import().
+	 * Makes a descriptor, which can be imported, of @size bytes of @region from @offset
+	 * on: whole pages inside it. It is O_CLOEXEC and the caller's. @region must be
+	 * writable unless @readonly is set. @session may be NULL, as for import().
 	 */
 	int (*export)(void *session, const struct backend_region *region, uint64_t offset,
 		      uint64_t size, bool readonly, int *fd);

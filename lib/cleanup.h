@@ -17,7 +17,7 @@ static inline void cleanup_free(void *at)
 	free(*(void **)at);
 }
 
-/* Keeps errno, and leaves alone what isn't open: -1 or -errno. */
+/* Keeps errno, and ignores what isn't open: -1 or -errno. */
 static inline void cleanup_close(const int *fd)
 {
 	int err = errno;
@@ -44,7 +44,7 @@ static inline void cleanup_fclose(FILE *const *file)
 		fclose(*file);
 }
 
-/* Declares that errno is on return what it is here. */
+/* Restores errno when the scope is left. */
 #define keep_errno() __attribute__((cleanup(cleanup_errno), unused)) const int kept_errno_ = errno
 
 #define _cleanup_free_	   __attribute__((cleanup(cleanup_free)))
@@ -52,7 +52,7 @@ static inline void cleanup_fclose(FILE *const *file)
 #define _cleanup_closedir_ __attribute__((cleanup(cleanup_closedir)))
 #define _cleanup_fclose_   __attribute__((cleanup(cleanup_fclose)))
 
-/* The value of a guarded pointer or descriptor, whose guard is then without effect. */
+/* Takes the value from a guarded pointer or descriptor: the guard then releases nothing. */
 #define no_cleanup(guarded)                                                \
 	({                                                                 \
 		__typeof__(guarded) kept_ = (guarded);                     \

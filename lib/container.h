@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The struct of @type that has what @pointer points to as its @member. */
+/* The struct of @type whose @member is at @pointer. */
 #define container_of(pointer, type, member)                       \
 	({                                                        \
 		__typeof__(((type *)0)->member) *at_ = (pointer); \

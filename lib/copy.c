@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Elements from one layout to another. */
+/* Strided element copy. */
 #include "copy.h"
 
 #include <string.h>
@@ -14,9 +14,9 @@ struct dim {
 };
 
 /*
- * Writes the dimensions that matter to @dims, outermost first, and returns how
- * many they are: those of one element are left out, and two that are passed
- * through in one go on both sides become one.
+ * Writes the dimensions that matter to @dims, outermost first, and returns their
+ * number. Drops dimensions of one element, and merges two that both sides can walk
+ * as one.
  */
 static int32_t merge_dims(struct dim *dims, const int64_t *to_strides, const int64_t *from_strides,
 			  int32_t ndim, const int64_t *shape, int64_t itemsize)
@@ -27,7 +27,7 @@ static int32_t merge_dims(struct dim *dims, const int64_t *to_strides, const int
 	for (i = 0; i < ndim; i++) {
 		struct dim dim = { .count = shape[i] };
 
-		/* Such a stride is never followed, and may be anything. */
+		/* Its stride is never followed, and may be anything. */
 		if (dim.count == 1)
 			continue;
 		dim.to = to_strides[i] * itemsize;

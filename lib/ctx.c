@@ -42,8 +42,8 @@ static int open_named_session(struct tshare_ctx *ctx, const char *name, const ch
 }
 
 /*
- * A missing backend is normal. One that exists and can't be used is a mistake worth a
- * warning, since the fallback doesn't find its regions. A process warns once.
+ * A missing backend is normal. If a backend exists but can't be used, warn: the fallback
+ * can't find its regions. A process warns once.
  */
 static int refusal_priority(int err)
 {
@@ -114,7 +114,7 @@ int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx *
 	if (!new)
 		return tshare_fail(-ENOMEM, "ctx: out of memory");
 	atomic_init(&new->refs, 1);
-	/* First, so that the reasons against a backend are logged through it. */
+	/* First, since opening a session logs through it. */
 	log_set_fn(new, known.log_fn, known.log_data, known.log_priority);
 	err = open_any_session(new, known.backend);
 	if (err)

@@ -19,15 +19,15 @@ struct tshare_ctx {
 	int log_priority; /* the least urgent that is passed on */
 };
 
-/* The session of @ctx with @backend, or NULL if it has none with that one. */
+/* Returns the session of @ctx, or NULL if it is with another backend. */
 static inline void *ctx_session(const struct tshare_ctx *ctx, const struct backend_ops *backend)
 {
 	return ctx->backend == backend ? ctx->session : NULL;
 }
 
 /*
- * Looks from time to time for what dead processes have left, at once if one has @died, and
- * returns when the next look is due.
+ * Removes what dead processes have left, if a sweep is due: sooner if one has just @died.
+ * Returns when the next sweep is due.
  */
 static inline int64_t ctx_sweep(const struct tshare_ctx *ctx, bool died)
 {
@@ -35,8 +35,8 @@ static inline int64_t ctx_sweep(const struct tshare_ctx *ctx, bool died)
 }
 
 /*
- * Returns @err, with which an operation on a name has failed. Its text names the backend,
- * since the name may be on the other one.
+ * Returns @err of an operation on a name. The text of -ENOENT names the backend, since the
+ * name may be on the other one.
  */
 int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name);
 
