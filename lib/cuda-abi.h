@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lib/cuda.c uses of the interface of NVIDIA's driver, by the names that it has in
- * CUDA's own cuda.h, so that nobody needs that header to build the library. The tests
- * compare the two.
+ * The part of the NVIDIA driver's API that lib/cuda.c uses, under the names of CUDA's cuda.h.
+ * So nobody needs that header to build the library. The tests compare the two.
  */
 #ifndef TSHARE_CUDA_ABI_H
 #define TSHARE_CUDA_ABI_H
@@ -130,7 +129,7 @@ typedef struct {
 	X(cuEventQuery, cuEventQuery, 2000, (CUevent event))                                  \
 	X(cuEventDestroy, cuEventDestroy_v2, 4000, (CUevent event))
 
-/* The same of those that a driver may lack. */
+/* Likewise, functions that a driver may lack. */
 #define CUDA_NEWER_FUNCTIONS(X)                               \
 	X(cuStreamWaitValue64, cuStreamWaitValue64_v2, 11070, \
 	  (CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags))

@@ -2,9 +2,9 @@
 /*
  * Copies of tensors in a device's own memory, which a stream makes.
  *
- * The device reads the source until the event behind the copy. So the source stays mapped, and
- * registered if it is pinned, until the last unref or, if the stream comes to the event later,
- * until the reaper finds that.
+ * The device reads the source until the stream reaches the event behind the copy. So the source
+ * stays mapped, and registered if it is pinned, until the last unref. If the stream reaches the
+ * event later, the reaper releases the source.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 #include "stream.h"
 #include "strides.h"
 
-/* How often the reaper looks for the end of a copy that nobody has any more. */
+/* How often the reaper checks whether an unreferenced copy has ended. */
 #define LOOK_NS 1000000
 
 struct tshare_cuda_copy {
@@ -34,11 +34,11 @@ struct tshare_cuda_copy {
 	struct tshare_cuda_copy_info info;
 
 	/* Unless the tensor is empty: */
-	uint64_t memory; /* 0 if it is */
+	uint64_t memory; /* 0 for an empty one */
 	uint64_t memory_id;
 	struct CUevent_st *event; /* recorded behind the copy */
-	bool retained;		  /* the device's primary context */
-	bool pinned;		  /* the region, by this */
+	bool retained;		  /* the copy retains the primary context */
+	bool pinned;		  /* the copy pins the region */
 	struct reaped reaped;
 };
 
@@ -46,14 +46,14 @@ struct tshare_cuda_copy {
 struct span {
 	uint64_t offset;
 	uint64_t size;
-	uint64_t below; /* of them before element [0, 0, ...] */
+	uint64_t below; /* bytes before element [0, 0, ...] */
 };
 
 static struct span span_of(const struct tshare_tensor *tensor)
 {
 	struct extent extent;
 
-	/* It was checked when the tensor was made. */
+	/* Can't fail: the tensor was checked when it was made. */
 	(void)strides_extent(tshare_tensor_get_dtype(tensor), tshare_tensor_get_ndim(tensor),
 			     tshare_tensor_get_shape(tensor), tshare_tensor_get_strides(tensor),
 			     &extent);
@@ -84,7 +84,7 @@ static int allocate(struct tshare_cuda_copy *copy, const struct span *span)
 	return cuda_fail(result, "copy: its event");
 }
 
-/* A copy that is on the stream needs both of its ends: a failure behind it waits. */
+/* After a failure waits for pieces of the copy that are on the stream already. */
 static int fill(struct tshare_cuda_copy *copy, const struct span *span, struct CUstream_st *stream)
 {
 	struct tshare_region *region = tshare_tensor_get_region(copy->tensor);
@@ -143,7 +143,7 @@ static int make_copy(struct tshare_cuda_copy *copy, const struct tshare_cuda_opt
 	return err;
 }
 
-/* Checks the same of a stream that has nothing to do: a tensor without elements needs no context. */
+/* For an empty tensor, which needs no context: checks the same, and finds the device. */
 static int find_device(const struct tshare_cuda_options *options, struct CUstream_st *stream,
 		       int32_t *device)
 {
@@ -203,7 +203,7 @@ int tshare_cuda_copy_get_info(const struct tshare_cuda_copy *copy,
 	return err;
 }
 
-/* A reset of the device, or the end of the caller's context, takes a copy along. */
+/* A reset of the device, or the end of the caller's context, ends a copy. */
 static bool is_valid(const struct tshare_cuda_copy *copy)
 {
 	return cuda_memory_is(copy->memory, copy->memory_id);
@@ -217,7 +217,7 @@ int tshare_cuda_copy_wait_on(const struct tshare_cuda_copy *copy, struct CUstrea
 		.flags = TSHARE_CUDA_DEVICE,
 		.device = copy->info.device,
 	};
-	/* Any other stream has its device, which needn't be the copy's. */
+	/* Any other stream has a device of its own, maybe not the copy's. */
 	const struct tshare_cuda_options *options = cuda_stream_is_default(stream) ? &own : NULL;
 	struct cuda_scope scope;
 	int32_t device;
@@ -248,7 +248,7 @@ struct tshare_cuda_copy *tshare_cuda_copy_ref(struct tshare_cuda_copy *copy)
 	return copy;
 }
 
-/* False if the stream hasn't come to the end of the copy. */
+/* Frees the copy; false if the stream hasn't made it yet. */
 static bool undo(const struct tshare_cuda_copy *copy)
 {
 	struct cuda_scope scope;
@@ -285,7 +285,7 @@ static void free_copy(struct tshare_cuda_copy *copy)
 	free(copy);
 }
 
-/* What else it has to drop comes before the next look. */
+/* Retries until the copy is made. The reaper drops other objects in between. */
 static void drop_copy(struct reaped *reaped)
 {
 	struct tshare_cuda_copy *copy = container_of(reaped, struct tshare_cuda_copy, reaped);
@@ -306,7 +306,7 @@ struct tshare_cuda_copy *tshare_cuda_copy_unref(struct tshare_cuda_copy *copy)
 
 	if (!copy || !refcount_put(&copy->refs))
 		return NULL;
-	/* What a child has copied of it is its parent's. */
+	/* In a child of fork() it is the parent's. */
 	if (!copy->memory || cuda_is_forked() || undo(copy)) {
 		free_copy(copy);
 	} else {

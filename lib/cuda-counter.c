@@ -11,13 +11,13 @@
 #include "region.h"
 #include "sized.h"
 
-/* The page that the counter is in, and alone is mapped of its file. */
+/* The counter's page, the only one of its file that is mapped. */
 static char *page_of(const struct tshare_region *region, const struct counter *counter)
 {
 	return (char *)((uintptr_t)counter & ~(uintptr_t)(region->ctx->page_size - 1));
 }
 
-/* In a scope: registers the page, if it isn't, and looks up where the device has it. */
+/* In a scope: registers the page if it isn't registered, and finds its device address. */
 static int import_page(struct registered *memory, char *page, uint64_t size,
 		       struct cuda_scope *scope, struct tshare_cuda_info *info)
 {
@@ -30,7 +30,7 @@ static int import_page(struct registered *memory, char *page, uint64_t size,
 		result = cuda_get_address(page, size, &info->address);
 	if (result && !valid)
 		registered_drop(memory, page, size);
-	/* A registration that is new has the scope's context, which thereby stays. */
+	/* A new registration keeps the context that the scope has created. */
 	info->context_created = scope->created && !valid;
 	return result;
 }
@@ -89,7 +89,7 @@ void cuda_counter_release(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;
 
-	/* What a child has copied of it is its parent's. */
+	/* In a child of fork() it is the parent's. */
 	if (generation->registered.made && !cuda_is_forked())
 		registered_drop(&generation->registered,
 				page_of(region, atomic_load(&generation->counter)),

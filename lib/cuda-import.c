@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How a CUDA device reaches a region's memory. There are three ways. Whether one works
- * depends on the device, the driver and the kernel, and is found out by trying it.
+ * How a CUDA device reaches a region's memory. There are three paths. Whether a path works
+ * depends on the device, the driver and the kernel, so an import tries it.
  */
 #include "cuda-import.h"
 
@@ -34,8 +34,8 @@ struct cuda_import {
 };
 
 /*
- * The ways. Each is tried in a scope of the device's, and returns 0, the driver's result,
- * or a negative errno if the driver wasn't asked.
+ * The paths. Each is tried in a scope of the device, and returns 0, the driver's result, or
+ * a negative errno if it didn't ask the driver.
  */
 
 static int try_dmabuf(struct tshare_region *region, struct cuda_import *import,
@@ -46,7 +46,7 @@ static int try_dmabuf(struct tshare_region *region, struct cuda_import *import,
 
 	if (!region->backend->has_dmabufs)
 		return -EOPNOTSUPP;
-	/* The driver maps each for writing. */
+	/* The driver maps every dma-buf for writing. */
 	if (region->readonly)
 		return -EACCES;
 	if (handle->size >= DMABUF_LIMIT - handle->map_offset)
@@ -75,7 +75,7 @@ static int try_registered(struct tshare_region *region, struct cuda_import *impo
 		registration_drop(region);
 		return result;
 	}
-	/* A registration that is new has the scope's context, which thereby stays. */
+	/* A new registration keeps the context that the scope has created. */
 	import->info.context_created = scope->created && !was_registered;
 	import->memory_id = registration->memory.id;
 	registration->imported = true;
@@ -123,7 +123,7 @@ static const char *reason_for(uint32_t path, int result)
 	}
 }
 
-/* The one of what was tried that the caller can do most about. */
+/* The errno of the failure that the caller can do most about. */
 static int errno_for(const int32_t results[TSHARE_CUDA_PATH_LIMIT])
 {
 	static const int by_rank[] = { -EOPNOTSUPP, -EIO, -ENOMEM, -EBUSY };
@@ -163,7 +163,7 @@ static int fail_import(const struct tshare_cuda_info *info)
 
 /* Imports */
 
-/* A reset of the device, or the end of the caller's context, takes an import along. */
+/* A reset of the device, or the end of the caller's context, ends an import. */
 static bool is_valid(const struct tshare_region *region, const struct cuda_import *import)
 {
 	switch (import->info.path) {
@@ -239,7 +239,7 @@ static int import_region(struct tshare_region *region, uint32_t path, int device
 	const bool searched = path == TSHARE_CUDA_ANY;
 	struct cuda_import *import;
 
-	/* A pinned region is registered: another way to it would only take more. */
+	/* A pinned region is registered already: another path would only cost more. */
 	if (searched && region->registration.pins)
 		path = TSHARE_CUDA_REGISTERED;
 	import = find_import(region, path, device);
@@ -305,7 +305,7 @@ void cuda_imports_release(struct tshare_region *region)
 
 	while ((import = SLIST_FIRST(&region->imports))) {
 		SLIST_REMOVE_HEAD(&region->imports, entry);
-		/* What a child has copied of it is its parent's. */
+		/* In a child of fork() it is the parent's. */
 		if (!cuda_is_forked())
 			undo(region, import);
 		free(import);

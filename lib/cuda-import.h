@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What CUDA's devices have been given of a region, until it is unmapped. */
+/* A region's imports: how CUDA devices reach it until it is unmapped. */
 #ifndef TSHARE_CUDA_IMPORT_H
 #define TSHARE_CUDA_IMPORT_H
 
@@ -8,10 +8,10 @@
 struct cuda_import;
 struct tshare_region;
 
-/* Of the thread that has the region's registration locked. */
+/* Protected by registration_lock(). */
 SLIST_HEAD(cuda_imports, cuda_import);
 
-/* For a region that nobody uses any more, before it is unmapped. */
+/* Undoes the imports of a region that is being freed, before it is unmapped. */
 void cuda_imports_release(struct tshare_region *region);
 
 #endif /* TSHARE_CUDA_IMPORT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What calls about CUDA are told: the device, and how it shall reach the memory. */
+/* The options of CUDA calls: the device, and its path to the memory. */
 #include "cuda-options.h"
 
 #include <errno.h>

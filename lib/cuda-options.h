@@ -4,14 +4,14 @@
 
 #include "tshare.h"
 
-/* Copies what the caller gave, or the defaults if it is NULL, and checks it. */
+/* Copies and checks the caller's options, or the defaults for NULL. */
 int cuda_options_read(const struct tshare_cuda_options *options, struct tshare_cuda_options *known);
 
-/* The same for calls that take no path: -EINVAL if there is one. */
+/* The same for calls that take no path: -EINVAL if one is set. */
 int cuda_options_read_device(const struct tshare_cuda_options *options,
 			     struct tshare_cuda_options *known);
 
-/* Starts the driver, and chooses the device that they name. */
+/* Starts the driver, and chooses the device that the options name. */
 int cuda_options_choose_device(const struct tshare_cuda_options *options, int *device);
 
 #endif /* TSHARE_CUDA_OPTIONS_H */

@@ -35,14 +35,14 @@ static struct {
 	CUDA_NEWER_FUNCTIONS(MEMBER)
 } libcuda;
 
-/* Of @libcuda, under the process's lock; STARTED is read without. */
+/* The state of @libcuda, which changes under the process's lock. */
 enum { STOPPED, STARTING, STARTED, FORKED };
 static atomic_int state;
 static pthread_cond_t start_ended = PTHREAD_COND_INITIALIZER;
 
 /*
- * A child can't use the driver of its parent, even one that the parent was about to start.
- * Of threads that waited for that, it has none.
+ * A child can't use its parent's driver, even one that was only being started. It lacks the
+ * threads that waited for the start.
  */
 static void after_fork_in_child(void)
 {
@@ -77,7 +77,7 @@ struct function {
 static const struct function functions[] = { CUDA_FUNCTIONS(ENTRY)
 						     CUDA_NEWER_FUNCTIONS(NEWER_ENTRY) };
 
-/* How a driver finds its functions by name: in CUDA 12, in 11.3, and before. */
+/* Finds a driver's functions: by @find in CUDA 12, @find_11 from 11.3 on, or else dlsym(). */
 struct finder {
 	void *library;
 	CUresult (*find)(const char *name, void **address, int version, uint64_t flags,
@@ -107,7 +107,7 @@ static void *find_function(const struct finder *finder, const struct function *f
 	return result ? NULL : address;
 }
 
-/* Each of these may be the answer to the first call already. */
+/* The very first call may already return any of these. */
 static int fail_start(CUresult result)
 {
 	switch (result) {
@@ -176,7 +176,7 @@ static int initialise(void)
 	return result ? fail_start(result) : 0;
 }
 
-/* A library that was initialised in vain stays, since it may have threads. */
+/* A library whose initialisation failed stays loaded, as it may have threads. */
 static int load(void)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -188,7 +188,7 @@ static int load(void)
 	if (!err)
 		err = find_functions(library);
 	if (err) {
-		/* The next library's failure may come before its functions. */
+		/* A later failure must not call functions of this library. */
 		memset(&libcuda, 0, sizeof(libcuda));
 		dlclose(library);
 		return err;
@@ -212,7 +212,7 @@ int cuda_start(void)
 		tshare_lock_wait(&start_ended);
 	if (atomic_load(&state) == STOPPED) {
 		atomic_store(&state, STARTING);
-		/* It may take seconds, and forks would wait for the lock. */
+		/* Loading may take seconds, and fork() would wait for the lock. */
 		tshare_unlock();
 		err = load();
 		tshare_lock();
@@ -293,7 +293,7 @@ int cuda_count_devices(int *count)
 	return libcuda.cuDeviceGetCount(count);
 }
 
-/* False without a context, and with one that has been destroyed since it was made current. */
+/* False if no context is current, or the current one has been destroyed. */
 static bool find_current_device(int *device)
 {
 	return !libcuda.cuCtxGetDevice(device);
@@ -306,7 +306,7 @@ int cuda_current_device(void)
 	return find_current_device(&device) ? device : 0;
 }
 
-/* What a driver doesn't know yet is unsupported. */
+/* An attribute that the driver doesn't know is unsupported. */
 static bool has_attribute(int device, int attribute)
 {
 	int value;
@@ -335,8 +335,8 @@ static bool is_active(int device)
 }
 
 /*
- * Retains the device's primary context if that is the current one: whoever made it current
- * may release it before what is made in it here is undone.
+ * Retains the device's primary context if it is current: whoever made it current may
+ * release it before the library has undone its work there.
  */
 static void retain_if_current(struct cuda_scope *scope)
 {
@@ -469,7 +469,7 @@ bool cuda_stream_is_default(const struct CUstream_st *stream)
 	return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
-/* Without a context of the device's nothing could be on its default streams. */
+/* If the device has no context, nothing can be on its default streams. */
 static int enter_default_stream(struct cuda_scope *scope, int device)
 {
 	int current;
@@ -586,7 +586,7 @@ uint64_t cuda_memory_id(uint64_t address)
 	unsigned int type;
 	CUresult result;
 
-	/* Documented for what CUDA has allocated, and so maybe unknown for other memory. */
+	/* Documented only for memory that CUDA has allocated. */
 	result = libcuda.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
 	if (!result && id)
 		return id;
@@ -617,7 +617,7 @@ void cuda_free(uint64_t address)
 	libcuda.cuMemFree(address);
 }
 
-/* From 512 GiB on the driver's table of pages is too large for one allocation of the kernel's. */
+/* From 512 GiB on the driver's table of pages exceeds one allocation of the kernel's. */
 #define WHOLE_LIMIT (512ULL << 30)
 #define PIECE	    (64ULL << 30)
 
