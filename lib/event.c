@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Event descriptors: eventfds that poll() can wait for, which a feeder makes readable. All
- * is under the process's lock, which fork() takes.
+ * Event descriptors: eventfds for poll(), which a feeder makes readable. The process's lock,
+ * which fork() takes, protects them all.
  */
 #include "event.h"
 
@@ -24,7 +24,7 @@ struct event {
 	struct watch watch;
 	int fd;
 	uint64_t reported; /* the newest generation that it was made readable for */
-	bool gone;	   /* it was made readable since all publishers had exited */
+	bool gone;	   /* it was made readable because all publishers had exited */
 };
 
 static struct event *event_of(struct watch *watch)
@@ -32,13 +32,13 @@ static struct event *event_of(struct watch *watch)
 	return container_of(watch, struct event, watch);
 }
 
-/* Can't fail: the eventfd's number is read long before it reaches 64 bits. */
+/* Can't fail: the eventfd's count never reaches 64 bits. */
 static void make_readable(const struct event *event)
 {
 	eventfd_write(event->fd, 1);
 }
 
-/* Makes it readable if there is news; returns the latest time of the next look. */
+/* Makes the event readable if there is news. Returns the latest time of the next look. */
 static int64_t event_look(struct watch *watch, uint64_t generation, bool woken)
 {
 	struct event *event = event_of(watch);
@@ -54,7 +54,7 @@ static int64_t event_look(struct watch *watch, uint64_t generation, bool woken)
 	return due;
 }
 
-/* The eventfds are the parent's: what the child reads of one would be lost to the parent. */
+/* The eventfd is the parent's: what the child read from it would be lost to the parent. */
 static void event_forked(struct watch *watch)
 {
 	struct event *event = event_of(watch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors for poll() that are readable when there is something to see. */
+/* Descriptors for poll() that are readable when there is news. */
 #ifndef TSHARE_EVENT_H
 #define TSHARE_EVENT_H
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * A feeder is started with the first watch, and ends by itself some time after the last
- * one. It sleeps on the counters of up to 127 of them, and on a word of its own that is
- * changed with the list; for more there is another thread. Where a sleep is on one word
- * alone, all its watches are on one counter, which it sleeps on.
+ * The first watch starts a feeder, which ends some time after the last watch has ended. It
+ * sleeps on the counters of up to 127 watches, and on a word of its own, which changes with
+ * the list. More watches get another feeder. If the kernel can only sleep on one word, all
+ * watches of a feeder are on one counter, which it sleeps on.
  *
- * It reads counters under the process's lock alone. It sleeps without: on a counter that
- * was unmapped meanwhile, or on what another mapping has there, until its own word, which
- * has changed by then, ends that.
+ * It reads counters only under the process's lock, but sleeps without it. So the counter may
+ * be unmapped meanwhile, and another mapping take its place. The feeder's own word has then
+ * changed, too, which ends the sleep.
  */
 #define _GNU_SOURCE 1
 #include "feeder.h"
@@ -26,8 +26,8 @@
 #include "thread.h"
 
 /*
- * How long a feeder without watches stays. A stream's waits often follow one another, and to
- * start a thread takes as long as all else that a wait does.
+ * How long a feeder without watches stays. A stream's waits often follow one another, and
+ * starting a thread takes as long as the rest of a wait.
  */
 #define IDLE_NS (NSEC_PER_SEC / 10)
 
@@ -35,13 +35,13 @@ struct feeder {
 	LIST_ENTRY(feeder) entry;
 	LIST_HEAD(, watch) watches;
 	unsigned int count;
-	int64_t idle_since;	   /* if there are none */
+	int64_t idle_since;	   /* when the last watch ended */
 	_Atomic(uint32_t) changes; /* to the list */
 };
 
 static LIST_HEAD(, feeder) feeders = LIST_HEAD_INITIALIZER(feeders);
 
-/* The parent's threads aren't the child's. */
+/* The child lacks the feeders' threads. */
 static void after_fork_in_child(void)
 {
 	struct feeder *feeder;
@@ -74,7 +74,7 @@ static void take_off(struct watch *watch)
 		watch->feeder->idle_since = clock_ns();
 }
 
-/* Looks at all, and lists what to sleep on; the deadline of that, or WATCH_OVER to end. */
+/* Looks at all watches, and lists the words to sleep on. Returns the deadline, or WATCH_OVER. */
 static int64_t feeder_look(struct feeder *feeder, uint64_t woken, struct futex_word *words,
 			   unsigned int *count)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Feeders: threads that look at regions' counters whenever these change, on behalf of those
- * that can't sleep on them themselves, such as poll() and a GPU's streams.
+ * Feeders: threads that look at regions' counters whenever these change, for waiters that
+ * can't sleep on a counter, such as poll() and a GPU's streams.
  *
- * All of this is under the process's lock, also what a feeder calls.
+ * Everything here is called with the process's lock held, watch_ops included.
  */
 #ifndef TSHARE_FEEDER_H
 #define TSHARE_FEEDER_H
@@ -19,19 +19,19 @@ struct watch;
 
 struct watch_ops {
 	/*
-	 * Looks whether there is news, at the latest when it has said. @woken: the counter
-	 * was woken, and no publisher was seen since. Returns until when the next look may
-	 * wait, in CLOCK_MONOTONIC, or WATCH_OVER: then the watch is on no list any more.
+	 * Checks for news. The feeder calls it again no later than the time it returned, of
+	 * the monotonic clock. WATCH_OVER takes the watch off its list. @woken: the counter
+	 * was woken, and no publisher was seen since.
 	 */
 	int64_t (*look)(struct watch *watch, uint64_t generation, bool woken);
 
-	/* In a child of fork(), whose feeders are the parent's: the watch is on no list. */
+	/* Called in a child of fork(), which lacks the feeders. The watch is on no list. */
 	void (*forked)(struct watch *watch);
 };
 
 #define WATCH_OVER INT64_MIN
 
-/* On the counter of @waiter's region. */
+/* Watches the counter of @waiter's region. */
 struct watch {
 	LIST_ENTRY(watch) entry;
 	struct feeder *feeder;
@@ -43,7 +43,7 @@ struct watch {
 int watch_start(struct watch *watch);
 void watch_end(struct watch *watch);
 
-/* Between the two. */
+/* The counter, between the two. */
 struct counter *watch_counter(const struct watch *watch);
 
 #endif /* TSHARE_FEEDER_H */

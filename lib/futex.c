@@ -20,7 +20,7 @@
 /* How long a sleep on one word of several may last. */
 #define SLICE_NS (NSEC_PER_SEC / 10)
 
-/* A time that no machine runs for, in seconds of 32 bits. */
+/* Longer than any machine runs, in seconds of 32 bits. */
 #define LATEST_NS (INT32_MAX * NSEC_PER_SEC)
 
 struct futex_word futex_shared(const void *word, uint32_t value)
@@ -41,7 +41,7 @@ int64_t clock_ns(void)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* Set once the kernel has refused: it is too old, or a seccomp filter is. */
+/* Set once futex_waitv(2) is missing, or a seccomp filter forbids it. */
 static atomic_bool no_waitv;
 
 static int call_waitv(struct futex_word *words, unsigned int count, int64_t deadline)
@@ -67,7 +67,7 @@ bool futex_sleeps_on_several(void)
 	return !atomic_load_explicit(&no_waitv, memory_order_relaxed);
 }
 
-/* Until @deadline, or for as long as the system call's type of time has room for. */
+/* Sleeps until @deadline, or for as long as the system call's time can express. */
 static int call_wait(const void *word, int private, uint32_t value, int64_t deadline)
 {
 	struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sleeping on words of memory, and waking the threads that do. */
+/* Sleeping on words of memory, and waking the sleepers. */
 #ifndef TSHARE_FUTEX_H
 #define TSHARE_FUTEX_H
 
@@ -8,9 +8,9 @@
 
 #define NSEC_PER_SEC INT64_C(1000000000)
 
-/* What the kernel calls struct futex_waitv; its headers have that since Linux 5.16. */
+/* The kernel's struct futex_waitv, which its headers have since Linux 5.16. */
 struct futex_word {
-	uint64_t value; /* that it must have still when the sleep begins */
+	uint64_t value; /* the word must still have it when the sleep begins */
 	uint64_t address;
 	uint32_t flags;
 	uint32_t reserved;
@@ -19,24 +19,24 @@ struct futex_word {
 /* The most words that one sleep takes. */
 #define FUTEX_WORDS_MAX 128
 
-/* A word that processes share, or one of this process's threads alone. */
+/* A word that processes share, or a word of this process alone. */
 struct futex_word futex_shared(const void *word, uint32_t value);
 struct futex_word futex_private(const void *word, uint32_t value);
 
 /*
- * Sleeps until one of @words is woken, and returns which. -EAGAIN if one has
- * another value already; -ETIMEDOUT at @deadline of CLOCK_MONOTONIC, which
- * INT64_MAX stands for none of; -EINTR; -EFAULT.
+ * Sleeps until one of @words is woken, and returns its index. -EAGAIN if a word has
+ * another value already; -ETIMEDOUT at @deadline of the monotonic clock, INT64_MAX
+ * for none; -EINTR; -EFAULT.
  *
- * Where the kernel can't sleep on several words, it sleeps on the first one, and
- * returns -ETIMEDOUT after 100 ms at most: the caller looks at the others and at
- * the clock itself.
+ * If the kernel can't sleep on several words, the call sleeps on the first one, and
+ * returns -ETIMEDOUT after 100 ms at most: the caller checks the other words and
+ * the clock.
  */
 int futex_sleep(struct futex_word *words, unsigned int count, int64_t deadline);
 
 /*
- * The same on one word of this process's threads alone. Any signal handler ends it, also one
- * with SA_RESTART.
+ * The same on one word of this process alone. Any signal handler ends it, also one with
+ * SA_RESTART.
  */
 int futex_sleep_private(const void *word, uint32_t value, int64_t deadline);
 

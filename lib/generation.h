@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a region's object holds to publish and to wait. */
+/* The state with which a region's object publishes and waits. */
 #ifndef TSHARE_GENERATION_H
 #define TSHARE_GENERATION_H
 
@@ -13,17 +13,17 @@
 struct event;
 struct tshare_region;
 
-/* In memory that processes share. */
+/* Lies in memory that processes share. */
 struct counter {
 	_Atomic(uint64_t) generation;
-	_Atomic(uint64_t) publishers; /* all that have ever been */
+	_Atomic(uint64_t) publishers; /* how many there have ever been */
 	_Atomic(uint32_t) version; /* COUNTER_VERSION; 0 until a process that may write maps it */
 };
 
-/* Of what the members mean, and the locks beside them. Its place is the same in all versions. */
+/* The version of the members and of the locks. @version has the same place in all versions. */
 #define COUNTER_VERSION 1
 
-/* One that waits: what ends its waits, and its descriptor. */
+/* A waiter: a word that ends its waits, and its event descriptor. */
 struct tshare_waiter {
 	atomic_uint refs;
 	struct tshare_region *region;
@@ -31,16 +31,16 @@ struct tshare_waiter {
 	struct event *event;	     /* made when first asked for; under the process's lock */
 };
 
-/* All is made when first needed: a region that nobody waits for costs nothing more. */
+/* Created on first use, so a region without waiters pays nothing. */
 struct generation {
 	_Atomic(struct counter *) counter; /* mapped */
-	atomic_int ask_fd;		   /* any description, to ask for locks; -1 if none */
-	atomic_int lock_fd;		   /* one of its own, which makes it a publisher; or -1 */
-	uint64_t lock;			   /* which byte; known with @counter */
+	atomic_int ask_fd;		   /* any description, to test locks; -1 if none */
+	atomic_int lock_fd;		   /* its own, with a publisher's lock; -1 if none */
+	uint64_t lock;			   /* the byte to lock; set with @counter */
 	_Atomic(int64_t) alive_at;	   /* when other publishers were seen last */
-	LIST_ENTRY(generation) publisher;  /* while there is @lock_fd */
-	struct tshare_waiter waiter;	   /* that the region's own calls wait with */
-	struct registered registered;	   /* its page, for kernels; see registration_lock() */
+	LIST_ENTRY(generation) publisher;  /* while @lock_fd is open */
+	struct tshare_waiter waiter;	   /* of the region's own calls */
+	struct registered registered;	   /* the counter's page; see registration_lock() */
 };
 
 void generation_init(struct tshare_region *region);
@@ -50,16 +50,16 @@ void generation_release(struct tshare_region *region);
 struct counter *generation_counter(struct tshare_region *region, int *err);
 
 /*
- * Fails with -EPROTO if processes whose library speaks another version share the counter. A
- * process that may only read it can have mapped it before they did.
+ * Fails with -EPROTO if a process whose library uses another version shares the counter. A
+ * reader may have mapped it before that process.
  */
 int generation_check_version(struct counter *counter);
 
-/* With the process's lock held: maps the counter; opens a description to ask for locks. */
+/* With the process's lock held: maps the counter; opens a description to test locks. */
 int generation_map(struct tshare_region *region);
 int generation_prepare_to_ask(struct tshare_region *region);
 
-/* A description of the counter's own, for a publisher's lock. */
+/* Opens a description that nobody shares, for a publisher's lock. */
 int generation_open_own(struct tshare_region *region, int *fd);
 
 static inline uint64_t newest(struct counter *counter)

@@ -2,8 +2,8 @@
 /*
  * Publishing, and the end of publishers.
  *
- * Only a process with write access can count. A reader can sleep on the counter,
- * but can't record that it does; therefore each publish wakes, whether anybody
+ * Only a process with write access can publish. A reader can sleep on the counter,
+ * but can't record that it does. Therefore each publish wakes, whether anybody
  * sleeps or not.
  *
  * A publisher holds a read lock on a byte of the counter's file, through an open
@@ -14,9 +14,9 @@
  * reader's lock on the same byte would keep all publishers out.
  *
  * The kernel wakes nobody when it releases a lock. A publisher that ends in order,
- * at its last unref or at exit(), wakes the sleepers itself. For the others'
- * sake each sleeper checks every 100 ms, but only where there is another publisher.
- * The first one therefore wakes those that sleep without a limit before it publishes.
+ * at its last unref or at exit(), wakes the sleepers itself. As others may be killed,
+ * each sleeper checks every 100 ms, but only if there is another publisher. So the
+ * first publisher wakes the sleepers, which have no such limit, before it publishes.
  */
 #define _GNU_SOURCE 1
 #include "publisher.h"
@@ -33,15 +33,15 @@
 #include "ofd-lock.h"
 #include "region.h"
 
-/* How long a publisher that was seen is taken for alive. */
+/* How long a publisher that was seen counts as alive. */
 #define ALIVE_NS (NSEC_PER_SEC / 10)
 
-/* Those with a lock, under the process's lock. */
+/* Publishers of this process, under its lock. */
 static LIST_HEAD(, generation) publishers = LIST_HEAD_INITIALIZER(publishers);
 
 /*
- * A child with the parent's description would keep the parent's lock alive. It
- * has no other thread yet, and the list whole, as fork() took the process's lock.
+ * A child with the parent's description would keep the parent's lock alive. The
+ * list is complete, as fork() took the process's lock.
  */
 static void after_fork_in_child(void)
 {
@@ -88,7 +88,7 @@ __attribute__((destructor)) static void end_publishers(void)
 	tshare_unlock();
 }
 
-/* Locks before it counts itself: a waiter that reads the number then finds the lock. */
+/* Locks before it counts itself, so a waiter that reads the count finds the lock. */
 int publisher_start(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;

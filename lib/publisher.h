@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Those that publish to a region, and whether any of them is left. */
+/* The publishers of a region, and whether any of them is left. */
 #ifndef TSHARE_PUBLISHER_H
 #define TSHARE_PUBLISHER_H
 
@@ -10,14 +10,14 @@ void publisher_init(struct generation *generation);
 /* With the process's lock held: makes the object a publisher, unless it is one. */
 int publisher_start(struct tshare_region *region);
 
-/* Nothing happens if it isn't a publisher. */
+/* Does nothing if it isn't a publisher. */
 void publisher_end(struct generation *generation);
 
 /*
- * Checks whether other objects have published to the region, and all of them have
- * ended: -EOWNERDEAD; 0 if there has been none, or one is left. Looks every 100 ms,
- * or if @now_due, and else takes the last answer for good; stores in @due when it
- * has to be called again, INT64_MAX for when the counter was woken.
+ * -EOWNERDEAD if other objects have become publishers of the region, and all of them
+ * have ended; 0 if there has been none, or one is left. Checks every 100 ms, or if
+ * @now_due; else the last answer counts. Stores in @due when to call it again:
+ * INT64_MAX for not before the counter was woken.
  */
 int publisher_check(struct tshare_region *region, struct counter *counter, int64_t now,
 		    bool now_due, int64_t *due);

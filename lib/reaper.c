@@ -17,8 +17,8 @@ static bool started;
 static bool stopped;
 
 /*
- * What was queued is dropped by the parent's thread. It stays in the child's queue, where what
- * looks for leaks finds it in use: a child whose parent has used CUDA adds nothing.
+ * The parent's thread drops what was queued. The child's queue keeps it, so that leak checkers
+ * find it in use. A child whose parent has used CUDA adds nothing.
  */
 static void after_fork_in_child(void)
 {

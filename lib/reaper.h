@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reaper: a thread that drops references for those who may not. A region's last unref
- * calls CUDA's driver, which must not be called in a host function of a stream, and which
- * may wait for streams that somebody else has to release meanwhile. A copy in a device's
- * memory that nobody has any more goes when its stream has made it.
+ * The reaper: a thread that drops references for callers who must not. A region's last unref
+ * calls CUDA's driver. A host function of a stream must not call the driver, which may wait
+ * for streams that another thread has to release. The reaper also frees unreferenced copies
+ * in a device's memory, once their streams have made them.
  */
 #ifndef TSHARE_REAPER_H
 #define TSHARE_REAPER_H
@@ -22,8 +22,8 @@ int reaper_start(void);
 void reaper_add(struct reaped *reaped);
 
 /*
- * With the process's lock held, at exit: what is added from now on keeps its references, since
- * the driver, which they are dropped with, ends meanwhile.
+ * With the process's lock held, at exit: the reaper drops nothing from now on, since the
+ * driver ends meanwhile.
  */
 void reaper_stop(void);
 

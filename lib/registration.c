@@ -12,7 +12,7 @@
 
 static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
 
-/* The threads that waited are the parent's. */
+/* The child lacks the threads that waited. */
 static void after_fork_in_child(void)
 {
 	unlocked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
@@ -86,7 +86,7 @@ bool registration_is_valid(const struct tshare_region *region)
 
 static int register_region(struct tshare_region *region, struct cuda_scope *scope)
 {
-	/* The driver would do it in one thread, with locks that all its users wait for. */
+	/* The driver would populate it in one thread, under locks that all its users need. */
 	tshare_populate(region->data, region->handle.size, !region->readonly);
 	return registered_make(&region->registration.memory, region->data, region->handle.size,
 			       region->readonly, scope);
@@ -127,7 +127,7 @@ bool registration_pin_again(struct tshare_region *region)
 	struct registration *registration = &region->registration;
 	bool again;
 
-	/* A copy of memory that is not pinned needn't wait for whoever imports it. */
+	/* Without a pin, a copy needn't wait for an import, which holds the lock. */
 	if (!registration->pins)
 		return false;
 	registration_lock(region);
@@ -148,7 +148,7 @@ void registration_unpin(struct tshare_region *region)
 
 void registration_release(struct tshare_region *region)
 {
-	/* What a child has copied of it is its parent's. */
+	/* In a child of fork() it is the parent's. */
 	if (!cuda_is_forked())
 		registration_drop(region);
 }

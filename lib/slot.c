@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Each context has pages of its own: a page's registration goes with the context that it
- * was made in, and so do the streams that wait for it. Nobody can tell when a stream has
- * passed its wait, except by work that is put on the stream for that. So a page stays
- * registered until its context ends.
+ * Each context has pages of its own: a page's registration ends with the context that it
+ * was made in, and so do the streams that wait for the page. Only more work on a stream
+ * could show that the stream has passed its wait. So a page stays registered until its
+ * context ends.
  */
 #define _GNU_SOURCE 1
 #include "slot.h"
@@ -48,7 +48,7 @@ static void page_free(struct slot_page *page)
 	free(page);
 }
 
-/* A child of fork() has no copy: a page that is copied on write would not be the device's. */
+/* A child of fork() has no copy: after a copy on write the page would not be the device's. */
 static int page_new(const void *context, struct slot_page **result)
 {
 	_cleanup_free_ struct slot_page *page = calloc(1, sizeof(*page));
@@ -120,7 +120,7 @@ int slot_take(struct slot *slot)
 	while (find_free(context, slot)) {
 		if (cuda_memory_is((uintptr_t)slot->page->start, slot->page->memory_id))
 			return 0;
-		/* That context has ended, and this one has its address. */
+		/* The page's context has ended, and this one has its address. */
 		tshare_lock();
 		slot->page->context = NULL;
 		slot_release(slot);

@@ -24,7 +24,7 @@ struct slot {
  */
 int slot_take(struct slot *slot);
 
-/* With the process's lock held: has the streams go on that wait for it. */
+/* With the process's lock held: releases the streams that wait for it. */
 void slot_release(struct slot *slot);
 
 #endif /* TSHARE_SLOT_H */

@@ -30,7 +30,7 @@ static int check_capture(struct CUstream_st *stream)
 	return 0;
 }
 
-/* A stream that isn't a default one has its device. */
+/* Only a default stream can be of any device. */
 static int check_device(const struct tshare_cuda_options *options, const struct cuda_scope *scope)
 {
 	if (!(options->flags & TSHARE_CUDA_DEVICE) || options->device == scope->device)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stretch of code in which work is put on a caller's stream. */
+/* Scopes (see cuda.h) to put work on a caller's stream. */
 #ifndef TSHARE_STREAM_SCOPE_H
 #define TSHARE_STREAM_SCOPE_H
 
@@ -18,9 +18,9 @@ int stream_enter(struct cuda_scope *scope, const struct tshare_cuda_options *opt
 		 struct CUstream_st *stream);
 
 /*
- * The same to make something that stays in the stream's context. The device of a default
- * stream gets a primary context if it has none, and that is retained wherever it is the
- * stream's: see cuda_keep_context().
+ * The same to make an object that stays in the stream's context. Gives the device of a default
+ * stream a primary context if it has none. Retains a primary context that is the stream's:
+ * see cuda_keep_context().
  */
 int stream_enter_to_make(struct cuda_scope *scope, const struct tshare_cuda_options *options,
 			 struct CUstream_st *stream);

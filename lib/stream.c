@@ -6,8 +6,8 @@
  * waits for a slot, a word of page-locked memory that a feeder of this process writes to
  * when something was published, or when there is a reason to give up.
  *
- * A stream must never be left waiting: its device can't be synchronised then, by anybody. So
- * whatever ends a wait releases the slot, after it has recorded why.
+ * A stream must never be left waiting: nobody could synchronise its device. So the code that
+ * ends a wait records why, and then releases the slot.
  *
  * At exit() the library's handler runs before the driver's own, which was installed earlier,
  * and which may wait for streams.
@@ -52,7 +52,7 @@ static void drop_publish(struct reaped *reaped)
 	free(publish);
 }
 
-/* In a thread of the driver's. What can fail of a publish was done before. */
+/* Runs in a thread of the driver. put_publish() has done what can fail. */
 static void publish_now(void *data)
 {
 	struct stream_publish *publish = data;
@@ -113,7 +113,7 @@ int tshare_region_publish_on(struct tshare_region *region,
 struct tshare_stream_wait {
 	atomic_uint refs; /* one of them its own, while it waits */
 
-	/* Until it ends; under the process's lock: */
+	/* Used until it ends, under the process's lock: */
 	LIST_ENTRY(tshare_stream_wait) entry;
 	struct watch watch;
 	struct tshare_region *region;
@@ -131,7 +131,7 @@ struct tshare_stream_wait {
 
 /* Under the process's lock. */
 static LIST_HEAD(wait_list, tshare_stream_wait) waits = LIST_HEAD_INITIALIZER(waits);
-/* A child's: those of its parent, so that what looks for leaks finds them in use. */
+/* In a child: its parent's waits, so that leak checkers find them in use. */
 static struct wait_list inherited = LIST_HEAD_INITIALIZER(inherited);
 static bool exiting;
 
@@ -155,8 +155,8 @@ static void drop_wait(struct reaped *reaped)
 }
 
 /*
- * With the process's lock held; the thread's error has the text of @reason. A generation wins
- * over each reason to give up: that is found first, the counter read then.
+ * With the process's lock held; the thread's error has the text of @reason. A new generation
+ * takes precedence: the counter is read after @reason was found.
  */
 static void wait_end(struct tshare_stream_wait *wait, int reason)
 {
@@ -166,7 +166,7 @@ static void wait_end(struct tshare_stream_wait *wait, int reason)
 	result = wait->generation > wait->seen ? 0 : reason;
 	if (result)
 		snprintf(wait->reason, sizeof(wait->reason), "%s", tshare_error_get());
-	/* Before the slot: after a synchronisation with the stream the result is there. */
+	/* Before the slot, so that the result is there when the stream goes on. */
 	atomic_store(&wait->result, result);
 	slot_release(&wait->slot);
 	LIST_REMOVE(wait, entry);
@@ -195,7 +195,7 @@ static int64_t wait_look(struct watch *watch, uint64_t generation, bool woken)
 	return WATCH_OVER;
 }
 
-/* The stream is the parent's, and so is the slot. What the wait holds stays with the child. */
+/* The stream and the slot are the parent's. The child keeps the wait's references. */
 static void wait_forked(struct watch *watch)
 {
 	struct tshare_stream_wait *wait = wait_of(watch);
@@ -256,7 +256,7 @@ static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *
 	return 0;
 }
 
-/* A stream that was told to wait for what is over passes. */
+/* A stream passes a wait that is over already. */
 static int make_stream_wait(struct tshare_stream_wait *wait, struct CUstream_st *stream)
 {
 	int err;

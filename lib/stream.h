@@ -5,12 +5,12 @@
 
 struct tshare_waiter;
 
-/* Ends the waits of streams that are through @waiter, which is cancelled. */
+/* Ends the streams' waits through @waiter, which is cancelled. */
 void stream_waits_cancel(struct tshare_waiter *waiter);
 
 /*
- * Has the exit of the process end all waits, and leave what the reaper still has to the driver.
- * With the driver started: its own handler then runs later.
+ * Installs the exit handler, which ends all waits and stops the reaper. Called after
+ * cuda_start(), so that the driver's own handler runs later.
  */
 void stream_watch_exit(void);
 

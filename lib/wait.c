@@ -16,7 +16,7 @@
 #include "stream.h"
 #include "wait.h"
 
-/* Looks at the counter between two at the clock, when spinning. */
+/* How often a spin reads the counter between two reads of the clock. */
 #define SPIN_LOOKS 64
 
 static int64_t time_after(int64_t now, int64_t duration)
@@ -84,9 +84,9 @@ int waiter_find_reason(struct tshare_waiter *waiter, struct counter *counter, in
 }
 
 /*
- * Waits until @deadline. A generation wins over each reason to give up, as what a
- * publisher did before its end counts: a reason is found first, the counter is read
- * then. That it was woken for nothing new may mean that a publisher has ended.
+ * Waits until @deadline. A new generation takes precedence over each reason to give
+ * up, as a publisher's last publish counts: the counter is read after a reason was
+ * found. A wake without a new generation may mean that a publisher has ended.
  */
 static int sleep_until(struct tshare_waiter *waiter, struct counter *counter, uint64_t seen,
 		       int64_t deadline, uint64_t *generation)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What waits of a thread and of a stream have in common. */
+/* Common to the waits of threads and of streams. */
 #ifndef TSHARE_WAIT_H
 #define TSHARE_WAIT_H
 
@@ -9,7 +9,7 @@
 struct counter;
 struct tshare_waiter;
 
-/* Of a wait that begins at @now, which is ignored if it only looks, or waits for ever. */
+/* Computes the deadline from @now, which is ignored if @timeout_ns is 0 or negative. */
 int64_t wait_deadline(int64_t timeout_ns, int64_t now);
 
 int wait_fail_cancelled(void);
@@ -17,7 +17,7 @@ int wait_fail_cancelled(void);
 /* 0, or -ECANCELED after tshare_waiter_cancel(). */
 int waiter_check(struct tshare_waiter *waiter);
 
-/* Why a wait has to end now, or 0 and until when it may sleep. @woken: the counter was woken. */
+/* Why a wait must end now; or 0, and @until when it may sleep. @woken: the counter was woken. */
 int waiter_find_reason(struct tshare_waiter *waiter, struct counter *counter, int64_t deadline,
 		       bool woken, int64_t *until);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Watchers of names: what poll() and a thread can wait on until a name leads elsewhere. */
+/* Watchers: poll() or a thread waits on one until a name leads elsewhere. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ struct tshare_watcher {
 	atomic_uint refs;
 	struct tshare_ctx *ctx;
 	pid_t pid; /* a child of fork() would take its parent's news */
-	int epoll; /* readable when what the backend has added is, or @cancel */
+	int epoll; /* readable when the backend's descriptor or @cancel is */
 	int cancel;
 	atomic_bool cancelled;
 	atomic_flag waiting;
@@ -41,7 +41,7 @@ static int fail_errno(const struct tshare_watcher *watcher, const char *call)
 	return tshare_fail(err, "name '%s': %s: %s", watcher->name, call, strerror(-err));
 }
 
-/* Opens the two descriptors, and adds the one to the other. */
+/* Opens both descriptors, and adds @cancel to @epoll. */
 static int open_events(struct tshare_watcher *watcher)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -133,7 +133,7 @@ static int sleep_until(const struct tshare_watcher *watcher, int64_t deadline)
 	return count ? 0 : -ETIMEDOUT;
 }
 
-/* Looks again and again, whenever something may have happened. */
+/* Looks again whenever something may have happened. */
 static int watcher_wait(struct tshare_watcher *watcher, uint64_t seen, int64_t deadline,
 			uint64_t *id)
 {
