@@ -65,7 +65,7 @@ int desc_list_check(struct desc_list *list, uint64_t region_size, const char *ar
 
 /* Names */
 
-/* A name as words, the last one filled up with zeros: as many as the longest has. */
+/* Words of 32 bits in the longest name, padded with zeros. */
 #define NAME_WORDS ((TSHARE_TENSOR_NAME_MAX + 1) / 4)
 
 /*
@@ -73,8 +73,8 @@ int desc_list_check(struct desc_list *list, uint64_t region_size, const char *ar
  * keys, of which the highest bits are used (Dietzfelbinger's multiply-shift). The keys
  * are secret, so a peer can't choose names that collide.
  *
- * @heads has for each hash, and then for each tensor, the first and the next place of
- * a tensor with that hash, plus one; places rise. 0 ends the chain.
+ * @heads has, for each hash, the first tensor's place plus one. @next has, for each
+ * tensor, the next place plus one with the same hash. Places rise; 0 ends the chain.
  */
 struct desc_index {
 	uint64_t keys[NAME_WORDS];
@@ -83,10 +83,10 @@ struct desc_index {
 	uint32_t heads[];
 };
 
-/* Of fewer tensors the names are compared one by one. */
+/* Up to so many names are compared one by one. */
 #define INDEX_MIN 16
 
-/* Names in records are followed by zeros to a multiple of 8, and so are those in @words. */
+/* Reads whole words: zeros pad a name in a record, and in find_indexed(). */
 static uint64_t hash(const struct desc_index *index, const char *name, size_t len)
 {
 	uint64_t sum = 0;
@@ -151,7 +151,7 @@ static int index_new(const struct desc_list *list, struct desc_index **result)
 	return 0;
 }
 
-/* Threads may make the index at the same time: one of them leaves it to all. */
+/* Threads may build the index at the same time: the first one's stays. */
 static int get_index(struct desc_list *list, const struct desc_index **result)
 {
 	struct desc_index *index, *other = NULL;

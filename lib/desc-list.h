@@ -14,7 +14,7 @@
 
 struct desc_index;
 
-/* Immutable once it has been checked, but for the index. */
+/* Immutable once it has been checked, except the index. */
 struct desc_list {
 	size_t count;
 	size_t size;			    /* bytes of @records */
@@ -45,7 +45,7 @@ static inline void cleanup_desc_list(struct desc_list *const *list)
  */
 int desc_list_check(struct desc_list *list, uint64_t region_size, const char *array);
 
-/* Of a list that was checked: */
+/* For a list that was checked: */
 
 static inline const struct tshare_desc *desc_list_get(const struct desc_list *list, size_t place)
 {

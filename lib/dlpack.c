@@ -10,7 +10,7 @@
 #include "tshare-dlpack.h"
 #include "tshare.h"
 
-/* Consumers get a shape and strides of their own: the pointers aren't const. */
+/* Each export has its own shape and strides: a consumer may write them. */
 struct export
 {
 	DLManagedTensorVersioned managed;
@@ -96,7 +96,7 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
 
 /* Import */
 
-/* The flags and the version, which only one form has, are the callers' to check. */
+/* The callers check the flags and the version, which only one form has. */
 static int describe(const DLTensor *dl, struct tshare_spec *spec, const void **data)
 {
 	const struct tshare_spec described = {
@@ -119,7 +119,7 @@ static int describe(const DLTensor *dl, struct tshare_spec *spec, const void **d
 				   "managed: is on device (%d, %d), not in the CPU's memory",
 				   dl->device.device_type, dl->device.device_id);
 	}
-	/* Without data there is no element, whatever the offset. */
+	/* If data is NULL, byte_offset is ignored. */
 	if (address && __builtin_add_overflow(address, dl->byte_offset, &address))
 		return tshare_fail(-ERANGE, "managed: byte_offset: beyond the address space");
 	err = sized_check(spec, "spec.", SIZED_UPTO(struct tshare_spec, byte_offset));
@@ -158,7 +158,7 @@ int tshare_spec_from_dlpack_legacy(const struct DLManagedTensor *managed, struct
 	return describe(&managed->dl_tensor, spec, data);
 }
 
-/* An existing region is returned only if the caller asks for no property of a new one. */
+/* Wraps a region's memory only if the caller asks for no property of a new region. */
 static int wrap_or_copy(struct tshare_ctx *ctx, const char *name, const void *data,
 			const struct tshare_spec *spec, uint32_t flags,
 			const struct tshare_options *options, struct tshare_tensor **tensor)

@@ -14,14 +14,14 @@
 #include "limited.h"
 #include "region.h"
 
-/* A buffer lies in one huge page where there are some: a disk reads into that in fewer pieces. */
+/* A buffer lies in one huge page if there is one: a disk reads into it in fewer pieces. */
 #define BUFFER_ALIGNMENT (2ULL << 20)
 #define MAPPING_SIZE	 (2 * BUFFER_ALIGNMENT)
 
 /*
  * Huge pages, which the file of a tmpfs with "huge=" reports as its blocks, are better touched by a
- * device: a touch takes as long as those of a few small ones. Those that the region was made of
- * elsewhere count as touched.
+ * device: a touch takes as long as touches of a few small pages. Elsewhere, huge pages that the
+ * region was made of count as touched.
  */
 static bool has_small_pages(const struct tshare_region *region)
 {
@@ -32,8 +32,8 @@ static bool has_small_pages(const struct tshare_region *region)
 }
 
 /*
- * Another description of the region's file. Others may share the region's own, and set O_APPEND
- * at any time: then pwrite() would append, and ignore the offset.
+ * Opens another description of the region's file. Others may share the region's own, and set
+ * O_APPEND at any time: pwrite() would append, and ignore the offset.
  */
 static int open_own(const struct tshare_region *region)
 {
@@ -60,9 +60,9 @@ void fill_end(struct fill *fill)
 }
 
 /*
- * Asks for one page, which stands for all: not for one of the first of 2 MiB, which was zeroed
- * even if the kernel couldn't make a huge page of it. A process that may not write the file is told
- * that the page has been touched.
+ * Asks about one page, which stands for all: not the first page of 2 MiB, which was zeroed even if
+ * the kernel couldn't make a huge page of it. To a process that may not write the file, mincore()
+ * reports each page as touched.
  */
 static bool is_untouched(const struct tshare_region *region, uint64_t offset)
 {

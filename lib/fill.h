@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that no process has touched, filled by writes to its file: write() neither zeroes a page
- * that it overwrites nor maps it, and the first touch of a mapped one does both.
+ * Fills memory, which no process has touched, by writes to its file. write() neither zeroes nor
+ * maps a page that it overwrites; the first touch of a mapped page does both.
  */
 #ifndef TSHARE_FILL_H
 #define TSHARE_FILL_H
@@ -13,16 +13,16 @@
 
 struct tshare_region;
 
-/* What is written at a time. Less isn't worth it, and more doesn't stay in a processor's cache. */
+/* Bytes of a write. Fewer aren't worth one, and more don't stay in a processor's cache. */
 #define FILL_SIZE (1ULL << 20)
 
 struct fill {
 	const struct tshare_region *region;
 	int own;       /* a description of its file that nobody shares, or -1 */
-	atomic_int fd; /* the same, or -1 where the mapping has to be written */
+	atomic_int fd; /* @own, or -1 if the mapping has to be written */
 };
 
-/* What a thread writes from. */
+/* The buffer of a thread. */
 struct fill_buffer {
 	void *data; /* FILL_SIZE bytes, aligned to pages; NULL until it is needed */
 	void *mapping;
@@ -32,7 +32,7 @@ struct fill_buffer {
 void fill_init(struct fill *fill, const struct tshare_region *region, uint64_t length);
 void fill_end(struct fill *fill);
 
-/* Whether this part of the region is to be filled from the buffer, which then has its data. */
+/* Whether to fill this part of the region from @buffer, which then is allocated. */
 bool fill_prepare(const struct fill *fill, uint64_t offset, uint64_t length,
 		  struct fill_buffer *buffer);
 

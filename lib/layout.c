@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* From what a caller wants in a region to the descriptors that go with it. */
+/* Turns a caller's specs into descriptors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static int check_shape(const struct tshare_spec *spec)
 	return 0;
 }
 
-/* The strides that a spec has or, in @filled, those that it leaves to the library. */
+/* The strides of a spec or, if it has none, C-contiguous ones in @filled. */
 static int choose_strides(const struct tshare_spec *spec, int64_t filled[TSHARE_NDIM_LIMIT],
 			  const int64_t **strides)
 {
@@ -54,7 +54,7 @@ static int choose_strides(const struct tshare_spec *spec, int64_t filled[TSHARE_
 	return 0;
 }
 
-/* Puts a tensor at or behind @cursor if its place is free to choose, and moves @cursor there. */
+/* Puts a tensor at or behind @cursor, unless it has a place, and moves @cursor to its end. */
 static int place(const struct tshare_spec *spec, const int64_t *strides, uint64_t *cursor,
 		 uint64_t *start)
 {
@@ -92,13 +92,13 @@ int spec_read(const struct tshare_spec *spec, struct tshare_spec *known)
 	return sized_read(spec, "spec.", SPEC_SHORTEST, known, sizeof(*known));
 }
 
-/* Says of which spec a member is wrong, before the text that is there. */
+/* Puts the spec's place before the stored text. */
 static int fail_spec(int err, size_t place)
 {
 	return tshare_fail_within(err, "specs[%zu].", place);
 }
 
-/* Of an array, in which each has the size of the first. */
+/* Reads an element of an array, in which all have the size of the first. */
 static int read_element(const struct tshare_spec *specs, size_t i, struct tshare_spec *known)
 {
 	const struct tshare_spec *spec = (const void *)((const char *)specs + i * specs->size);
@@ -112,7 +112,7 @@ static int read_element(const struct tshare_spec *specs, size_t i, struct tshare
 	return err ? fail_spec(err, i) : 0;
 }
 
-/* Finds the size of the descriptor that a spec is to have. */
+/* Checks a spec, and finds the size of its descriptor. */
 static int measure(const struct tshare_spec *spec, size_t *size)
 {
 	size_t name_len = name_length(spec);
@@ -240,8 +240,8 @@ int tshare_layout_view(const struct tshare_spec *spec, uint64_t region_size,
 }
 
 /*
- * Strides of zero let any number of elements lie in little memory, and strides
- * that were computed from such a shape may have wrapped around.
+ * With strides of zero, any number of elements lies in little memory. Strides that
+ * were computed from such a shape may have wrapped around.
  */
 static int count_elements(const struct tshare_spec *spec)
 {

@@ -8,21 +8,21 @@
 
 struct desc_list;
 
-/* Where a tensor begins whose place is left to the library: good for SIMD and for GPUs. */
+/* Alignment of a tensor whose place the library chooses: good for SIMD and for GPUs. */
 #define TSHARE_TENSOR_ALIGNMENT 64
 
 /* Copies a caller's spec, with zeros for members that it lacks: 0, or -EINVAL. */
 int spec_read(const struct tshare_spec *spec, struct tshare_spec *known);
 
 /*
- * Describes @count tensors, giving places to those that have none, and stores the
- * bytes that they need together. Whether they are inside a region is still to be
- * checked, by desc_list_check().
+ * Describes @count tensors, chooses places that the specs leave open, and stores the
+ * bytes that the tensors need together. desc_list_check() checks whether they are
+ * inside a region.
  */
 int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_list **list,
 		  uint64_t *size);
 
-/* Any one descriptor. */
+/* Room for any descriptor. */
 union desc_record {
 	struct tshare_desc desc;
 	char bytes[TSHARE_DESC_SIZE_MAX];

@@ -13,15 +13,15 @@ const struct content content_none = {
 };
 
 /*
- * Below here the next aligned mapping is tried: where the last one begins, or
- * ended that was unmapped since. A good guess saves the system calls that an
- * aligned address takes otherwise.
+ * The next aligned mapping is tried below this address: the start of the last
+ * mapping, or the end of one that was unmapped since. A good guess saves the
+ * system calls that aligning an address takes.
  */
 static atomic_uintptr_t aligned_edge;
 
 /*
- * An address where @size bytes can be mapped with MAP_FIXED, aligned to
- * @alignment: the kernel is asked for more, and gets back what lies around.
+ * Reserves an address for @size bytes with MAP_FIXED, aligned to @alignment: maps
+ * more, and unmaps what lies around.
  */
 static void *reserve_aligned(size_t size, size_t alignment)
 {
@@ -75,7 +75,7 @@ void *map_aligned(size_t size, size_t alignment, const struct content *content)
 			data = map_content(data, size, content, MAP_FIXED);
 		/*
 		 * The kernel may have unmapped the room before it failed, and another
-		 * thread have mapped something there: what is left of it stays.
+		 * thread may have mapped something there. So the room is not unmapped.
 		 */
 		if (data == MAP_FAILED)
 			return MAP_FAILED;

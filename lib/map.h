@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What is mapped. */
+/* A mapping's content. */
 struct content {
 	int prot;
 	int flags;
@@ -21,8 +21,8 @@ extern const struct content content_none;
 void *map_content(void *address, size_t size, const struct content *content, int flags);
 
 /*
- * At a multiple of @alignment, which is a power of two and at most @size. Return: MAP_FAILED with
- * errno set, when nothing more is mapped than before.
+ * Maps at a multiple of @alignment, which is a power of two and at most @size. MAP_FAILED with
+ * errno set, when room for it may stay mapped.
  */
 void *map_aligned(size_t size, size_t alignment, const struct content *content);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * A tree of the regions mapped in this process, by address. Mappings never
- * overlap, so that two that compare equal are the same, or an address and the
- * mapping that holds it.
+ * overlap, so nodes that compare equal are the same mapping, or an address and
+ * its mapping.
  */
 #include "mappings.h"
 

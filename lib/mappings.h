@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Where this process has regions mapped: from an address to the region. */
+/* Finds the region that this process has mapped at an address. */
 #ifndef TSHARE_MAPPINGS_H
 #define TSHARE_MAPPINGS_H
 
 struct tshare_region;
 
-/* Enters a region that is mapped. 0 or -ENOMEM. */
+/* Adds a region that is mapped. 0 or -ENOMEM. */
 int tshare_mappings_add(struct tshare_region *region);
 
-/* Takes it out, before it is unmapped. Nothing happens if it wasn't in. */
+/* Removes a region before it is unmapped. Does nothing if it wasn't added. */
 void tshare_mappings_remove(struct tshare_region *region);
 
 /*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Files, read into a region by several threads, past the page cache where that is asked for. */
+/* Reads files into a region with several threads, and with TSHARE_DIRECT past the page cache. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "sized.h"
 #include "thread.h"
 
-/* What a thread reads at a time: large enough for a disk, small enough to end soon. */
+/* Bytes that a thread reads at a time: large enough for a disk, small enough to end soon. */
 #define CHUNK (4ULL << 20)
 
 /* Enough requests at a time to keep a disk busy. */
@@ -29,8 +29,8 @@
 #define THREADS_MAX	64
 
 /*
- * Offset, address and length of what O_DIRECT reads are multiples of it. Disks ask for 512 or
- * 4,096 bytes; one that asks for more refuses the read.
+ * Offset, address and length of an O_DIRECT read are multiples of it. Disks require 512 or
+ * 4,096 bytes; a disk that requires more refuses the read.
  */
 #define BLOCK 4096
 
@@ -39,7 +39,7 @@ struct work {
 	atomic_int direct; /* the same file by O_DIRECT, or -1 */
 	bool leave_cache;  /* what is read doesn't stay in the page cache */
 	uint64_t page_size;
-	void *pages; /* the file's pages, only to ask which are in the page cache, or NULL */
+	void *pages; /* a mapping of the file, to ask which pages are cached, or NULL */
 	uint64_t file_offset;
 	struct fill fill;
 	uint64_t offset; /* of the place in the region */
@@ -62,8 +62,8 @@ static void stop(struct work *work, int err)
 }
 
 /*
- * Whether the page cache has all of a piece already. A read with RWF_NOWAIT would tell, too, but
- * has the kernel read ahead what is missing.
+ * Whether the page cache has all of a piece already. A read with RWF_NOWAIT would show it, too,
+ * but makes the kernel read ahead what is missing.
  */
 static bool is_cached(const struct work *work, uint64_t at, size_t length)
 {
@@ -83,7 +83,7 @@ static bool is_cached(const struct work *work, uint64_t at, size_t length)
 	return true;
 }
 
-/* 0 where O_DIRECT can't read, and another way has to. */
+/* Returns 0 if O_DIRECT can't read here, and the caller has to. */
 static ssize_t read_direct(struct work *work, char *to, uint64_t at, size_t length)
 {
 	int fd = atomic_load_explicit(&work->direct, memory_order_relaxed);
@@ -130,7 +130,7 @@ static ssize_t read_some(struct work *work, char *to, uint64_t at, size_t length
 	return read_buffered(work, to, at, length, direct);
 }
 
-/* Reads into the mapping, or into the buffer if that isn't NULL, from which it fills the memory. */
+/* Reads into the mapping or, if @buffer isn't NULL, into it, from which it fills the memory. */
 static ssize_t read_to_place(struct work *work, const struct fill_buffer *buffer, uint64_t at,
 			     size_t length, bool direct)
 {
@@ -151,14 +151,14 @@ static ssize_t read_to_place(struct work *work, const struct fill_buffer *buffer
 
 /*
  * A disk that can't read a sector fails direct reads with ENODATA, and a file system in user space
- * may fail any read with ECANCELED. To the caller these are the end of the file and of progress().
+ * may fail any read with ECANCELED. The caller would take them for the file's or progress()'s end.
  */
 static int failed_read(int err)
 {
 	return err == ENODATA || err == ECANCELED ? -EIO : -err;
 }
 
-/* Whether the chunk was read, in as many steps as it takes. */
+/* Reads a chunk in as many steps as it takes; false after a failure. */
 static bool read_chunk(struct work *work, struct fill_buffer *buffer, uint64_t at, uint64_t end)
 {
 	const bool direct = work->leave_cache && !is_cached(work, at, end - at);
@@ -200,7 +200,7 @@ static void *read_all(void *data)
 	return NULL;
 }
 
-/* Asks the caller whether to go on. */
+/* Calls progress(), which may end the read. */
 static void report(struct work *work, const struct tshare_read_options *options)
 {
 	if (options->progress && !atomic_load(&work->stopped) &&
@@ -208,7 +208,7 @@ static void report(struct work *work, const struct tshare_read_options *options)
 		stop(work, -ECANCELED);
 }
 
-/* Of anybody else's file mincore() reports each page as cached. */
+/* mincore() reports each page of anybody else's file as cached. */
 static bool may_ask_for_pages(int fd, const char *path)
 {
 	struct stat file;
@@ -217,7 +217,7 @@ static bool may_ask_for_pages(int fd, const char *path)
 	       (file.st_uid == geteuid() || !faccessat(AT_FDCWD, path, W_OK, AT_EACCESS));
 }
 
-/* Of nothing the threads read nothing, and would take any descriptor for a file's. */
+/* If @length is 0, no thread reads: checks here that the descriptor is a file's. */
 static void check_file(struct work *work)
 {
 	char none;
@@ -226,7 +226,7 @@ static void check_file(struct work *work)
 		stop(work, failed_read(errno));
 }
 
-/* How many bytes are mapped to ask for pages. */
+/* Bytes of the mapping @pages. */
 static size_t mapped_size(const struct work *work)
 {
 	return work->file_offset % work->page_size + work->length;
@@ -239,7 +239,7 @@ static void prepare_direct(struct work *work)
 
 	work->leave_cache = true;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", work->fd);
-	/* Not a flag of the caller's descriptor, which others may share. */
+	/* Sets no flag on the caller's descriptor, which others may share. */
 	atomic_init(&work->direct, fd_open(path, O_RDONLY | O_DIRECT | O_NONBLOCK));
 	if (!may_ask_for_pages(work->fd, path))
 		return;

@@ -50,8 +50,8 @@ static int fail_map(const struct tshare_region *region)
 }
 
 /*
- * Finds a place for a region, aligned if it is large enough for huge pages: neither
- * dma-bufs nor shared memory are so by themselves.
+ * Maps a region, aligned if it is large enough for huge pages: the kernel aligns
+ * neither dma-bufs nor shared memory.
  */
 static int place_region(struct tshare_region *region, const struct content *content)
 {
@@ -92,7 +92,7 @@ static struct tshare_region *region_new(struct tshare_ctx *ctx)
 {
 	struct tshare_region *region;
 
-	/* Not calloc(): that of the GNU C library passes over what the thread has just freed. */
+	/* Not calloc(): the GNU C library's doesn't reuse what the thread has just freed. */
 	region = malloc(sizeof(*region));
 	if (!region) {
 		tshare_fail(-ENOMEM, "region: out of memory");
@@ -192,7 +192,7 @@ static int check_options(const struct tshare_options *options, bool named,
 	return 0;
 }
 
-/* Whole pages for @wanted bytes, or for what the tensors @needed. */
+/* Rounds @wanted bytes, or those that the tensors @needed, up to whole pages. */
 static int choose_size(const struct tshare_ctx *ctx, uint64_t wanted, uint64_t needed,
 		       size_t tensors, uint64_t *size)
 {
@@ -269,7 +269,7 @@ static int fail_no_dmabuf(int fd)
 	return tshare_fail(-EINVAL, "fd: %d is not another driver's dma-buf", fd);
 }
 
-/* Maps what a region is to consist of or, of memory that is still to be made, the room for it. */
+/* Maps the dma-buf of a new region or, for memory that is still to be made, the room for it. */
 static int place_new(struct tshare_region *region, const int *dmabuf)
 {
 	struct content content;
@@ -281,15 +281,14 @@ static int place_new(struct tshare_region *region, const int *dmabuf)
 	content = content_of(region);
 	content.fd = *dmabuf;
 	err = place_region(region, &content);
-	/* Each dma-buf knows mmap(), if only to refuse it. */
+	/* Each dma-buf implements mmap(), if only to refuse it. */
 	return err == -ENODEV ? fail_no_dmabuf(*dmabuf) : err;
 }
 
 /*
- * Maps the new memory where there is room for it: see map_aligned() for what a failure leaves.
- * After mlockall(MCL_FUTURE) the room counts as locked memory, and so would the region
- * beside it until it has replaced the room: the room is unlocked where the limit is too low
- * for both.
+ * Maps the new memory over the room for it: see map_aligned() for what a failure leaves.
+ * After mlockall(MCL_FUTURE) the room counts as locked memory, and the region counts beside
+ * it until it has replaced the room. If the limit is too low for both, unlocks the room.
  */
 static int map_new(struct tshare_region *region)
 {
@@ -310,8 +309,8 @@ static int map_new(struct tshare_region *region)
 }
 
 /*
- * Whatever a mapping can lack is taken before the region gets its name, which may be
- * another region's: once that one has lost it, it would be lost in vain.
+ * Reserves what a mapping needs before the region gets its name: if the mapping failed
+ * later, another region might have lost the name in vain.
  */
 static int create_region(struct tshare_region *region, struct backend_request *request)
 {
@@ -437,7 +436,7 @@ static int check_descs(struct desc_list *list, const struct tshare_region *regio
 	return err ? tshare_fail_within(-EPROTO, "region: damaged descriptors: ") : 0;
 }
 
-/* Takes the descriptors that came along with a region, if they did. */
+/* Takes over the descriptors that the backend has read already, if any. */
 static int adopt_descs(struct tshare_region *region)
 {
 	struct desc_list *list = region->handle.descs;
@@ -490,7 +489,7 @@ int region_descs(struct tshare_region *region, struct desc_list **result)
 	return 0;
 }
 
-/* Maps what a backend has found, and stores the region. */
+/* Maps a region that a backend has found, and stores it. */
 static int finish_open(struct tshare_region *new, uint32_t flags, struct tshare_region **region)
 {
 	int err;
@@ -526,7 +525,7 @@ static int read_open_options(const struct tshare_ctx *ctx,
 		return tshare_fail(-EINVAL, "options.reserved: is not 0");
 	how->readonly = known.flags & TSHARE_READONLY;
 	how->timeout_ns = known.timeout_ns;
-	/* A region of another backend is not what the name leads to. */
+	/* The name never leads to another backend's region. */
 	if (known.other_than && known.other_than->backend == ctx->backend)
 		how->other_than = known.other_than->handle.id;
 	return 0;
@@ -612,7 +611,7 @@ int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 	return finish_open(new, flags, region);
 }
 
-/* What is known of a region */
+/* Queries */
 
 TSHARE_EXPORT
 int tshare_region_get_fd(const struct tshare_region *region)

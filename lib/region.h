@@ -12,10 +12,10 @@
 struct tshare_region {
 	atomic_uint refs;
 	struct tshare_ctx *ctx;
-	const struct backend_ops *backend; /* another one than the context's after an import */
+	const struct backend_ops *backend; /* may differ from the context's after an import */
 	struct backend_region handle;
 	void *data;
-	bool readonly;			   /* the mapping, maybe of a writable descriptor */
+	bool readonly;			   /* the mapping is, maybe not the descriptor */
 	bool replaces;			   /* created with TSHARE_REPLACE, for its finish */
 	_Atomic(struct desc_list *) descs; /* see region_descs() */
 	struct generation generation;
@@ -24,13 +24,13 @@ struct tshare_region {
 };
 
 /*
- * The descriptors of a region's tensors, of which there are some. Those that didn't
- * come along when it was opened are read and checked now, by the first thread that asks
- * for them: -EPROTO, -ENOMEM, or what the backend returns.
+ * Stores the descriptors of a region that has tensors. The first thread that calls this
+ * reads and checks them, unless the region was opened with them: -EPROTO, -ENOMEM, or
+ * what the backend returns.
  */
 int region_descs(struct tshare_region *region, struct desc_list **result);
 
-/* Copies what the caller gave, of which members may be missing, or the defaults if it is NULL. */
+/* Copies the caller's options, with zeros for missing members, or the defaults for NULL. */
 int options_read(const struct tshare_options *options, struct tshare_options *known);
 
 #endif /* TSHARE_REGION_H */

@@ -39,7 +39,7 @@ bool strides_are_contiguous(int32_t ndim, const int64_t *shape, const int64_t *s
 	for (i = ndim; i-- > 0;) {
 		if (!shape[i])
 			return true;
-		/* Where there is one index only, its stride is never used. */
+		/* The stride of a single index is never used. */
 		if (shape[i] > 1 && strides[i] != expected)
 			contiguous = false;
 		expected *= shape[i];
@@ -90,19 +90,19 @@ bool strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, i
 		magnitude = -magnitude;
 	*offset = span ? start * *stride : 0;
 	*length = span / magnitude + !!(span % magnitude);
-	/* Where there is one index only, its stride is never used, and may be of any length. */
+	/* The stride of a single index is never used, and may have any value. */
 	if (*length > 1)
 		*stride *= step;
 	return true;
 }
 
-/* Dimensions that can be walked as one: an outer stride that steps over all of the inner one. */
+/* A run of dimensions that one stride walks: each stride steps over all of the next dimension. */
 struct run {
 	int64_t length;
 	int64_t stride;
 };
 
-/* Finds the longest runs, innermost first. Dimensions of one index are in none. */
+/* Finds the longest runs, innermost first, without dimensions of one index. */
 static int32_t find_runs(int32_t ndim, const int64_t *shape, const int64_t *strides,
 			 struct run *runs)
 {
@@ -133,7 +133,7 @@ bool strides_reshape(int32_t ndim, const int64_t *shape, const int64_t *strides,
 	last = runs + find_runs(ndim, shape, strides, runs) - 1;
 	if (last < runs)
 		*run = (struct run){ 1, 1 };
-	/* Each new dimension is a part of one run: what took from two would need two strides. */
+	/* Each new dimension is a part of one run: across two it would need two strides. */
 	for (i = new_ndim; i-- > 0;) {
 		if (run->length == 1 && new_shape[i] > 1 && run < last)
 			run++;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's arithmetic of elements, shapes and strides: how large they are, the
- * strides of C order, whether strides are those, and how far a tensor extends. Strides
- * count elements.
+ * The library's arithmetic of elements, shapes and strides: sizes, C strides, contiguity,
+ * and how far a tensor extends. Strides count elements.
  */
 #ifndef TSHARE_STRIDES_H
 #define TSHARE_STRIDES_H
@@ -49,15 +48,15 @@ bool strides_extent(struct tshare_dtype dtype, int32_t ndim, const int64_t *shap
 
 /*
  * Takes every @step-th index of a dimension from @start to before @stop, which are in it
- * or beside it. Its length and stride become those of the slice, and @offset becomes the
- * elements from the first one to that of the slice. False for a step of 0.
+ * or beside it. @length and @stride become the slice's, and @offset the number of elements
+ * from the dimension's first to the slice's first. False for a step of 0.
  */
 bool strides_slice(int64_t start, int64_t stop, int64_t step, int64_t *length, int64_t *stride,
 		   int64_t *offset);
 
 /*
- * Finds the strides by which a tensor's elements have another shape, in C order. There is
- * an element, and both shapes have as many. False if no strides do that.
+ * Finds strides that give a tensor's elements another shape, in C order. Both shapes have
+ * the same number of elements, at least one. False if no strides do.
  */
 bool strides_reshape(int32_t ndim, const int64_t *shape, const int64_t *strides, int32_t new_ndim,
 		     const int64_t *new_shape, int64_t *new_strides);

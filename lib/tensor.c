@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Tensors: those that a region's descriptors describe, with addresses; and views. */
+/* Tensors: those that a region's descriptors describe, and views. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 	int err;
 
 	err = tshare_region_create(ctx, name, 0, &spec, 1, options, &region);
-	/* What the spec has are arguments here. */
+	/* The spec's members are arguments here. */
 	if (err)
 		return tshare_fail_without(err, "specs[0].");
 	err = listed_tensor(region, 0, tensor);
@@ -292,7 +292,7 @@ static const int64_t *or_contiguous(const int64_t *strides, const struct tshare_
 {
 	if (strides)
 		return strides;
-	/* Where it would overflow there are no elements. */
+	/* It overflows only if there are no elements. */
 	strides_fill(tensor->desc->ndim, tensor->shape, buffer);
 	return buffer;
 }
@@ -331,7 +331,7 @@ int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer)
 	return copy(tensor, buffer, NULL, tshare_tensor_get_data(tensor), tensor->strides);
 }
 
-/* Finds before the copy is made what is wrong with the memory that it will be made of. */
+/* Checks the source before the copy is created. */
 static int check_source(const struct tshare_spec *spec, const void *data)
 {
 	int err;
@@ -339,7 +339,7 @@ static int check_source(const struct tshare_spec *spec, const void *data)
 	err = tshare_spec_check(spec, data, NULL, 0);
 	if (err)
 		return err;
-	/* Its elements can be counted, as strides_are_contiguous() does. */
+	/* The elements can be counted, as strides_are_contiguous() does. */
 	if (element_bits(spec->dtype) % 8 && spec->strides &&
 	    !strides_are_contiguous(spec->ndim, spec->shape, spec->strides))
 		return fail_packed();
