@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What went wrong, in words, per thread. */
+/* The error text of each thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 static _Thread_local char last_error[512];
 
-/* Bytes of the UTF-8 sequence that @text begins with, or 0 if it is none that may be printed. */
+/* Bytes of the UTF-8 character that @text begins with, or 0 if that isn't printable. */
 static size_t printable_length(const unsigned char *text)
 {
 	static const unsigned int least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
@@ -28,7 +28,7 @@ static size_t printable_length(const unsigned char *text)
 			return 0;
 		code = code << 6 | (text[i] & 0x3f);
 	}
-	/* Surrogates, what could be shorter, and what is beyond Unicode aren't UTF-8. */
+	/* Surrogates, overlong forms and codes beyond Unicode aren't UTF-8. */
 	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
 		return 0;
 	return length;

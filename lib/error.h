@@ -11,15 +11,15 @@
  */
 #define tshare_fail(err, ...) TSHARE_FAIL(err, tshare_error_store(__VA_ARGS__))
 
-/* Puts a prefix in front of the text that is there, and returns @err. */
+/* Puts a prefix in front of the stored text, and returns @err. */
 #define tshare_fail_within(err, ...) TSHARE_FAIL(err, tshare_error_store_before(__VA_ARGS__))
 
-/* Takes a prefix that a caller above knows better off the text that is there. */
+/* Removes from the stored text a prefix that means nothing to the caller. */
 #define tshare_fail_without(err, prefix) TSHARE_FAIL(err, tshare_error_strip(prefix))
 
 /*
- * Not functions, so that the compiler and its analyzer see that what is returned is
- * @err, and not 0. It is evaluated first: the text may need functions that set errno.
+ * Macros, so that the compiler and its analyzer see that they return @err, and not 0.
+ * @err is evaluated first: the text may need functions that set errno.
  */
 #define TSHARE_FAIL(err, store)       \
 	({                            \
@@ -33,16 +33,16 @@ void tshare_error_store(const char *format, ...) __attribute__((cold, format(pri
 void tshare_error_store_before(const char *format, ...) __attribute__((cold, format(printf, 1, 2)));
 void tshare_error_strip(const char *prefix) __attribute__((cold));
 
-/* As tshare_fail(), with one text for what can be wrong with a region's name on any backend. */
+/* As tshare_fail(), with the text of @err for a region's name, the same on all backends. */
 int tshare_fail_name(int err, const char *name) __attribute__((cold));
 
 /* The same for -EEXIST: a draft has the name, or a finished region. */
 int tshare_fail_taken(const char *name, bool draft) __attribute__((cold));
 
 /*
- * Replaces what could end a line or control a terminal by '?', in text with names
- * of any bytes: control characters, those from U+0080 to U+009F, and whatever is
- * not UTF-8, as terminals without UTF-8 take its bytes for those.
+ * Replaces by '?' what could end a line or control a terminal, since names may have
+ * any bytes: control characters, also U+0080 to U+009F, and whatever is not UTF-8,
+ * which a terminal without UTF-8 may take for them.
  */
 void tshare_make_printable(char *text);
 

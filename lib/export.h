@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program that links the library can call. A program that compiles the library
- * into a larger one defines TSHARE_EXPORT as nothing, and keeps it for itself.
+ * Marks the functions that a program can call. A program that compiles the library into
+ * itself defines TSHARE_EXPORT as nothing, and exports none.
  */
 #ifndef TSHARE_EXPORT
 #define TSHARE_EXPORT __attribute__((visibility("default")))

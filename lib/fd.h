@@ -2,9 +2,8 @@
 /*
  * Descriptors of the library's own, none of which is 0, 1 or 2. In a process that has closed
  * those, the next file would become one of them, and the first message that any part of the
- * process prints would overwrite a region's header. So whatever opens a file or duplicates a
- * descriptor is called here, or its result is passed to fd_move_up(); tests/lint/descriptors
- * checks that.
+ * process prints would overwrite a region's header. So the library opens files and duplicates
+ * descriptors here alone, or passes the result to fd_move_up(): see tests/lint/descriptors.
  */
 #ifndef TSHARE_FD_H
 #define TSHARE_FD_H
@@ -12,8 +11,8 @@
 #include <stdio.h>
 
 /*
- * Returns a new descriptor, or a duplicate in its place if it is one of the first three: -1 with
- * errno set if there is none, when @fd is closed, or if @fd is negative.
+ * Returns @fd, or a duplicate in place of 0, 1 or 2. -1 with errno set if no descriptor is left,
+ * when @fd is closed, or if @fd is negative.
  */
 int fd_move_up(int fd);
 

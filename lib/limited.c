@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* What the thread had before. */
+/* The thread's signals before. */
 struct guard {
 	sigset_t mask;
 	bool pending; /* the caller's own signal, which stays */
@@ -22,7 +22,7 @@ static void begin(struct guard *guard)
 	sigemptyset(&raised);
 	sigaddset(&raised, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &raised, &guard->mask);
-	/* One that isn't blocked would have been delivered. */
+	/* A signal that isn't blocked would have been delivered. */
 	guard->pending = sigismember(&guard->mask, SIGXFSZ) && !sigpending(&pending) &&
 			 sigismember(&pending, SIGXFSZ);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes of files that RLIMIT_FSIZE may refuse, which another process may lower at any time.
- * The kernel then fails with EFBIG, and sends the thread a signal that would end the process
- * (SIGXFSZ). These fail with -EFBIG alone.
+ * Changes of files without SIGXFSZ. Beyond RLIMIT_FSIZE, which another process may lower at any
+ * time, the kernel fails with EFBIG, and sends the thread this signal, which would end the
+ * process. These functions only fail with -EFBIG.
  */
 #ifndef TSHARE_LIMITED_H
 #define TSHARE_LIMITED_H
@@ -13,7 +13,7 @@
 /* pwrite(): bytes written, or a negative errno. */
 ssize_t limited_write(int fd, const void *buffer, size_t size, off_t offset);
 
-/* Writes all: 0, or a negative errno, when some of it may be written. */
+/* Writes all: 0, or a negative errno, when a part may be written. */
 int limited_write_all(int fd, const void *buffer, size_t size, off_t offset);
 
 /* ftruncate() and posix_fallocate(): 0 or a negative errno. */

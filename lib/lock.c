@@ -5,7 +5,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int cancel_state; /* that the holder had before */
 
-/* A thread that is cancelled under the lock, in open() for one, would take it along. */
+/* A thread that is cancelled under the lock, as in open(), would never release it. */
 void tshare_lock(void)
 {
 	int state;

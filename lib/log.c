@@ -16,19 +16,19 @@
 #include "log.h"
 #include "thread.h"
 
-/* A thread is in a log function of @ctx, which that thread's stack has the record of. */
+/* A call of a log function of @ctx, on the stack of the thread that makes it. */
 struct call {
 	LIST_ENTRY(call) entry;
-	struct call *outer; /* in whose function the thread has logged this message */
+	struct call *outer; /* the thread has logged this message in its function */
 	const struct tshare_ctx *ctx;
 };
 
-/* Of all threads, under the process's lock; and the innermost one of this thread. */
+/* The calls of all threads, under the process's lock; and this thread's innermost one. */
 static LIST_HEAD(, call) calls = LIST_HEAD_INITIALIZER(calls);
 static _Thread_local struct call *own_call;
 static pthread_cond_t calls_ended = PTHREAD_COND_INITIALIZER;
 
-/* Of the threads that were in a log function, a child has its own alone. */
+/* A child has only the calls of the thread that forked. */
 static void after_fork_in_child(void)
 {
 	struct call *call;
@@ -144,7 +144,7 @@ int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, 
 		return err;
 	tshare_lock();
 	log_set_fn(ctx, fn, data, priority);
-	/* It may be such a function that replaces itself. */
+	/* A log function that replaces itself doesn't wait. */
 	while (is_called(ctx) && !own_call)
 		tshare_lock_wait(&calls_ended);
 	tshare_unlock();

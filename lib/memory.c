@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory that there is left. Neither a memfd nor a tmpfs has to stay below it: to
- * ask for more brings the OOM killer instead of an error.
+ * Estimates how much memory the system and the cgroup still have. A memfd or a tmpfs
+ * may exceed it: then the OOM killer comes instead of an error.
  */
 #define _GNU_SOURCE 1
 #include "memory.h"
@@ -17,7 +17,7 @@
 #include "fd.h"
 #include "lock.h"
 
-/* What a memory cgroup is charged beside the pages: for their index, and their page tables. */
+/* A memory cgroup is charged for the pages, and for their index and page tables. */
 #define OVERHEAD_MIN   (UINT64_C(1) << 20)
 #define OVERHEAD_SHARE 64
 
@@ -31,7 +31,7 @@ static uint64_t saturating_difference(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-/* NULL without the file, and with a shortage in @err where that is why it can't be opened. */
+/* NULL if the file can't be opened; if a shortage is the reason, stores it in @err. */
 static FILE *open_file(const char *path, int *err)
 {
 	FILE *file = fd_fopen(path);
@@ -61,12 +61,12 @@ static struct system read_system(int *err)
 	return system;
 }
 
-/* Where the second version's hierarchy is mounted, and which cgroup of it; found once. */
+/* Where cgroup version 2 is mounted, and which cgroup is the root there; found once. */
 static char mount_point[PATH_MAX], mount_root[PATH_MAX];
 
-/* A cgroup below the mount point. */
+/* The path of a cgroup below the mount point. */
 #define CGROUP_PATH_MAX (2UL * PATH_MAX)
-static bool mount_looked_for; /* under the process's lock, as the two above are until then */
+static bool mount_looked_for; /* under the process's lock, as the paths are until it is set */
 
 static void look_for_mount(int *err)
 {
@@ -90,7 +90,7 @@ static void find_mount(int *err)
 	tshare_unlock();
 }
 
-/* The directory of the process's cgroup; false if there is none to be seen. */
+/* Finds the directory of the process's cgroup; false if none is visible. */
 static bool find_cgroup(char path[CGROUP_PATH_MAX], int *err)
 {
 	_cleanup_fclose_ FILE *file = open_file("/proc/self/cgroup", err);
@@ -104,7 +104,7 @@ static bool find_cgroup(char path[CGROUP_PATH_MAX], int *err)
 	if (!own || *err || !*mount_point)
 		return false;
 	own[strcspn(own, "\n")] = '\0';
-	/* Of what is mounted, "/" for the most part; another's where it begins with "/..". */
+	/* The mounted root is mostly "/". A cgroup outside of it begins with "/..". */
 	root = strcmp(mount_root, "/") ? strlen(mount_root) : 0;
 	if (strncmp(own, mount_root, root) || (own[root] && own[root] != '/') ||
 	    !strncmp(own + root, "/..", 3))
@@ -132,7 +132,7 @@ static uint64_t read_number(const char *cgroup, const char *name, int *err)
 	return number;
 }
 
-/* Caches that are charged to the cgroup, and given up for other memory. Shared memory is in none. */
+/* Caches of the cgroup that the kernel can reclaim. Shared memory is not among them. */
 static uint64_t read_reclaimable(const char *cgroup, int *err)
 {
 	static const char *const kinds[] = { "inactive_file", "active_file", "slab_reclaimable" };
@@ -159,7 +159,7 @@ static uint64_t read_swap(const char *cgroup, uint64_t system_swap, int *err)
 	return left < system_swap ? left : system_swap;
 }
 
-/* What one cgroup has left. */
+/* Bytes that one cgroup has left. */
 static uint64_t read_cgroup(const char *cgroup, uint64_t system_swap, int *err)
 {
 	uint64_t limit = read_number(cgroup, "memory.max", err), used, left;
@@ -185,7 +185,7 @@ int tshare_memory_available(uint64_t *available, const char **limit)
 	*limit = "the system";
 	if (!find_cgroup(cgroup, &err))
 		return err;
-	/* A limit holds for all that is below it. */
+	/* The limit of each ancestor holds, too. */
 	do {
 		left = read_cgroup(cgroup, system.swap, &err);
 		if (left < *available) {

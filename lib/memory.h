@@ -5,11 +5,10 @@
 #include <stdint.h>
 
 /*
- * Stores the bytes that the process can still take before the OOM killer comes: what the
- * system has, or less where a memory cgroup allows less. @limit is what sets the
- * bound, a static string; UINT64_MAX if nothing is known. Returns 0, or -EMFILE, -ENFILE or
- * -ENOMEM, without a text, if there was nothing left to open the kernel's files with: then
- * what is stored may be too much.
+ * Stores the bytes that the process can still take before the OOM killer comes: the system's,
+ * or fewer if a memory cgroup allows fewer; UINT64_MAX if unknown. @limit, a static string,
+ * names what sets the bound. Returns 0, or -EMFILE, -ENFILE or -ENOMEM, without a text, if no
+ * descriptor or memory was left to open the kernel's files: the number may be too large.
  */
 int tshare_memory_available(uint64_t *available, const char **limit);
 

@@ -8,8 +8,8 @@
 #include <linux/tshare.h>
 
 /*
- * Copies a region's name, padded with zeros, if it is one: -EINVAL or
- * -ENAMETOOLONG otherwise.
+ * Copies a region's name, padded with zeros. -EINVAL or -ENAMETOOLONG if it
+ * isn't valid.
  */
 int tshare_name_copy(char copy[TSHARE_NAME_LEN], const char *name);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The pages of a mapping, before a driver pins them one by one. */
+/* Populates a mapping before a driver pins its pages one by one. */
 #define _GNU_SOURCE 1
 #include "populate.h"
 
@@ -16,13 +16,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* What a thread takes at a time; smaller mappings aren't worth a second thread. */
+/* Bytes that a thread takes at a time; smaller mappings aren't worth a second thread. */
 #define CHUNK (16ULL << 20)
 
-/* More would wait for one another: the locks are those of the one mapping. */
+/* More threads would wait for the locks of the one mapping. */
 #define THREADS_MAX 16
 
-/* The most that Linux can be built for. It refuses sets with room for fewer than it may have. */
+/* The most that Linux can be built for. It refuses sets with room for fewer than its own. */
 #define CPUS_MAX 8192
 
 struct work {

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Takes the pages of a mapping into the page table, by several threads where it is large.
- * Nothing depends on it: a kernel before Linux 5.14 can't, and memory that is unavailable is
- * for the next one to find out.
+ * Maps all pages of a mapping, with several threads if it is large. An optimisation: it does
+ * nothing before Linux 5.14, and ignores a lack of memory, which the next user of the pages
+ * meets.
  */
 void tshare_populate(void *start, uint64_t size, bool writable);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The structs that callers allocate and that can grow. */
+/* Extensible structs, which callers allocate. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "sized.h"
 #include "tshare.h"
 
-/* More than any struct will ever have: the size was not set, and what follows isn't looked at. */
+/* More than any struct will ever have: a larger size was not set, and the struct isn't read. */
 #define SIZE_LIMIT 4096
 
 /*
- * A struct that callers fill in has no padding: a member that a later version has there would be
- * what an older program's stack happens to hold. So its size is that of its members.
+ * A struct that callers fill in has no padding. If a later version had a member there, an older
+ * program would pass what its stack happens to hold. So its size is that of its members.
  */
 #define HAS_NO_PADDING(type, pointers, words, halves)                                        \
 	_Static_assert(sizeof(struct type) == sizeof(size_t) + (pointers) * sizeof(void *) + \

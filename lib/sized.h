@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The structs that callers allocate and that can grow: tshare_options, tshare_spec,
- * tshare_limits and so on. Each begins with size_t size, the bytes of the caller's
- * version of it. A caller compiled for another version of the library has fewer or more.
+ * Extensible structs, which callers allocate: tshare_options, tshare_spec, tshare_limits
+ * and so on. Each begins with size_t size, the bytes of the caller's version of it. A
+ * caller compiled for another version of the library has fewer or more.
  *
  * The functions name the member "size" with @prefix in front, such as "options.".
  */
@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-/* Bytes of a struct up to and with @member: what the first version of it had. */
+/* Bytes of a struct up to and including @member, the last of its first version. */
 #define SIZED_UPTO(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
 
 /*
@@ -25,8 +25,8 @@ int sized_read(const void *given, const char *prefix, size_t shortest, void *kno
 int sized_check(const void *given, const char *prefix, size_t shortest);
 
 /*
- * Fills a caller's struct that sized_check() has taken from @known, of @size bytes. Its
- * size stays, and members that the library lacks become zero.
+ * Fills a caller's struct, which sized_check() has accepted, from @known, of @size bytes.
+ * Its size stays, and members that the library lacks become zero.
  */
 void sized_fill(void *given, const void *known, size_t size);
 

@@ -31,7 +31,7 @@ int thread_start(void *(*run)(void *data), void *data);
 
 /*
  * Starts up to @wanted such threads, which the caller joins, and stores them in @threads. Returns
- * how many there are: fewer, or none, where the system has no room for more.
+ * how many: fewer, or none, if the system has no room for more.
  */
 unsigned int threads_start(pthread_t *threads, unsigned int wanted, void *(*run)(void *data),
 			   void *data);
