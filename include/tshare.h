@@ -35,18 +35,18 @@
  *
  * fork(). The child has the objects of its parent, with references of its own to
  * drop, and the same memory: regions are shared mappings, not copies. It may use
- * them at once, whatever the parent's other threads were doing. A name goes with its
- * context when the last process that has the context exits or drops it. execve()
- * ends them all: all descriptors are close-on-exec. CUDA is the exception: a child whose
- * parent uses it can't, so that its calls for it are -EOPNOTSUPP and its last unref of a
- * pin leaves the parent's registration alone.
+ * them at once, whatever the parent's other threads were doing. A name ends with its
+ * context, when the last process that has the context exits or drops it. execve()
+ * ends all objects: all descriptors are close-on-exec. CUDA is the exception: a child
+ * whose parent uses CUDA can't. Its CUDA calls return -EOPNOTSUPP, and its last unref
+ * of a pin leaves the parent's registration alone.
  *
  * Signals. No function may be called in a signal handler; a handler may read and
- * write a region's memory. Calls that wait say so, and may end with -EINTR. All
- * others go on after a handler has run.
+ * write a region's memory. Calls that wait say so, and may end with -EINTR. Other
+ * calls go on after a handler has run.
  *
  * pthread_cancel(). Functions that wait, publish or read files are no cancellation points. A
- * thread that may be cancelled must call all others with PTHREAD_CANCEL_DISABLE: they
+ * thread that may be cancelled must call other functions with PTHREAD_CANCEL_DISABLE: they
  * open and close files, and would leak what they hold. Asynchronous cancellation is
  * unsupported.
  *
@@ -61,8 +61,9 @@
  * -EAGAIN        the thread behind an event descriptor can't be started; or the
  *                name still leads to the region in other_than
  * -EBADF         fd is not open
- * -EBUSY         another user of CUDA has registered some of the region's memory
- * -ECANCELED     waiting was cancelled, or a program's own function has ended the call
+ * -EBUSY         another user of CUDA has registered some of the region's memory; or
+ *                another thread waits through the watcher
+ * -ECANCELED     the wait was cancelled, or the program's callback has ended the call
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or one of the cgroup's is reached:
  *                dmem.max or, for a region of up to 2 MiB, memory.max
  * -EEXIST        the name is taken, by a draft or, without TSHARE_REPLACE, by
@@ -74,7 +75,7 @@
  * -EIO           CUDA's driver fails, or a disk does
  * -ENAMETOOLONG  a region's name of more than TSHARE_NAME_MAX bytes, or a tensor's
  *                of more than TSHARE_TENSOR_NAME_MAX
- * -ENODATA       a file ends before what is to be read of it
+ * -ENODATA       a file ends before the part to read does
  * -ENODEV        the backend is unavailable (no module, no /dev/shm), or /proc is not
  *                mounted, which named regions need on shm
  * -ENOENT        no region of that name, or no tensor of that name in it; or
@@ -84,8 +85,8 @@
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
  *                addresses below 4 GiB, a part's descriptor or a dma-buf's name on
  *                shm, a part of a foreign dma-buf, generations on a module that
- *                is too old; a DLPack tensor is of an unsupported kind; or CUDA can't
- *                be used, or can't be used so
+ *                is too old; a DLPack tensor is of an unsupported kind; or CUDA is
+ *                unavailable, or can't do that
  * -EPERM         the caller is neither owner of the name nor privileged; or a draft
  *                was created in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
@@ -97,10 +98,10 @@
  *
  * and what open(2) and mmap(2) may return besides.
  *
- * Structs that a caller allocates begin with their size, which the caller sets to
- * the struct's sizeof, so that they can grow: a program works with a library that
- * is older or newer than the header it was compiled with. A member that is zero has
- * its default. Bytes beyond the struct that the library has must be zero, else
+ * Structs that a caller allocates are extensible: they begin with their size, which
+ * the caller sets to the struct's sizeof. So a program works with a library that is
+ * older or newer than the header it was compiled with. A member that is zero has its
+ * default. Bytes beyond the library's version of the struct must be zero, else
  * -EINVAL. In a struct that the library fills, it sets such bytes to zero and leaves
  * the size as it is::
  *
@@ -150,7 +151,7 @@ struct tshare_pin;     /* a region whose memory is page-locked for CUDA */
 struct tshare_region;  /* shared memory that is mapped into this process, with its tensors */
 struct tshare_tensor;  /* a tensor in a region, or a view of one */
 struct tshare_waiter;  /* a reader's own event descriptor for a region */
-struct tshare_watcher; /* what waits for a name to lead to another region */
+struct tshare_watcher; /* waits until a name leads to another region */
 
 /* Data types */
 
@@ -167,8 +168,8 @@ struct tshare_dtype {
 };
 
 /*
- * A type of one lane as an initialiser, also of static objects, which in C take no type that is
- * an expression; and as an expression::
+ * A type of one lane, as an initialiser and as an expression. In C a static object takes only
+ * the initialiser::
  *
  *	static const struct tshare_spec spec = { .size = sizeof(spec), .dtype = TSHARE_INT8_INIT };
  */
@@ -291,14 +292,13 @@ struct tshare_ctx_options {
  * process, if it can't be opened. If TSHARE_SHM_DIR, an absolute path, is in the
  * environment, shm keeps named regions there instead of in /dev/shm.
  *
- * The names of regions created in a context go when the context does: at the
- * last unref (of the context and of all that was made in it), at exit, and
- * when the process is killed. A region with another lifetime keeps its name. After
- * fork() the child holds the context too.
+ * The names of regions created in a context end with the context: at the last
+ * unref (of the context and of all that was made in it), at exit, and when the
+ * process is killed. A region with another lifetime keeps its name. After fork() the
+ * child holds the context too.
  *
  * Return: 0; -ENODEV if the backend is unavailable; -EACCES if it may not be
- * used; -EINVAL for another backend, or options that are malformed; what open(2)
- * returns.
+ * used; -EINVAL for an unknown backend, or malformed options; what open(2) returns.
  */
 int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx **ctx);
 
@@ -314,7 +314,7 @@ struct tshare_ctx *tshare_ctx_ref(struct tshare_ctx *ctx);
  * tshare_ctx_unref() - drop a reference to a context
  * @ctx: the context, or NULL
  *
- * The last one, those of its regions included, ends the session, and with it the
+ * The last unref, those of its regions included, ends the session, and with it the
  * names of TSHARE_LIFETIME_MAKER that were made in it.
  *
  * Return: NULL.
@@ -361,7 +361,7 @@ struct tshare_limits {
  * @ctx: the context
  * @limits: what to fill, with its size set
  *
- * Return: 0; -EINVAL for another size; what ioctl(2), fstatvfs(3) or open(2) return.
+ * Return: 0; -EINVAL for an invalid size; what ioctl(2), fstatvfs(3) or open(2) return.
  */
 int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
 
@@ -372,9 +372,9 @@ int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
  * @data: passed to @fn
  * @priority: as in struct tshare_ctx_options
  *
- * On return no thread is in the previous function, nor will be, so what it uses may
- * be freed. The call waits for threads that are in it: the caller must not hold a
- * lock that the function takes. Called from a log function, it doesn't wait.
+ * The call waits until no thread is in the previous function, so what that function
+ * uses may be freed on return. The caller must not hold a lock that the function
+ * takes. Called from a log function, it doesn't wait.
  *
  * Return: 0; -EINVAL if @priority is not 0 to LOG_DEBUG.
  */
@@ -393,12 +393,12 @@ const char *tshare_error_get(void);
 /* struct tshare_options.flags, and flags of the calls that name them */
 #define TSHARE_DMA32	  (1U << 1) /* create: physical addresses below 4 GiB */
 #define TSHARE_CONTIGUOUS (1U << 2) /* create: physically contiguous or -EOPNOTSUPP */
-#define TSHARE_READONLY	  (1U << 3) /* open: read-only, kept by the MMU */
+#define TSHARE_READONLY	  (1U << 3) /* open: read-only, enforced by the MMU */
 #define TSHARE_NODE	  (1U << 4) /* create: on the NUMA node in the options */
 #define TSHARE_DRAFT	  (1U << 5) /* create: can't be opened before it is finished */
 #define TSHARE_REPLACE	  (1U << 6) /* create, finish: the name may be another region's */
 #define TSHARE_FOREIGN	  (1U << 7) /* info: it consists of another driver's dma-buf */
-#define TSHARE_POOL	  (1U << 8) /* info: its memory is the pool's of the module */
+#define TSHARE_POOL	  (1U << 8) /* info: its memory is from the module's pool */
 
 /* struct tshare_options.lifetime: how long a region's name stays, unless it is unlinked */
 #define TSHARE_LIFETIME_MAKER	0 /* until the context that it was made in is closed */
@@ -419,12 +419,11 @@ const char *tshare_error_get(void);
  *        TSHARE_MODE_NONE means none. The umask does not apply
  * @node: NUMA node that the memory must be on, if @flags has TSHARE_NODE;
  *        else 0
- * @lifetime: how long the name stays, TSHARE_LIFETIME_*; a region without a name
- *            has none but TSHARE_LIFETIME_MAKER
+ * @lifetime: how long the name stays, TSHARE_LIFETIME_*; without a name only
+ *            TSHARE_LIFETIME_MAKER
  *
- * Members that are zero have their defaults, as do all of them where NULL is
- * passed instead: mode 0600, memory of any node, no flags,
- * TSHARE_LIFETIME_MAKER::
+ * Members that are zero have their defaults, and NULL stands for all defaults:
+ * mode 0600, memory of any node, no flags, TSHARE_LIFETIME_MAKER::
  *
  *	struct tshare_options options = { .size = sizeof(options) };
  */
@@ -437,8 +436,8 @@ struct tshare_options {
 };
 
 /*
- * struct tshare_spec.byte_offset: behind the tensor before, aligned to 64 bytes;
- * and literally the region's first byte.
+ * struct tshare_spec.byte_offset: behind the previous tensor, aligned to 64 bytes;
+ * and the region's first byte.
  */
 #define TSHARE_OFFSET_AUTO  0
 #define TSHARE_OFFSET_START UINT64_MAX
@@ -455,7 +454,7 @@ struct tshare_options {
  * @strides: elements from one index to the next along each dimension, or NULL
  *           for C-contiguous
  * @byte_offset: bytes from the region's start to element [0, 0, ...];
- *               TSHARE_OFFSET_AUTO, which is 0, or TSHARE_OFFSET_START for none
+ *               TSHARE_OFFSET_START for 0 bytes; 0 is TSHARE_OFFSET_AUTO
  */
 struct tshare_spec {
 	size_t size;
@@ -475,12 +474,11 @@ struct tshare_spec {
  *          only the address space bounds them
  * @size: bytes of @memory
  *
- * To be called for tensors of unknown origin, before an address is computed from
- * their strides. The memory isn't read.
+ * Call it for tensors of unknown origin, before you compute an address from their
+ * strides. It doesn't read the memory.
  *
- * Return: 0; -EINVAL if @spec is malformed, its elements are too many to be
- * counted, or there are elements and @data is NULL; -ERANGE if an element is
- * outside.
+ * Return: 0; -EINVAL if @spec is malformed, has too many elements to count, or has
+ * elements and @data is NULL; -ERANGE if an element is outside.
  */
 int tshare_spec_check(const struct tshare_spec *spec, const void *data, const void *memory,
 		      size_t size);
@@ -511,9 +509,9 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
  * @region: where to store it: mapped, writable, zeroed
  *
  * With TSHARE_DRAFT the region is a draft: its name is taken, but no process can open
- * it before tshare_region_finish(), so that none sees it half filled. Until then the
- * name goes with the context, whatever its lifetime, or earlier, with the last object
- * that has the region open. The maker may pass the descriptor to another process.
+ * it before tshare_region_finish(), or see it half filled. Until then the name ends
+ * with the context, whatever its lifetime, or earlier, with the last object that has
+ * the region open. The maker may pass the descriptor to another process.
  *
  * With TSHARE_REPLACE the name may be that of a finished region, which the caller
  * must be allowed to unlink. The new region takes the name over in one step, a draft
@@ -538,17 +536,16 @@ int tshare_region_create(struct tshare_ctx *ctx, const char *name, uint64_t size
  *
  * Gives the dma-buf a name, a mode, tensors and a generation. The memory is unchanged.
  * Every opener of the name gets the dma-buf itself, whose one file is either writable
- * or not. To open a writable one needs permission to write, also with TSHARE_READONLY,
- * which then makes the mapping read-only. A read-only one keeps mmap() from writing,
- * but not a process that has a device whose driver ignores the mode of what it imports.
+ * or not. Opening a writable dma-buf needs permission to write, also with TSHARE_READONLY,
+ * which then makes the mapping read-only. A read-only dma-buf prevents writes by mmap(),
+ * but not by a device whose driver ignores the mode of a dma-buf that it imports.
  *
- * The dma-buf's memory counts against no limit of the module's, but the region as one
- * page.
+ * The module's limits don't count the dma-buf's memory, but the region as one page.
  *
  * The region ends with its name: after that no process can begin to publish or wait, and
- * questions about it are -ENOENT. Mappings stay. A dma-buf may have several regions, each
- * with a name, tensors and a generation of its own, so tshare_region_import() of the dma-buf
- * alone is -EINVAL.
+ * calls such as tshare_region_get_info() are -ENOENT. Mappings stay. A dma-buf may have
+ * several regions, each with a name, tensors and a generation of its own, so
+ * tshare_region_import() of the dma-buf is -EOPNOTSUPP.
  *
  * Return: 0; -EBADF, -EINVAL if @fd is not a dma-buf or is one of tshare's own, -EOPNOTSUPP
  * on shm, what mmap() of the dma-buf returns, and what tshare_region_create() does.
@@ -561,12 +558,12 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
 /**
  * tshare_region_finish() - let others open a draft
  * @region: what tshare_region_create() made with TSHARE_DRAFT, in the same context
- * @flags: TSHARE_REPLACE or 0; what the draft was created with needs no repetition
+ * @flags: TSHARE_REPLACE or 0; a draft that was created with it doesn't need it again
  *
  * In one step the name leads to the region. Openers then see what was written before.
  * TSHARE_REPLACE takes the name over if it leads to another region, which the caller
- * must be allowed to unlink. An object that was imported knows nothing of the draft's
- * creation: it needs the flag. After an error the region is still a draft.
+ * must be allowed to unlink. An object that was imported needs the flag, however the
+ * draft was created. After an error the region is still a draft.
  *
  * Return: 0; -EINVAL if it is no draft; -ENOENT if its name was removed; -EEXIST if
  * another region has the name and TSHARE_REPLACE is missing; -EPERM if that region is
@@ -611,14 +608,14 @@ struct tshare_open_options {
  * @options: or NULL: writable, without waiting
  * @region: where to store it, mapped
  *
- * With a timeout it sleeps until the name leads to a finished region other than
- * @options->other_than. A draft that it has seen, and that is finished and unlinked before it
- * looks, doesn't end the wait.
+ * With a timeout the call sleeps until the name leads to a finished region other than
+ * @options->other_than. A draft that is finished and unlinked before the call looks again
+ * doesn't end the wait.
  *
- * On shm a thread of the library, in which all signals are blocked, wakes all that wait in a
- * process, with one instance of inotify(7). The thread starts with the first wait and ends some
- * 100 ms after the last. If inotify is unavailable, because a limit of the user's is reached or
- * the directory may not be read, a wait looks now and then, and ends up to 100 ms late.
+ * On shm a thread of the library, in which all signals are blocked, wakes a process's waits,
+ * with one instance of inotify(7). The thread starts with the first wait and ends some 100 ms
+ * after the last. If inotify is unavailable, because a limit of the user's is reached or the
+ * directory may not be read, a wait polls, and ends up to 100 ms late.
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -EACCES, -EPROTO; without waiting -ENOENT,
  * -EINPROGRESS if the region is a draft, -EAGAIN if it is @options->other_than; having
@@ -643,16 +640,16 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
  * file must be sealed, as those of unnamed regions are; or be in the directory of
  * named regions, and there have its region's name or belong to the caller. The owner
  * of a named region can still truncate its file later: from untrusted users, import
- * unnamed regions only. A file with less memory than its region is refused, as each page that
- * is missing would be allocated by this process. A sender that may write can still punch holes
- * later, so a process that imports from untrusted users needs room for all of the region.
+ * unnamed regions only. A file with less memory than its region is refused, as this process
+ * would allocate each missing page. A sender that may write can still punch holes later, so
+ * a process that imports from untrusted users needs room for all of the region.
  *
- * A descriptor of a part (tshare_region_export()) makes a region of the part's size. It
- * has no tensors, since descriptors count bytes from the start of the whole region.
+ * A descriptor of a part (tshare_region_export()) makes a region of the part's size. The
+ * region has no tensors, since their offsets are from the start of the whole region.
  *
  * Return: 0; -EBADF, -EINVAL if @fd is not a region's, -EPROTO; -EOPNOTSUPP if it is another
- * driver's dma-buf, -ENODEV or -EACCES if it is a dma-buf, and the module, which would know it,
- * can't be used.
+ * driver's dma-buf, -ENODEV or -EACCES if it is a dma-buf, and the module can't be asked
+ * about it.
  */
 int tshare_region_import(struct tshare_ctx *ctx, int fd, uint32_t flags,
 			 struct tshare_region **region);
@@ -689,17 +686,17 @@ struct tshare_read_options {
  * @options: or NULL: through the page cache, and without reports
  *
  * Several threads read pieces of the file at a time. With TSHARE_DIRECT they read by
- * O_DIRECT, so that the disk writes into the region and the page cache doesn't grow. That takes
- * a @file_offset and a place in memory that agree modulo 4,096; whatever can't be read so is
- * read through the page cache, and dropped from it at once. A piece that the page cache has
- * already is copied from there, and stays in it; only of a file that the caller owns or may write
- * can the library find that out.
+ * O_DIRECT, so that the disk writes into the region and the page cache doesn't grow. O_DIRECT
+ * needs a @file_offset and a place in memory that agree modulo 4,096. Other parts are read
+ * through the page cache, and dropped from it at once. A piece that the page cache has
+ * already is copied from there, and stays in it. The library can detect such pieces only in a
+ * file that the caller owns or may write.
  *
- * Memory on shm that no process has touched yet is written through the region's descriptor, from a
- * buffer that each thread has: a first touch of each page would take longer.
+ * On shm, memory that no process has touched yet is written through the region's file, from a
+ * buffer of each thread: a first touch of each page would take longer.
  *
  * After an error any part of the place may have been written. A signal handler doesn't end the
- * call; @options->progress can look for what it has left.
+ * call; @options->progress can check a flag that the handler sets.
  *
  * Return: 0; -EACCES for a read-only region; -EBADF, -ESPIPE or -EISDIR if @fd is no file that
  * is open for reading; -EINVAL; -ERANGE for a place that is not inside the region; -ENODATA if
@@ -719,9 +716,8 @@ int tshare_region_read(struct tshare_region *region, int fd, uint64_t file_offse
  * On kmod this is a dma-buf of its own over these pages, through which neither a
  * process nor a device reaches other pages. It serves a driver that takes no offset,
  * such as V4L2's, which needs one descriptor a frame, and a process that may see only
- * part of a region. A read-only one can't be made writable. Dma-bufs over the same
- * pages share their implicit fences. Those over other pages don't, even where they
- * overlap.
+ * part of a region. A read-only descriptor can't be made writable. Dma-bufs over the
+ * same pages share their implicit fences. Dma-bufs that only overlap don't.
  *
  * On shm only a whole region has a descriptor: -EOPNOTSUPP for a part.
  *
@@ -743,7 +739,7 @@ struct tshare_region *tshare_region_ref(struct tshare_region *region);
  * tshare_region_unref() - drop a reference to a region
  * @region: the region, or NULL
  *
- * The last one, those of its tensors and waiters included, unmaps the memory and closes
+ * The last unref, those of its tensors and waiters included, unmaps the memory and closes
  * the descriptors, and the object stops being a publisher. The region's name stays,
  * unless its lifetime is TSHARE_LIFETIME_USERS and this was the last user.
  *
@@ -824,9 +820,8 @@ const char *tshare_region_get_backend(const struct tshare_region *region);
  * @lifetime: how long its name stays, or would have: TSHARE_LIFETIME_*
  * @segments: physically contiguous segments; 0 if the backend doesn't report them
  * @phys_addr: physical address, for CAP_SYS_RAWIO on kmod; else 0
- * @offset: bytes of the region before those that this region object is of, see
- *          tshare_region_export(); else 0
- * @length: bytes that it is of; else @region_size
+ * @offset: for a part (tshare_region_export()), bytes of the region before it; else 0
+ * @length: for a part, its bytes; else @region_size
  * @tensor_count: number of tensors
  * @name: its name; "" if it has none or has lost it
  */
@@ -853,7 +848,7 @@ struct tshare_region_info {
  * @region: the region
  * @info: what to fill, with its size set
  *
- * Return: 0; -EINVAL for another size; -EPROTO if a peer has damaged it (shm).
+ * Return: 0; -EINVAL for an invalid size; -EPROTO if a peer has damaged it (shm).
  */
 int tshare_region_get_info(struct tshare_region *region, struct tshare_region_info *info);
 
@@ -871,9 +866,9 @@ size_t tshare_region_get_tensor_count(const struct tshare_region *region);
  * @index: 0 to tshare_region_get_tensor_count() - 1, in the order of creation
  * @tensor: where to store it
  *
- * The list of a region that was opened or imported, and has more than a few tensors, is
- * read and checked when the first of these three functions is called, and the names are
- * indexed when the first tensor is asked for by name. Any thread may be the first.
+ * If a region was opened or imported, and has more than a few tensors, the first call of
+ * one of these three functions reads and checks the list. The first search for a name
+ * indexes the names. Any thread may be the first.
  *
  * Return: 0; -ENOENT if there is no such place, -ENOMEM, -EPROTO if a peer has
  * damaged the list (shm).
@@ -919,7 +914,7 @@ int tshare_region_get_tensor_name(struct tshare_region *region, size_t index, co
  *
  * Publishers. With its first publish, or by tshare_region_announce(), an object becomes a
  * publisher, and is one until its last unref, or until its process has ended in whatever way.
- * tshare_region_publish_once() makes none.
+ * tshare_region_publish_once() doesn't make it one.
  *
  * Signals. None of these functions may be called in a signal handler. A handler
  * that was installed without SA_RESTART ends a wait of its thread with -EINTR; after
@@ -951,7 +946,7 @@ int tshare_region_get_generation(struct tshare_region *region, uint64_t *generat
  * tshare_region_announce() - become a publisher without publishing
  * @region: the region
  *
- * From now on the others' waits notice the end of this one, though it may have published
+ * From now on other objects' waits notice the end of this publisher, even if it publishes
  * nothing: a server announces itself before it begins its first answer. Does nothing for a
  * publisher. After fork() the child isn't one until it calls this or publishes.
  *
@@ -977,15 +972,15 @@ int tshare_region_publish(struct tshare_region *region, uint64_t *generation);
  * @generation: where to store the new generation, or NULL
  *
  * Adds one to the generation and wakes all waiters. For a process that publishes and exits, such
- * as a command: its end is no news, so no wait ends with -EOWNERDEAD because of it. An object that
- * is a publisher stays one.
+ * as a command: no wait ends with -EOWNERDEAD because of its exit. An object that is a publisher
+ * stays one.
  *
  * Return: 0; -EACCES for a read-only region; and as tshare_region_get_generation().
  */
 int tshare_region_publish_once(struct tshare_region *region, uint64_t *generation);
 
 /**
- * tshare_region_has_publishers() - look whether another object is a publisher
+ * tshare_region_has_publishers() - check whether another object is a publisher
  * @region: the region, which may be read-only
  * @has: where to store the answer: false if no other object has ever become one
  *
@@ -1006,7 +1001,7 @@ int tshare_region_has_publishers(struct tshare_region *region, bool *has);
  * Sleeps until a process publishes. The wait ends with -EOWNERDEAD when other objects
  * have become publishers of the region and all of them have exited. It notices that at
  * once if a publisher dropped its last reference or called exit(), and within about
- * 100 ms if it was killed. As long as no other object has become one, the wait goes on.
+ * 100 ms if it was killed. As long as there has been no other publisher, the wait goes on.
  * An object doesn't count itself, whichever thread has published through it: threads
  * that wait for one another must have an object each.
  *
@@ -1023,10 +1018,10 @@ int tshare_region_wait(struct tshare_region *region, uint64_t seen, int64_t time
  * tshare_region_cancel() - end all waits through this object, for good
  * @region: the region
  *
- * Each wait through @region, under way or to come, ends with -ECANCELED, but for one
- * under way that finds a new generation. Other objects of the region, and waiters,
- * aren't affected; nor are publishes. On return the waits may not have ended yet, so
- * each thread must hold its own reference.
+ * Each wait through @region, under way or to come, ends with -ECANCELED, but for a wait
+ * under way that finds a new generation. Other objects of the region, waiters and
+ * publishes aren't affected. On return the waits may not have ended yet, so each thread
+ * must hold its own reference.
  */
 void tshare_region_cancel(struct tshare_region *region);
 
@@ -1034,11 +1029,11 @@ void tshare_region_cancel(struct tshare_region *region);
  * tshare_region_get_event_fd() - get a descriptor that is readable when there is news
  * @region: the region, which may be read-only
  * @fd: where to store an eventfd(2), for poll(), select() and epoll. It belongs to
- *      the object, until whose last unref it stays open; it is the same each time
+ *      the object, whose last unref closes it; it is the same each time
  *
  * It becomes readable
  *
- * - when a generation is published, and at first if one was published ever;
+ * - when a generation is published, and at first if any was published before;
  * - when all publishers have exited, as tshare_region_wait() defines that;
  * - when tshare_region_cancel() is called.
  *
@@ -1065,8 +1060,8 @@ int tshare_region_get_event_fd(struct tshare_region *region, int *fd);
 
 /*
  * A waiter is one of several consumers of a region in a process that share an object.
- * It is cancelled by itself, and has an event descriptor of its own. The
- * object doesn't count as another publisher to its waiters either.
+ * It is cancelled by itself, and has an event descriptor of its own. To its waiters,
+ * too, the object doesn't count as another publisher.
  */
 
 /**
@@ -1090,7 +1085,7 @@ struct tshare_waiter *tshare_waiter_ref(struct tshare_waiter *waiter);
  * tshare_waiter_unref() - drop a reference to a waiter
  * @waiter: the waiter, or NULL
  *
- * The last one closes its event descriptor.
+ * The last unref closes its event descriptor.
  *
  * Return: NULL.
  */
@@ -1113,7 +1108,7 @@ int tshare_waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
  * tshare_waiter_cancel() - end all waits through this waiter, for good
  * @waiter: the waiter
  *
- * As tshare_region_cancel(), which leaves waiters alone.
+ * As tshare_region_cancel(), which doesn't affect waiters.
  */
 void tshare_waiter_cancel(struct tshare_waiter *waiter);
 
@@ -1129,7 +1124,7 @@ int tshare_waiter_get_event_fd(struct tshare_waiter *waiter, int *fd);
 /**
  * tshare_region_view() - create a tensor over a region's memory
  * @region: the region
- * @spec: what it looks like. @spec->byte_offset is from the region's start;
+ * @spec: the tensor. @spec->byte_offset is from the region's start;
  *        TSHARE_OFFSET_AUTO is as near to that as the strides allow
  * @flags: TSHARE_READONLY or 0
  * @tensor: where to store it
@@ -1156,7 +1151,7 @@ int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name);
 /**
  * tshare_ctx_list() - walk through the named regions that the caller may read
  * @ctx: the context
- * @fn: called for each; what it returns other than 0 ends the walk
+ * @fn: called for each; a nonzero result ends the walk
  * @data: passed to @fn
  *
  * Return: 0, what @fn returned, or -ENOMEM.
@@ -1167,10 +1162,10 @@ int tshare_ctx_list(struct tshare_ctx *ctx,
 /**
  * tshare_ctx_list_all() - walk through the named regions of all IPC namespaces
  * @ctx: the context
- * @fn: called for each; what it returns other than 0 ends the walk
+ * @fn: called for each; a nonzero result ends the walk
  * @data: passed to @fn
  *
- * Several regions may have the same name. Takes CAP_SYS_ADMIN in the initial user namespace.
+ * Several regions may have the same name. Needs CAP_SYS_ADMIN in the initial user namespace.
  *
  * Return: 0, what @fn returned, -EPERM, or -ENOMEM; -EOPNOTSUPP for shared memory.
  */
@@ -1194,10 +1189,11 @@ int tshare_ctx_unlink_id(struct tshare_ctx *ctx, uint64_t id);
  * tshare_ctx_watch() - watch a name
  * @ctx: the context, to which the watcher keeps a reference
  * @name: the name
- * @watcher: where to store what waits for it to lead to another region, or to none
+ * @watcher: where to store it; tshare_watcher_wait() waits with it until the name leads to
+ *           another region, or to none
  *
  * For a reader that has to notice a new region of that name, such as the next version of a
- * model, and the end of the one it has, such as a server that was killed before it published
+ * model, and the end of its region, such as when a server was killed before it published
  * anything::
  *
  *	while (!tshare_watcher_wait(watcher, seen, -1, &seen))
@@ -1220,7 +1216,7 @@ struct tshare_watcher *tshare_watcher_ref(struct tshare_watcher *watcher);
  * tshare_watcher_unref() - drop a reference to a watcher
  * @watcher: the watcher, or NULL
  *
- * The last one closes its event descriptor.
+ * The last unref closes its event descriptor.
  *
  * Return: NULL.
  */
@@ -1234,7 +1230,7 @@ struct tshare_watcher *tshare_watcher_unref(struct tshare_watcher *watcher);
  * @id: where to store the id of the region that the name leads to now, other than @seen; or 0
  *      if it leads to none, or to a draft
  *
- * Changes that undo one another before the call looks are none. On /dev/tshare the call
+ * Changes that undo one another before the call looks are missed. On /dev/tshare the call
  * returns when the name's lifetime ends; on shared memory up to a second after the process that
  * kept the region was killed.
  *
@@ -1257,7 +1253,7 @@ void tshare_watcher_cancel(struct tshare_watcher *watcher);
  * tshare_watcher_get_event_fd() - return a descriptor that is readable when there may be news
  * @watcher: the watcher
  *
- * For poll(), epoll and event loops. Nothing is to be read of it: when it is readable, call
+ * For poll(), epoll and event loops. Don't read it: when it is readable, call
  * tshare_watcher_wait() with a timeout of 0, which makes it unreadable until something else
  * happens. It may be readable without news. It is readable at first, and always after
  * tshare_watcher_cancel().
@@ -1266,13 +1262,13 @@ void tshare_watcher_cancel(struct tshare_watcher *watcher);
  */
 int tshare_watcher_get_event_fd(const struct tshare_watcher *watcher);
 
-/* CUDA: a region's memory, where it lies; see Documentation/cuda.rst */
+/* CUDA: a region's memory, used in place; see Documentation/cuda.rst */
 
 /**
  * struct tshare_cuda_driver - which driver of NVIDIA's the process uses
  * @size: sizeof(struct tshare_cuda_driver), set by the caller
  * @version: the CUDA version that it supports, 1000 * major + 10 * minor
- * @device_count: devices that the process may use, from one
+ * @device_count: devices that the process may use, at least one
  */
 struct tshare_cuda_driver {
 	size_t size;
@@ -1284,12 +1280,12 @@ struct tshare_cuda_driver {
  * tshare_cuda_get_driver() - load NVIDIA's driver, and report which one it is
  * @driver: what to fill, with its size set
  *
- * The driver, libcuda.so.1, is loaded and initialised by the first call that needs it, and
- * is never unloaded: that call takes the driver's start-up time, which each process spends
- * once. A call that fails leaves it for a later one to try again.
+ * The first call that needs the driver loads and initialises libcuda.so.1, which is never
+ * unloaded. This takes the driver's start-up time, once in each process. After a failure,
+ * the next call tries again.
  *
  * Return: 0; -EOPNOTSUPP if there is no driver or no device, if the driver is too old, or
- * in a child that was forked when its parent used CUDA already; -EINVAL for another size.
+ * in a child that was forked when its parent used CUDA already; -EINVAL for an invalid size.
  */
 int tshare_cuda_get_driver(struct tshare_cuda_driver *driver);
 
@@ -1297,12 +1293,12 @@ int tshare_cuda_get_driver(struct tshare_cuda_driver *driver);
 #define TSHARE_CUDA_DEVICE (1U << 0) /* on the device in the options */
 
 /* How a device reaches a region's memory: struct tshare_cuda_options.path, tshare_cuda_info.path */
-#define TSHARE_CUDA_ANY	       0 /* the first of those below that works; REGISTERED if it is pinned */
+#define TSHARE_CUDA_ANY	       0 /* the first path below that works; REGISTERED if pinned */
 #define TSHARE_CUDA_DMABUF     1 /* external memory, imported from the region's dma-buf */
 #define TSHARE_CUDA_REGISTERED 2 /* registered, that is page-locked, host memory */
 #define TSHARE_CUDA_PAGEABLE   3 /* the process's own address */
-#define TSHARE_CUDA_PATHS      4 /* one more than the last of them */
-#define TSHARE_CUDA_PATH_LIMIT 8 /* room for those of later versions */
+#define TSHARE_CUDA_PATHS      4 /* one more than the last path */
+#define TSHARE_CUDA_PATH_LIMIT 8 /* room for paths of later versions */
 
 /**
  * struct tshare_cuda_options - which device, and how it shall reach the memory
@@ -1330,19 +1326,19 @@ struct tshare_cuda_options {
  * Registers the memory where it is mapped (cuMemHostRegister). Copies between it and any
  * device are then asynchronous and need no staging buffer, in every library that the
  * process uses, as the driver knows memory by its address. Nothing is copied or moved. The
- * region is registered once, however many pins it has. It stays so until the last pin is
+ * region is registered once, however many pins it has, at least until the last pin is
  * dropped.
  *
- * A read-only region is registered as read-only memory, where the device supports that,
- * and else not at all.
+ * A read-only region is registered as read-only memory, if the device supports that, and
+ * else not at all.
  *
- * The caller's current context is used if it is one of the device, else the device's
- * primary context, which is retained for as long. What was current before is so again on
- * return. If somebody resets the device, the registration is gone, and the next pin makes
- * a new one.
+ * Uses the caller's current context if it is of the device, else the device's primary
+ * context, which stays retained as long as the registration. On return the previous context
+ * is current again. A reset of the device ends the registration, and the next pin makes a
+ * new one.
  *
  * Return: 0; -EOPNOTSUPP as tshare_cuda_get_driver(), or for a read-only region if the
- * device doesn't support those; -EBUSY if somebody else has registered some of the memory;
+ * device doesn't support it; -EBUSY if somebody else has registered some of the memory;
  * -ENOMEM; -EINVAL for malformed options, or a device that doesn't exist; -EIO for any
  * other failure of CUDA's, which tshare_error_get() names.
  */
@@ -1357,7 +1353,7 @@ int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_opt
  * of its own.
  *
  * Return: true from the first tshare_region_pin() until the last pin is dropped, and the last
- * copy that was made meanwhile (tshare_cuda_copy_new()); false in a child of fork(), whose
+ * copy (tshare_cuda_copy_new()) that was made meanwhile; false in a child of fork(), whose
  * parent has the pins.
  */
 bool tshare_region_is_pinned(const struct tshare_region *region);
@@ -1374,8 +1370,9 @@ struct tshare_pin *tshare_pin_ref(struct tshare_pin *pin);
  * tshare_pin_unref() - drop a reference to a pin
  * @pin: the pin, or NULL
  *
- * The last one unregisters the region's memory, if that has no other pin. Copies must have
- * ended by then. In a child of fork() the parent's registration stays.
+ * The last unref unregisters the region's memory, unless another pin, a tshare_cuda_copy or
+ * an import needs the registration. Copies must have ended by then. In a child of fork() the
+ * parent's registration stays.
  *
  * Return: NULL.
  */
@@ -1413,7 +1410,7 @@ struct tshare_pin_info {
  * @pin: the pin
  * @info: what to fill, with its size set
  *
- * Return: 0; -EINVAL for another size.
+ * Return: 0; -EINVAL for an invalid size.
  */
 int tshare_pin_get_info(const struct tshare_pin *pin, struct tshare_pin_info *info);
 
@@ -1424,12 +1421,12 @@ int tshare_pin_get_info(const struct tshare_pin *pin, struct tshare_pin_info *in
  * @path: TSHARE_CUDA_DMABUF, TSHARE_CUDA_REGISTERED or TSHARE_CUDA_PAGEABLE
  * @device: number of the device
  * @driver_version: as in struct tshare_cuda_driver
- * @results: what came of each path when the region was imported: 0 if it works or was not
- *           tried; CUDA's error (CUresult), which is positive; or a negative errno if CUDA
- *           was not asked. That is -EOPNOTSUPP if there is no dma-buf or the device lacks
- *           what it takes, -EACCES for the dma-buf of a read-only region, -EFBIG for one
- *           of 4 GiB or more, and for registered pieces without contiguous addresses. Those
- *           from TSHARE_CUDA_PATHS on are 0
+ * @results: the result of each path when the region was imported: 0 if it works or was not
+ *           tried; CUDA's error (CUresult), which is positive; or a negative errno of the
+ *           library: -EOPNOTSUPP if there is no dma-buf or the device lacks support, -EACCES
+ *           for the dma-buf of a read-only region, -EFBIG for a dma-buf of 4 GiB or more,
+ *           and for registered pieces without contiguous addresses. Results from
+ *           TSHARE_CUDA_PATHS on are 0
  * @context_created: this call has created the device's primary context
  * @readonly: the device can't write to the memory
  */
@@ -1451,18 +1448,17 @@ struct tshare_cuda_info {
  * @options: which device, and by which path; or NULL
  * @info: what to fill, with its size set
  *
- * The device reads and writes the very bytes; nothing is copied. The paths are tried in
- * their order until one works. If @options demand one, it is the only one tried.
+ * The device reads and writes the very bytes; nothing is copied. The call tries the paths
+ * in their order until one works, or only the path that @options name.
  *
- * The address is valid until the last unref of @region, which undoes the import, and goes
- * with the context that it was made in: see tshare_region_pin(). The caller keeps a
- * reference, and has the device finish its work before it drops that. A second call for
- * the same device and path returns what the first one found, or imports anew if somebody
- * has reset the device.
+ * The address is valid until the last unref of @region, which undoes the import, or until
+ * the context ends in which it was made: see tshare_region_pin(). The caller keeps a
+ * reference until the device has finished its work. A second call for the same device and
+ * path returns what the first call found, or imports anew if somebody has reset the device.
  *
  * Return: 0; -EOPNOTSUPP as tshare_cuda_get_driver(), or if no path works:
  * tshare_error_get() then has the reason for each; -EBUSY, -ENOMEM, -EINVAL and -EIO as
- * tshare_region_pin(); -EINVAL for another size of @info.
+ * tshare_region_pin(); -EINVAL for an invalid size of @info.
  */
 int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_options *options,
 		       struct tshare_cuda_info *info);
@@ -1474,22 +1470,22 @@ int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_op
  * @info: what to fill, with its size set: the address is that of the generation, 64 bits,
  *        and the path TSHARE_CUDA_REGISTERED
  *
- * For kernels that run as long as others publish. A kernel reads the generation by a load
- * with acquire order at system scope (ld.acquire.sys.u64), and then sees what was written
- * before that publish. A kernel that publishes stores the generation that it has read plus
- * one with release order at system scope (st.release.sys.u64), as the only one that publishes:
- * nothing keeps others from storing the same. It must not use atomic read-modify-write
- * instructions: not every device has them for the host's memory.
+ * For kernels that run while others publish. A kernel reads the generation by a load with
+ * acquire order at system scope (ld.acquire.sys.u64), and then sees what was written before
+ * that publish. A kernel publishes by a store of the generation that it has read plus one,
+ * with release order at system scope (st.release.sys.u64). It must be the only one that
+ * publishes: nothing keeps others from storing the same number. It must not use atomic
+ * read-modify-write instructions: not every device has them for the host's memory.
  *
- * A device's store wakes nobody. Threads that wait look for themselves each 100 ms if
- * another object is a publisher. So a process whose kernels publish calls
- * tshare_region_publish() once before, by which its object becomes one, and again or
- * tshare_region_publish_on() when there is somebody to wake.
+ * A device's store wakes nobody. If another object is a publisher, waiting threads look every
+ * 100 ms. So a process whose kernels publish first calls tshare_region_publish() once, which
+ * makes its object a publisher. To wake waiters it calls this again, or
+ * tshare_region_publish_on().
  *
- * The address is valid as one from tshare_cuda_import() is.
+ * The address is valid as long as an address from tshare_cuda_import().
  *
  * Return: 0; -EACCES for a read-only region; -EOPNOTSUPP as tshare_cuda_get_driver(); -ENOMEM,
- * -EINVAL and -EIO as tshare_region_pin(); -EINVAL for another size of @info; and as
+ * -EINVAL and -EIO as tshare_region_pin(); -EINVAL for an invalid size of @info; and as
  * tshare_region_get_generation().
  */
 int tshare_cuda_import_counter(struct tshare_region *region,
@@ -1500,8 +1496,8 @@ int tshare_cuda_import_counter(struct tshare_region *region,
  * DOC: CUDA's streams
  *
  * Work that a program puts on a stream ends later than the call does. So that devices and
- * processes can take turns, a stream publishes when it has come so far, and waits for a
- * generation before it goes on::
+ * processes can take turns, a stream publishes after its earlier work, and waits for a
+ * generation before its later work::
  *
  *	launch_producer(stream, info.address);				// a producer
  *	tshare_region_publish_on(region, NULL, stream);
@@ -1509,27 +1505,26 @@ int tshare_cuda_import_counter(struct tshare_region *region,
  *	tshare_region_wait_on(region, NULL, stream, seen, -1, NULL);	// a consumer
  *	launch_consumer(stream, info.address);
  *
- * A stream is the driver's handle (CUstream), or that of CUDA's runtime (cudaStream_t): of the
- * same process. The default streams are CU_STREAM_LEGACY, 1, and CU_STREAM_PER_THREAD, 2, and
- * theirs is the device in the options, which has to have a context. NULL is refused, since
- * it may be either of them. So is a stream whose work is captured into a graph.
+ * A stream is a handle of the driver (CUstream) or of CUDA's runtime (cudaStream_t), in this
+ * process. The default streams are CU_STREAM_LEGACY, 1, and CU_STREAM_PER_THREAD, 2, of the
+ * device in the options, which must have a context. NULL is refused, since it may be either
+ * of them. A stream whose work is captured into a graph is refused, too.
  */
 struct CUstream_st;
 
 /**
- * tshare_region_publish_on() - have a stream publish when it comes to that
+ * tshare_region_publish_on() - make a stream publish after its earlier work
  * @region: the region, to which the stream has a reference until then
  * @options: which device, for a default stream; or NULL
  * @stream: the stream
  *
- * When all that was put on the stream before has ended, what it wrote is visible, and a
- * thread of the driver's publishes as tshare_region_publish() does. What is put on the stream
- * later begins after that. The object becomes a publisher at once, also if CUDA then refuses
- * the call.
+ * When all earlier work of the stream has ended, its writes are visible, and a thread of the
+ * driver publishes as tshare_region_publish() does. Later work of the stream begins after
+ * that. The object becomes a publisher at once, also if CUDA then refuses the call.
  *
- * After an error of CUDA's that ends its context, a stream doesn't come to anything any more:
- * nothing is published then, and the reference stays until the process ends. At exit the
- * library drops none of what streams have of regions: the driver ends then.
+ * After a CUDA error that ends its context, a stream stops: nothing is published then, and
+ * the reference stays until the process ends. At exit the library drops no reference of a
+ * stream, since the driver ends then.
  *
  * Return: 0; -EACCES for a read-only region; -EINVAL for a NULL stream, malformed options, a
  * device that doesn't exist, or is not the stream's; -EOPNOTSUPP as tshare_cuda_get_driver(),
@@ -1542,7 +1537,7 @@ int tshare_region_publish_on(struct tshare_region *region,
 struct tshare_stream_wait; /* a stream's wait for a generation */
 
 /**
- * tshare_region_wait_on() - have a stream wait for a generation that is new to the caller
+ * tshare_region_wait_on() - make a stream wait for a generation that is new to the caller
  * @region: the region, which may be read-only, and to which the wait has a reference
  * @options: which device, for a default stream; or NULL
  * @stream: the stream
@@ -1550,28 +1545,28 @@ struct tshare_stream_wait; /* a stream's wait for a generation */
  * @timeout_ns: as for tshare_region_wait(), from this call on
  * @wait: where to store a handle of the wait, or NULL
  *
- * What is put on the stream later begins when a process has published a generation above
- * @seen, and sees what was written before that. The call itself doesn't wait.
+ * Later work of the stream begins when a process has published a generation above @seen,
+ * and sees what was written before that publish. The call itself doesn't wait.
  *
- * The wait ends for every reason that ends a tshare_region_wait(): the timeout, the exit of
- * all publishers, tshare_region_cancel(); and when this process exits. The stream then goes
- * on too, because a device whose stream waits for ever can't be synchronised. A program
- * that must know synchronises with the stream and looks at the result of @wait.
+ * The wait ends for every reason that ends a tshare_region_wait() (the timeout, the exit of
+ * all publishers, tshare_region_cancel()), and when this process exits. The stream then goes
+ * on, too, because a device whose stream waits for ever can't be synchronised. A program
+ * that must know why synchronises with the stream and looks at the result of @wait.
  *
  * The stream waits for a word of page-locked memory (cuStreamWaitValue64), which a thread of
- * the library's writes to. The page of these words stays registered until its context ends.
+ * the library writes to. The page of these words stays registered until its context ends.
  *
  * Return: 0, also if the wait is over already; -ECANCELED after tshare_region_cancel(), and
- * when the process has begun to exit; -EINVAL, -ENOMEM and -EIO as
- * tshare_region_publish_on(); -EOPNOTSUPP as that, or if the device or the driver, which is
- * one for CUDA 11.7 or later, can't have a stream wait; and as tshare_region_get_event_fd().
+ * when the process has begun to exit; -EINVAL, -ENOMEM, -EIO and -EOPNOTSUPP as
+ * tshare_region_publish_on(); -EOPNOTSUPP also if the device or the driver can't make a
+ * stream wait, which takes CUDA 11.7; and as tshare_region_get_event_fd().
  */
 int tshare_region_wait_on(struct tshare_region *region, const struct tshare_cuda_options *options,
 			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
 			  struct tshare_stream_wait **wait);
 
 /**
- * tshare_waiter_wait_on() - have a stream wait, until tshare_waiter_cancel()
+ * tshare_waiter_wait_on() - make a stream wait, until tshare_waiter_cancel()
  * @waiter: the waiter, to which the wait has a reference
  * @options: as for tshare_region_wait_on()
  * @stream: as for tshare_region_wait_on()
@@ -1627,11 +1622,11 @@ int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_
 /**
  * tshare_stream_wait_shutdown() - end all waits of streams, for good
  *
- * exit() does it. A language's runtime that drops its objects before that calls it first: what
- * they have of a device, whichever library made them, may go only when its streams are idle.
+ * exit() does it. A language's runtime that drops its objects before that calls it first: a
+ * device's resources, whichever library made them, may go only when its streams are idle.
  *
- * Each wait under way ends with -ECANCELED, unless what it waits for is published. A wait that
- * is begun later is -ECANCELED. Publishes go on.
+ * Each wait under way ends with -ECANCELED, unless what it waits for is published. A later
+ * wait fails with -ECANCELED. Publishes go on.
  */
 void tshare_stream_wait_shutdown(void);
 
@@ -1640,27 +1635,27 @@ void tshare_stream_wait_shutdown(void);
 struct tshare_cuda_copy; /* a copy of a tensor in a device's memory */
 
 /**
- * tshare_cuda_copy_new() - have a stream copy a tensor into the device's own memory
+ * tshare_cuda_copy_new() - make a stream copy a tensor into the device's own memory
  * @tensor: the tensor, which may be read-only, and to which the copy holds a reference
  * @options: which device, for a default stream; or NULL
  * @stream: the stream
  * @copy: where to store it
  *
- * Allocates memory on the stream's device, and puts the copy on the stream, behind all that
- * was put there before. What is put there later finds the elements in place. Other streams
- * wait by tshare_cuda_copy_wait_on(). The memory is the caller's to write to.
+ * Allocates memory on the stream's device, and puts the copy on the stream, behind its earlier
+ * work. Later work of the stream finds the elements in place. Other streams wait by
+ * tshare_cuda_copy_wait_on(). The caller may write to the memory.
  *
- * What is copied is the bytes from the tensor's first element to its last, in one piece, so
- * that the strides of the copy are the tensor's. Where they leave gaps, the gaps are copied, too.
+ * The stream copies the bytes from the tensor's first element to its last, in one piece, so
+ * that the strides of the copy are the tensor's. Gaps between elements are copied, too.
  *
  * If the region is pinned, the call doesn't wait for the copy, and the device reads the region when
- * the stream comes to that: nothing may write to the tensor before the copy has ended. The region
- * stays pinned as long as the copy, whatever becomes of the caller's pins. If it is not pinned,
- * the driver copies by a staging buffer of its own, and the call may wait for that. The region
- * is not pinned for a copy.
+ * the stream gets there: nothing may write to the tensor before the copy has ended. The region
+ * stays pinned as long as the copy exists, whatever becomes of the caller's pins. If the region is
+ * not pinned, the driver copies through a staging buffer, and the call may wait for that. The call
+ * doesn't pin the region.
  *
- * The copy is made in the stream's context, or for a default stream in that which
- * tshare_region_pin() would use, and goes with it. An empty tensor takes neither memory nor a
+ * The copy is made in the stream's context, or for a default stream in the context that
+ * tshare_region_pin() would use, and ends with it. An empty tensor takes neither memory nor a
  * context.
  *
  * Return: 0; -ENOMEM if the device has too little memory left, or the process has; -EINVAL for
@@ -1683,8 +1678,8 @@ struct tshare_cuda_copy *tshare_cuda_copy_ref(struct tshare_cuda_copy *copy);
  * tshare_cuda_copy_unref() - drop a reference to a copy
  * @copy: the copy, or NULL
  *
- * The last one frees the device's memory, or has a thread of the library's do that when the
- * stream has made the copy; it doesn't wait for that. Kernels and copies that use the memory
+ * The last unref frees the device's memory. If the stream hasn't made the copy yet, a thread of
+ * the library frees it later, and the call doesn't wait. Kernels and copies that use the memory
  * must have ended by then. In a child of fork() the parent's copy stays.
  *
  * Return: NULL.
@@ -1723,17 +1718,17 @@ struct tshare_cuda_copy_info {
  * @copy: the copy
  * @info: what to fill, with its size set
  *
- * Return: 0; -EINVAL for another size.
+ * Return: 0; -EINVAL for an invalid size.
  */
 int tshare_cuda_copy_get_info(const struct tshare_cuda_copy *copy,
 			      struct tshare_cuda_copy_info *info);
 
 /**
- * tshare_cuda_copy_wait_on() - have a stream wait until a copy has ended
+ * tshare_cuda_copy_wait_on() - make a stream wait until a copy has ended
  * @copy: the copy
  * @stream: the stream: any one of the process; a default one is that of the copy's device
  *
- * What is put on the stream later finds the elements in place. The call itself doesn't wait.
+ * Later work of the stream finds the elements in place. The call itself doesn't wait.
  *
  * Return: 0; -EINVAL for a NULL stream; -EOPNOTSUPP in a child of fork(), or if the stream is
  * being captured; -EIO for any other failure of CUDA's, and if the copy has gone with its
@@ -1813,7 +1808,7 @@ struct tshare_tensor *tshare_tensor_ref(struct tshare_tensor *tensor);
  * tshare_tensor_unref() - drop a reference to a tensor
  * @tensor: the tensor, or NULL
  *
- * The last one drops the tensor's reference to the region.
+ * The last unref drops the tensor's reference to the region.
  *
  * Return: NULL.
  */
@@ -1987,8 +1982,8 @@ int tshare_tensor_read(const struct tshare_tensor *tensor, void *buffer);
 /**
  * tshare_tensor_write() - copy a tensor's elements in
  * @tensor: the tensor
- * @data: address of element [0, 0, ...] of one of the same type and shape,
- *        which doesn't overlap it
+ * @data: address of element [0, 0, ...] of a tensor of the same type and shape,
+ *        which doesn't overlap @tensor
  * @strides: elements from one index to the next, or NULL for C-contiguous
  *
  * Return: 0; -EACCES for a read-only tensor; -EINVAL for strides of packed
