@@ -16,7 +16,7 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-/* What is allocated at a time: a signal waits for it. */
+/* Bytes that one call allocates: a signal may wait for it. */
 #define PIECE (64ULL << 20)
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -31,7 +31,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 /* Huge pages */
 
-/* Only for this thread's purpose: a child that another one forks meanwhile would keep the memory. */
+/* Under the lock, as a child that another thread forks before madvise() would keep the memory. */
 static void *map_for_myself(const struct shm_session *session, int fd, uint64_t offset,
 			    uint64_t size)
 {
@@ -52,10 +52,10 @@ static void *map_for_myself(const struct shm_session *session, int fd, uint64_t 
 }
 
 /*
- * The page of the huge one at @offset that is allocated first. The kernel makes the huge one on its
- * node, and interleaves nodes by the numbers of pages: if all of these were multiples of 512, all the
- * memory would be on one node. Together with 512 the step is a prime. The last pages are left alone,
- * as fill.c asks for one of them.
+ * Where the first small page of the huge page at @offset is allocated. The kernel makes the huge
+ * page on the node of that small one, and interleaves nodes by page number: multiples of 512 alone
+ * would put all memory on one node. The step to the next huge page's is 512 + 11, a prime. The
+ * last pages are left alone, as fill.c asks for one of them.
  */
 static uint64_t first_page(const struct shm_session *session, uint64_t offset)
 {
@@ -64,7 +64,7 @@ static uint64_t first_page(const struct shm_session *session, uint64_t offset)
 	return offset + offset / session->huge_page_size * 11 % (pages / 4) * session->page_size;
 }
 
-/* The kernel makes a huge page of the small ones that there are, and of none at all it makes none. */
+/* The kernel makes a huge page only where a small one exists. */
 static int add_first_pages(const struct shm_session *session, int fd, uint64_t offset,
 			   uint64_t size)
 {
@@ -82,9 +82,9 @@ static int add_first_pages(const struct shm_session *session, int fd, uint64_t o
 }
 
 /*
- * Return: whether the kernel may have more. Linux 6.1 ends with EINVAL behind the first huge page that
- * it has made where nothing is mapped yet, and so is asked for each; a kernel that knows no such
- * advice fails so at once.
+ * Return: whether the kernel may have more huge pages. Where nothing is mapped yet, Linux 6.1
+ * fails with EINVAL after the first huge page, so the loop asks for each one. A kernel without
+ * MADV_COLLAPSE fails so at once.
  */
 static bool make_huge_pages(const struct shm_session *session, char *start, uint64_t size)
 {
@@ -114,9 +114,8 @@ static bool add_huge_pages(const struct shm_session *session, int fd, uint64_t o
 }
 
 /*
- * A tmpfs that is mounted without "huge=" has small pages, and takes huge ones all the same if it is
- * asked for them, unless shmem_enabled is "deny". What the kernel doesn't give is left to
- * allocate_rest().
+ * A tmpfs that is mounted without "huge=" has small pages, but MADV_COLLAPSE makes huge ones
+ * there, unless shmem_enabled is "deny". allocate_rest() adds the pages that this doesn't get.
  */
 static void allocate_huge_pages(const struct shm_session *session, int fd, uint64_t offset,
 				uint64_t size)
@@ -136,8 +135,8 @@ static void allocate_huge_pages(const struct shm_session *session, int fd, uint6
 /* Pages of any size */
 
 /*
- * In pieces, as Linux 6.1 undoes what a signal interrupts: the next one is half as large, so that
- * under a periodic signal they come to fit in between.
+ * Allocates in pieces, as Linux 6.1 undoes a call that a signal interrupts. The next piece is half
+ * as large, until pieces fit between the signals of a periodic timer.
  */
 static int allocate_rest(const struct shm_session *session, int fd, uint64_t offset, uint64_t size)
 {

@@ -8,8 +8,8 @@
 struct shm_session;
 
 /*
- * Allocates all pages now, since a write into a mapping could only fail with SIGBUS. Return: 0 or
- * a negative errno, when some of them may be there.
+ * Allocates all pages now: a write to a page that can't be allocated raises SIGBUS. Return: 0 or a
+ * negative errno, when some pages may be allocated.
  */
 int shm_allocate(const struct shm_session *session, int fd, uint64_t offset, uint64_t size);
 

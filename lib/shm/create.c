@@ -51,7 +51,7 @@ static int refuse_unsupported(const struct backend_request *request)
 static int fail_file(int dir, int err, const struct shm_header *header,
 		     const struct backend_request *request)
 {
-	/* It may have been lowered since it was looked at. */
+	/* The limit may have been lowered since the check. */
 	if (err == -EFBIG && shm_check_limit(header))
 		return err;
 	if (err == -ENOSPC || err == -EFBIG || err == -ENOMEM)
@@ -72,7 +72,7 @@ static bool is_draft(const struct backend_request *request)
 	return request->flags & TSHARE_DRAFT;
 }
 
-/* Whether a step that found no room may find some now, which the dead had. */
+/* Whether a sweep for a step that found no room has removed regions of dead makers. */
 static bool has_made_room(const struct shm_session *session, int err)
 {
 	return err == -ENOMEM && shm_names_sweep(session->dir);
@@ -83,13 +83,13 @@ static int try_to_write_file(const struct shm_session *session, int fd,
 {
 	int err;
 
-	/* Whether there is room for a draft's memory is seen with the claim. */
+	/* For a draft's memory, try_to_add_memory() checks. */
 	err = shm_check_room(session->dir, request, is_draft(request) ? 0 : request->size,
 			     request->descs_size);
 	if (err)
 		return err;
 	err = limited_truncate(fd, header->data_offset + header->size);
-	/* Of a size beyond all files. */
+	/* The size exceeds what a file can have. */
 	if (err == -EINVAL)
 		err = -EFBIG;
 	if (!err)
@@ -97,7 +97,7 @@ static int try_to_write_file(const struct shm_session *session, int fd,
 	return err ? fail_file(session->dir, err, header, request) : set_mode(fd, request->mode);
 }
 
-/* All of a region but its memory: other processes may look at that of a draft from now on. */
+/* Writes all of a region but its memory, which a draft gets only after it is visible. */
 static int write_file(const struct shm_session *session, int fd, const struct shm_header *header,
 		      const struct backend_request *request)
 {
@@ -118,7 +118,7 @@ static int try_to_add_memory(const struct shm_session *session, int fd,
 	return err ? fail_file(session->dir, err, header, request) : 0;
 }
 
-/* A draft keeps its claim meanwhile: to those that wait for it, it would have ended otherwise. */
+/* A draft keeps its claim meanwhile: without it, waiters would take the draft for lost. */
 static int add_memory(const struct shm_session *session, int fd, const struct shm_header *header,
 		      const struct backend_request *request)
 {
@@ -162,7 +162,7 @@ static int create_unnamed(const struct shm_session *session, const struct backen
 
 /* Named regions */
 
-/* Not decisive, but saves the allocation where the name is taken anyway. */
+/* Not decisive, but saves the allocation if the name is taken. */
 static int check_free(int dir, const char *name)
 {
 	char file[SHM_HOME_NAME_LEN];
@@ -176,8 +176,8 @@ static int check_free(int dir, const char *name)
 }
 
 /*
- * A draft has its claim before its memory. Of makers that begin at the same time, one allocates
- * then, and the others find the name taken, whatever room is left.
+ * A draft takes its claim before its memory. Of makers that start together, one allocates, and the
+ * others find the name taken, however little room is left.
  */
 static int make_named(const struct shm_session *session, struct shm_name *name,
 		      const struct backend_request *request, const struct shm_header *header)

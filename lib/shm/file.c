@@ -108,7 +108,7 @@ int shm_header_check(const struct shm_header *header, int fd)
 	return err ? err : check_header(header, &file);
 }
 
-/* Elsewhere a file system may store zeros in less than their size. */
+/* Other file systems may store zeros in fewer blocks than their size. */
 static bool is_on_tmpfs(int fd)
 {
 	struct statfs fs;
@@ -125,7 +125,7 @@ int shm_header_check_memory(const struct shm_header *header, int fd)
 		err = check_header(header, &file);
 	if (err)
 		return err;
-	/* Both are whole pages there. */
+	/* A tmpfs counts whole pages, for the head and for the data. */
 	if ((uint64_t)file.st_blocks * STAT_BLOCK <
 		    header->size + SHM_DESCS_OFFSET + header->descs_size &&
 	    is_on_tmpfs(fd))
@@ -179,8 +179,8 @@ static bool is_finished_with(const struct shm_header *header, uint32_t lifetime)
 }
 
 /*
- * What a maker has finished, it has before it releases the lock. A header that was read
- * before the lock was found free may therefore be an older one, and is read again.
+ * A maker writes the header before it releases the lock. A header that was read before the lock
+ * was found free may therefore be stale, and is read again.
  */
 int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive)
 {
@@ -216,7 +216,7 @@ bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access
 	return fstat(fd, &st) || st.st_uid != geteuid() || !st.st_uid;
 }
 
-/* The file's mode holds; it is shown as the region's unless they differ in what counts. */
+/* The file's mode is in force. The header's is shown if both agree but for the owner's bits. */
 static uint32_t shown_mode(const struct shm_header *header, mode_t file_mode)
 {
 	if ((header->mode | SHM_OWNER_ACCESS) == (file_mode & 0666))
@@ -296,7 +296,7 @@ int shm_header_make(const struct shm_session *session, const struct backend_requ
 		.descs_size = request->descs_size,
 	};
 	memcpy(header->name, request->name, sizeof(header->name));
-	/* Any number that no other region has; of 53 bits, so that all JSON readers keep it. */
+	/* A random number of 53 bits, which all JSON readers keep exactly. */
 	if (getrandom(&header->id, sizeof(header->id), 0) != sizeof(header->id))
 		return tshare_fail(-errno, "region: getrandom: %s", strerror(errno));
 	header->id = header->id >> 11 | 1;
@@ -320,7 +320,7 @@ int shm_file_write_flags(int fd, uint32_t flags)
 
 /* Opening again */
 
-/* Without /proc a file that is open can be neither named nor opened anew. */
+/* Without /proc an open file can neither be linked nor reopened. */
 int shm_fail_proc(int err, const char *what)
 {
 	if (err == -ENOENT && access("/proc/self/fd", F_OK))

@@ -16,7 +16,7 @@ struct shm_session;
 
 /* struct shm_header.flags */
 #define SHM_PERSIST (1U << 0)
-#define SHM_DRAFT   (1U << 1) /* not finished; only for those that have it open to read */
+#define SHM_DRAFT   (1U << 1) /* not finished */
 #define SHM_USERS   (1U << 2) /* the name stays while a process has the region open */
 
 /*
@@ -39,14 +39,14 @@ struct shm_header {
 	uint64_t data_offset;
 	uint32_t mode;
 	uint32_t desc_count;
-	uint32_t descs_size; /* bytes of them all */
+	uint32_t descs_size; /* bytes of all descriptors */
 	uint32_t reserved;
 	char name[TSHARE_NAME_LEN];
 };
 
 /*
- * What one pread() reads: all of a region but its data, if it holds a few tensors. More
- * bytes would be copied for each region that is opened.
+ * Bytes that one pread() reads: all of a region with few tensors, but for its data. A larger head
+ * would cost each open more copying.
  */
 #define SHM_HEAD_SIZE 1024
 
@@ -81,12 +81,12 @@ bool shm_file_is_locked(int fd, enum shm_lock lock);
 bool shm_file_is_used(int fd);
 
 /*
- * Reads the start of a file, or fails with -EINVAL: of a pipe, socket or directory,
- * which can't be read so, and of anything without the magic.
+ * Reads the start of a file; -EINVAL if it lacks the magic, or if pread() can't read it: a pipe,
+ * socket or directory.
  */
 int shm_file_read_head(int fd, struct shm_head *head, size_t *length);
 
-/* The same, and stores whether the name still has its maker or users, or persists. */
+/* As shm_file_read_head(), and stores whether the name has a maker or users, or persists. */
 int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *alive);
 
 /*
@@ -96,8 +96,8 @@ int shm_file_read_life(int fd, struct shm_head *head, size_t *length, bool *aliv
 int shm_header_check(const struct shm_header *header, int fd);
 
 /*
- * The same for a region that is to be mapped, and whose memory a maker has allocated: what isn't
- * there would be allocated by the reader, and charged to it.
+ * As shm_header_check(), and checks that the file has all of the region's memory. A reader would
+ * allocate missing pages, and be charged for them.
  */
 int shm_header_check_memory(const struct shm_header *header, int fd);
 
@@ -111,13 +111,13 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 /* Reads the descriptors of a region into @descs, which has @region->descs_size bytes. */
 int shm_file_read_descs(const struct backend_region *region, void *descs);
 
-/* Whether the region's mode gives its owner @access, which the file's can't deny. */
+/* False if the region's mode denies its owner, the caller, @access: the file's mode can't. */
 bool shm_file_owner_may(int fd, const struct shm_header *header, uint32_t access);
 
 /* Describes the region of a file; -EINVAL or -EPROTO if it is none. */
 int shm_file_describe(int fd, struct tshare_region_info *info);
 
-/* Whether it is this version's: the meaning of another one's flags is unknown. */
+/* Whether the header is of this version. The flags of another version are unknown. */
 bool shm_header_is_known(const struct shm_header *header);
 
 /* The flags of a region that doesn't have its name yet. */
@@ -127,14 +127,14 @@ uint32_t shm_header_flags(uint32_t lifetime, bool draft);
 int shm_header_make(const struct shm_session *session, const struct backend_request *request,
 		    struct shm_header *header);
 
-/* Write to a new file: 0 or -errno, without a text. */
+/* Write to a new file. Return: 0 or -errno, without an error text. */
 int shm_file_write(int fd, const struct shm_header *header, const void *descs);
 int shm_file_write_flags(int fd, uint32_t flags);
 
-/* Another open file description of the same file, without waiting for its owner's lease. */
+/* Opens another description of the same file, without waiting for its owner's lease. */
 int shm_file_reopen(int fd, int access);
 
-/* Fails with @err, or with what is missing if that is /proc. */
+/* Fails with @err, or with -ENODEV if /proc is missing. */
 int shm_fail_proc(int err, const char *what);
 
 #endif /* TSHARE_SHM_FILE_H */

@@ -25,9 +25,9 @@
 #include "shm/watch.h"
 
 /*
- * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no
- * such draft. The maker is there as long as the pipe has a reader. A pipe without a file
- * beside it is what a process left that was killed while it unlinked the draft.
+ * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no such draft.
+ * The maker lives as long as the pipe has a reader. A process that was killed while it unlinked a
+ * draft leaves a pipe without a file beside it.
  */
 static int open_maker(int dir, const char *name)
 {
@@ -51,9 +51,9 @@ static int open_maker(int dir, const char *name)
 }
 
 /*
- * Opens the file of the region that the name leads to. That a draft can't be opened yet is
- * reported only if the name has led nowhere before and after: it may just be finished. Then
- * @maker is its pipe, or the error with which that can't be opened.
+ * Opens the file of the region that the name leads to. Reports a draft (-EINPROGRESS) only if the
+ * name led nowhere before and after the look at it: the draft may just be finished. Then @maker is
+ * its pipe, or the error of opening that.
  */
 static int open_named(int dir, const char *file, const char *name, int access, int *maker)
 {
@@ -73,7 +73,7 @@ static int open_named(int dir, const char *file, const char *name, int access, i
 	return -EINPROGRESS;
 }
 
-/* The last user may have removed the name before this one has its lock: -ESTALE. */
+/* -ESTALE if the last user has removed the name before this one has its lock. */
 static int begin_use(int dir, const char *file, int fd, const struct shm_header *header,
 		     void **user)
 {
@@ -151,8 +151,8 @@ static int look_up(int dir, const char *file, const char *name, const struct bac
 }
 
 /*
- * A region whose name was taken over meanwhile looks like that of a dead maker. Stores what
- * open_named() has of a draft with -EINPROGRESS, else -ENOENT.
+ * Tries again on -ESTALE: a region that lost its name meanwhile looks like a dead maker's. Stores
+ * the @maker of open_named() with -EINPROGRESS, else -ENOENT.
  */
 static int find_now(int dir, const char *name, const struct backend_find *how,
 		    struct backend_region *region, int *maker)
@@ -175,15 +175,15 @@ static int find_now(int dir, const char *name, const struct backend_find *how,
 /* Waiting */
 
 /*
- * Waits for the draft that was seen now, if any, and returns whether the one that was waited for
- * has ended without being finished.
+ * Adds the draft that was seen now, if any, to the watch. Returns whether the draft that was
+ * watched before has ended without being finished.
  */
 static bool draft_was_lost(struct shm_watch *watch, int err, int maker)
 {
 	int before = watch->maker;
 	bool lost;
 
-	/* Another region has the name: a successor that ends is nothing to wait for. */
+	/* With -EAGAIN the old region still has the name: a lost successor doesn't matter. */
 	lost = err != -EAGAIN && before >= 0 && !(maker >= 0 && shm_is_same_file(before, maker)) &&
 	       !shm_maker_has_finished(before);
 	shm_watch_maker(watch, maker);
@@ -198,9 +198,9 @@ static int64_t deadline_of(int64_t timeout_ns)
 }
 
 /*
- * Looks again and again, after each change. @maker is what the first look has seen of a draft. A
- * draft that was seen is waited for: if it ends without being finished, that is reported, also if
- * the next draft has the name already.
+ * Looks after each change. @maker is the pipe of the draft that the first look has found. If a
+ * draft that was seen ends without being finished, the wait fails, even if the next draft has the
+ * name already.
  */
 static int wait_and_find(struct shm_session *session, const char *name,
 			 const struct backend_find *how, int maker, struct backend_region *region)
@@ -249,13 +249,13 @@ int shm_lookup(void *opened, const char *name, const struct backend_find *how,
 
 /* Watching */
 
-/* A region whose maker is killed keeps its name until a process looks. */
+/* A look is due so often: the region of a killed maker keeps its name until a process looks. */
 #define TICK_NS NSEC_PER_SEC
 
-/* Where changes aren't reported. */
+/* The same, where changes aren't reported. */
 #define UNWOKEN_TICK_NS (NSEC_PER_SEC / 10)
 
-/* A watcher sleeps on @event, and on @timer where it has to look now and then. */
+/* A watcher sleeps on @event, and on @timer where it has to poll. */
 struct name_watch {
 	struct shm_session *session;
 	struct shm_watch watch;
@@ -311,7 +311,7 @@ int shm_watch_look(void *data, uint64_t *id)
 	uint64_t ignored;
 	int err;
 
-	/* A timer is read as an eventfd is. */
+	/* A timerfd is read like an eventfd. */
 	eventfd_read(watch->event, &ignored);
 	eventfd_read(watch->timer, &ignored);
 	shm_watch_prepare(&watch->watch, watch->session->dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions that are found by their names. */
+/* Opening regions by their names, and watching names. */
 #ifndef TSHARE_SHM_FIND_H
 #define TSHARE_SHM_FIND_H
 

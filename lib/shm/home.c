@@ -21,10 +21,10 @@
 
 #define DEFAULT_DIR "/dev/shm"
 
-/* A new home is called so, with 16 hexadecimal digits. */
+/* A new home's name is the prefix and 16 hexadecimal digits. */
 _Static_assert(SHM_NEW_HOME_LEN == sizeof(SHM_HIDDEN_PREFIX) + 16, "a new home's name fits");
 
-/* Everybody may look for the file, which has a mode of its own. */
+/* Every account may look for the file, which has a mode of its own. */
 #define HOME_MODE 0755
 
 const char *shm_directory(void)
@@ -68,8 +68,8 @@ bool shm_is_shortage(int err)
 }
 
 /*
- * Opens what is on the file system of the directory itself, and not behind a symbolic
- * link. Users may mount FUSE on what is theirs, and its server need never answer.
+ * Opens a path that stays on the directory's own file system and has no symbolic link. Accounts
+ * may mount FUSE on their own directories, and a FUSE server may never answer.
  */
 static int open_here(int dir, const char *path, int flags)
 {
@@ -83,7 +83,7 @@ static int open_here(int dir, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The same for one component; mounts are crossed where openat2() is unknown or filtered out. */
+/* As open_here(), for one component. Mounts are crossed if openat2() is unknown or filtered out. */
 static int open_entry(int dir, const char *entry, int flags)
 {
 	int fd = open_here(dir, entry, flags);
@@ -123,7 +123,7 @@ int shm_claim_open(int dir, const char *file)
 	fd = open_here(dir, path, O_PATH | O_DIRECTORY);
 	if (fd >= 0)
 		return fd;
-	/* These steps fail for the reason that is to be reported. */
+	/* Opening step by step finds the error to report. */
 	home = shm_home_open(dir, file);
 	return home < 0 ? home : shm_home_open(home, SHM_CLAIM);
 }
@@ -136,8 +136,8 @@ static int open_file_called(int home, const char *entry, int access)
 }
 
 /*
- * What a region's file may be called. It is renamed from one to the next, and back only by
- * a maker that couldn't finish it at the last moment: so a look finds it in two rounds.
+ * Names of a region's file, in the order in which it is renamed. Only a maker whose finish fails
+ * at the last moment renames it back, so two rounds find it.
  */
 static const char *const file_names[] = { SHM_DRAFT_FILE, SHM_NEW_FILE, SHM_REGION_FILE };
 
@@ -170,7 +170,7 @@ int shm_home_open_maker(int home)
 {
 	struct statx st;
 
-	/* To open anything else for writing could have effects. */
+	/* Opening anything else for writing could have effects. */
 	if (!shm_stat(home, SHM_MAKER_FILE, &st))
 		return -errno;
 	if (!S_ISFIFO(st.stx_mode))
@@ -221,7 +221,7 @@ int shm_directory_open_file(int dir, const char *file, int access)
 	fd = open_here(dir, path, access | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0)
 		return fd;
-	/* These steps fail for the reason that is to be reported. */
+	/* Opening step by step finds the error to report. */
 	do {
 		if (home >= 0)
 			close(home);
@@ -281,7 +281,7 @@ enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home
 		return SHM_NAME_GONE;
 	if (errno == EPERM || errno == EACCES)
 		return SHM_NAME_STUCK;
-	/* If it was removed meanwhile, or replaced by another, it has no links. */
+	/* A home that was removed or replaced meanwhile has no links. */
 	return errno == ENOTEMPTY && shm_stat(home, "", &st) && st.stx_nlink ? SHM_NAME_TAKEN :
 									       SHM_NAME_GONE;
 }
@@ -377,8 +377,8 @@ static int fill_home(int home, int fd, int *claim)
 }
 
 /*
- * Until the file is there, other processes take the home for one that a dead process
- * left, and remove it.
+ * Other processes take a home without a file for a dead process's, and remove it. Then the loop
+ * makes another.
  */
 int shm_home_make(int dir, int fd, int *claim, char file[SHM_NEW_HOME_LEN])
 {
@@ -400,7 +400,7 @@ int shm_home_make(int dir, int fd, int *claim, char file[SHM_NEW_HOME_LEN])
 /* Any process may wait for the maker, so any may open the pipe for writing. */
 #define MAKER_MODE 0622
 
-/* Bits without a meaning for a pipe, which only its owner can set. */
+/* Mode bits that have no meaning for a pipe, and that only its owner can set. */
 #define MAKER_FINISHED 0111
 
 int shm_claim_make_maker(int claim)

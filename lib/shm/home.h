@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory of all names, and the home that each named region has in it: see
- * backend-shm.c for why. What is in a home is opened, and never trusted, here.
+ * The directory of all names, and each named region's home in it; backend-shm.c explains homes.
+ * Files in a home are untrusted: callers validate them.
  */
 #ifndef TSHARE_SHM_HOME_H
 #define TSHARE_SHM_HOME_H
@@ -15,37 +15,37 @@
 #define SHM_HOME_PREFIX	  "tshare."
 #define SHM_HIDDEN_PREFIX ".tshare."
 
-/* Room for what a home may be called. */
+/* Bytes of a home's file name, with the terminating NUL. */
 #define SHM_HOME_NAME_LEN (sizeof(SHM_HOME_PREFIX) - 1 + TSHARE_NAME_LEN)
 #define SHM_NEW_HOME_LEN  25
 
 /*
- * The claim to a home's name: a home inside the home, with the file of the region that gets
- * the name next.
+ * The claim to a home's name: a directory in the home, with the file of the region that gets the
+ * name next.
  */
 #define SHM_CLAIM "next"
 
 /*
- * The files in a home or a claim: the region's, which is first a draft's or a new one's and in
- * the end a region's, see backend-shm.c; and the pipe that the maker of a draft holds, for
- * those that wait for it.
+ * Files in a home or a claim. The region's file is called "draft" or "new" first, and "region" in
+ * the end, see backend-shm.c. "maker" is the pipe whose read end the maker of a draft holds, for
+ * processes that wait for the draft.
  */
 #define SHM_DRAFT_FILE	"draft"
 #define SHM_NEW_FILE	"new"
 #define SHM_REGION_FILE "region"
 #define SHM_MAKER_FILE	"maker"
 
-/* How often other processes may come in between before that is an error. */
+/* Tries that other processes may disturb before an operation fails. */
 #define SHM_MAX_TRIES 1000
 
 enum shm_name_state {
-	SHM_NAME_GONE,	 /* there is none now */
-	SHM_NAME_TAKEN,	 /* by a living maker, a persistent region, or what is no region of ours */
-	SHM_NAME_STUCK,	 /* dead, but not ours to remove */
-	SHM_NAME_UNSEEN, /* there is no descriptor or no memory left to look at it with */
+	SHM_NAME_GONE,	 /* no home is there now */
+	SHM_NAME_TAKEN,	 /* kept by a maker, by users or as persistent; or no region of ours */
+	SHM_NAME_STUCK,	 /* dead, but this process may not remove it */
+	SHM_NAME_UNSEEN, /* no descriptor or memory is left to look at it */
 };
 
-/* Whether it was the process or the system that had nothing left to open a file with. */
+/* Whether @err says that the process or the system has no descriptor or memory left. */
 bool shm_is_shortage(int err);
 
 /* The directory's path, and a descriptor of it. */
@@ -55,33 +55,33 @@ int shm_directory_open(void);
 /* The directory's entries, from the first; NULL with errno set. */
 DIR *shm_directory_stream(int dir);
 
-/* The next home of a name or, with @hidden, of none yet; NULL at the end. */
+/* The next home of a name or, with @hidden, also one without a name; NULL at the end. */
 const char *shm_directory_next(DIR *stream, bool hidden);
 
 /* Opens the region's file in the home called @file. */
 int shm_directory_open_file(int dir, const char *file, int access);
 
-/* Looks at an entry, or with "" at the file itself, without asking a server of its file system. */
+/* Describes an entry or, with "", @dir itself, without asking the server of a file system. */
 bool shm_stat(int dir, const char *entry, struct statx *st);
 bool shm_is_same_device(const struct statx *one, const struct statx *other);
 
 bool shm_is_same_file(int one, int other);
 
-/* What the home of the region @name is called. */
+/* The file name of the home of the region @name. */
 void shm_home_name(char file[SHM_HOME_NAME_LEN], const char *name);
 
-/* Whether a home of that name can't be opened as a region's: a maker's own, or a claim. */
+/* Whether @file is a maker's own home or a claim, which aren't opened as a region's. */
 bool shm_home_is_hidden(const char *file);
 
 /* Opens a home, or a claim in one: -EPROTO if it is no directory, or one of another file system. */
 int shm_home_open(int dir, const char *file);
 
-/* Opens the claim in the home called @file, by one descriptor. */
+/* Opens the claim in the home called @file; where openat2() works, no second descriptor is used. */
 int shm_claim_open(int dir, const char *file);
 
 /*
- * Opens the region's file in it, or only if the region is not finished: -EPROTO if it
- * is none, or one of another file system.
+ * Open the region's file in a home, or only an unfinished region's. -EPROTO if it can't be a
+ * region's file, or is on another file system.
  */
 int shm_home_open_file(int home, int access);
 int shm_home_open_unfinished(int home, int access);
@@ -100,8 +100,8 @@ bool shm_home_has(int home, int fd);
 bool shm_home_has_file(int home, const struct statx *file);
 
 /*
- * Makes a home that has the file behind @fd, or with @claim one that has a claim with it: a
- * draft's. It is called @file, until renamed.
+ * Makes a home with the file behind @fd or, for a draft, with a claim that has the file: then
+ * @claim isn't NULL. The home is called @file until it is renamed.
  */
 int shm_home_make(int dir, int fd, int *claim, char file[SHM_NEW_HOME_LEN]);
 
@@ -115,19 +115,19 @@ int shm_claim_make(int home, int fd);
 int shm_claim_make_maker(int claim);
 
 /*
- * Marks the pipe before the draft gets the name, so that a process
- * that has the pipe open and finds neither knows that the draft was finished.
+ * Marks the pipe as finished before the draft gets the name. A process that has the pipe open and
+ * finds neither draft nor name then knows that the draft was finished.
  */
 void shm_claim_mark_maker(int claim, bool finished);
 bool shm_maker_has_finished(int maker);
 
 /*
- * Reports to those that watch the directory that the home called @file has lost its region, if it
- * stays for a claim in it.
+ * Makes inotify report that the home called @file has lost its region. Without a region the home
+ * stays only for a claim in it.
  */
 void shm_home_report(int dir, const char *file);
 
-/* Removes a home that is empty. What else is in there is not ours. */
+/* Removes a home if it is empty. This library removes no other files from it. */
 enum shm_name_state shm_home_remove_if_empty(int dir, const char *file, int home);
 
 /* Removes the region that is in a home, and then the home. */

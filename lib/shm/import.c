@@ -23,9 +23,9 @@
 #include "shm/users.h"
 
 /*
- * Whether it is a regular file in memory. Only those have seals: not the devices and
- * pipes that are on a tmpfs, and reading them may wait; nor what FUSE has, whose server
- * need not answer fstatfs() either. Seals without tmpfs are those of huge pages.
+ * Whether it is a regular file in memory. Only such files have seals. Devices and pipes on a tmpfs
+ * have none, and reading them may wait. A file on FUSE has none, and its server may never answer
+ * fstatfs(). Files of huge pages have seals, but are not on tmpfs.
  */
 static bool is_memory(int fd)
 {
@@ -34,7 +34,7 @@ static bool is_memory(int fd)
 	return fcntl(fd, F_GET_SEALS) >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
 }
 
-/* Whether no process can shrink it under those that have it mapped. */
+/* Whether no process can shrink the file under a process that has it mapped. */
 static bool is_sealed(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -42,7 +42,7 @@ static bool is_sealed(int fd)
 	return seals >= 0 && seals & F_SEAL_SHRINK;
 }
 
-/* Whether @fd is of the file system that the named regions are on. */
+/* Whether @fd is a regular file on the file system of the named regions. */
 static bool is_beside(int dir, int fd)
 {
 	struct statx here, there;
@@ -51,7 +51,7 @@ static bool is_beside(int dir, int fd)
 	       shm_is_same_device(&here, &there);
 }
 
-/* 0 if the file is in that home, -ENOENT if not; or a shortage. Takes the descriptor over. */
+/* 0 if the file is in the home @opened, -ENOENT if not; or a shortage. Closes @opened. */
 static int find_in_home(int opened, int fd)
 {
 	_cleanup_close_ int home = opened;
@@ -62,8 +62,8 @@ static int find_in_home(int opened, int fd)
 }
 
 /*
- * Whether users may look alike that have this id in the process's user namespace: all those
- * without an id there have the same one. Nobody changes which once the machine is up.
+ * Whether several accounts may have this id in the process's user namespace: those without an id
+ * there get the overflow id, which is read once, as it stays the same on a running machine.
  */
 static bool is_shared_id(uid_t uid)
 {
@@ -78,9 +78,9 @@ static bool is_shared_id(uid_t uid)
 }
 
 /*
- * 0 if it is the caller's own, -ENOENT if not; or a shortage. Only its owner, or a process that
- * may act as the owner, can open a file with O_NOATIME. That takes as long as all else of an
- * import, and so isn't asked where the id is answer enough.
+ * 0 if the file is the caller's own, -ENOENT if not; or a shortage. Only the owner, or a process
+ * that may act as the owner, can open it with O_NOATIME. That open takes as long as the rest of an
+ * import, so it is skipped where the id is answer enough.
  */
 static int find_own(int fd)
 {
@@ -102,7 +102,7 @@ static int find_own(int fd)
 	return 0;
 }
 
-/* The same for the caller's own or the one that has the region's name. */
+/* As find_own(), and 0 also for the file that has the region's name. */
 static int find_known(int dir, int fd, const struct shm_header *header)
 {
 	char file[SHM_HOME_NAME_LEN];
@@ -123,9 +123,9 @@ static int fail_shortage(int err)
 }
 
 /*
- * Reads the head of a descriptor that any process may have sent. A file that its
- * sender can truncate would let it end the importer with SIGBUS. The owner of a named
- * region can do so too, which those that open it accept.
+ * Reads the head of a descriptor that any process may have sent. A sender that can truncate the
+ * file could end the importer with SIGBUS. The owner of a named region could, too, and its openers
+ * accept that.
  */
 static int read_foreign_head(int dir, int fd, struct shm_head *head, size_t *length)
 {
@@ -145,7 +145,7 @@ static int read_foreign_head(int dir, int fd, struct shm_head *head, size_t *len
 	return shm_header_check_memory(&head->header, fd);
 }
 
-/* Opens the file for reading alone, if that is to be and the file may be opened; else -ENOENT. */
+/* Reopens the file for reading alone, if @readonly and if the file may be opened; else -ENOENT. */
 static int open_reader(int fd, bool readonly)
 {
 	int reader;
@@ -161,7 +161,7 @@ static int open_reader(int fd, bool readonly)
 	return -ENOENT;
 }
 
-/* A process that may not open the file itself is none that keeps the name. */
+/* A process that may not open the file itself becomes no user, and doesn't keep the name. */
 static int begin_use(int dir, int fd, const struct shm_header *header, void **user)
 {
 	int err;
@@ -206,7 +206,7 @@ static int adopt_foreign(int dir, int fd, bool readonly, struct backend_region *
 	return 0;
 }
 
-/* Without the directory there are sealed regions still. */
+/* Sealed regions can be imported without the directory. */
 static int import_without_directory(int dir, int fd, bool readonly, struct backend_region *region)
 {
 	int err = adopt_foreign(dir, fd, readonly, region);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What room there is for regions, and the refusal where there is none. */
+/* How much room there is for regions, and the refusal where there is too little. */
 #define _GNU_SOURCE 1
 #include "shm/limits.h"
 
@@ -22,8 +22,8 @@
 #include "shm/session.h"
 
 /*
- * Of the memory that is available, one part in so many isn't offered: it changes by
- * the moment, and a region of the size that was offered should not be refused.
+ * This fraction of the available memory isn't offered. The amount changes by the moment, and a
+ * region of the offered size should not be refused.
  */
 #define LIMITS_MARGIN 64
 
@@ -44,15 +44,15 @@ static int add_file_bytes(int dir, const char *file, uint64_t *total)
 		return claim;
 	if (home >= 0 && shm_home_stat_file(home, &st) && S_ISREG(st.stx_mode))
 		*total += st.stx_blocks * UINT64_C(512);
-	/* The file of a claim that is no draft's is in its maker's home, too. */
+	/* The file of another claim than a draft's is in its maker's home, too. */
 	if (claim >= 0 && shm_stat(claim, SHM_DRAFT_FILE, &st) && S_ISREG(st.stx_mode))
 		*total += st.stx_blocks * UINT64_C(512);
 	return 0;
 }
 
 /*
- * Adds up the bytes of all regions' files, also of the dead. Memfds have no place to be found at,
- * and what may not be looked at has none.
+ * Adds up the bytes of all named regions' files, also of dead ones. Memfds can't be found, and a
+ * file that can't be looked at counts as empty.
  */
 static int add_bytes_used(int dir, uint64_t *total)
 {
@@ -112,7 +112,7 @@ static bool directory_room(int dir, uint64_t *unused, uint64_t *total)
 	return true;
 }
 
-/* Bytes that these take, but for a page or two. */
+/* Bytes that both take, give or take a page or two. */
 static uint64_t needed_bytes(uint64_t size, uint64_t descs_size)
 {
 	uint64_t sum;
@@ -126,7 +126,7 @@ int shm_fail_no_room(int dir, const struct backend_request *request)
 	uint64_t available, unused, total;
 	const char *whose;
 
-	/* Only for the text: there is no room, whatever was seen. */
+	/* Only for the text: the call fails whatever this finds. */
 	tshare_memory_available(&available, &whose);
 	if (*request->name && directory_room(dir, &unused, &total) && unused < available)
 		return tshare_fail(-ENOMEM,

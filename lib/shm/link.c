@@ -30,8 +30,8 @@ static int fail_foreign(const char *name, const char *file, const char *entry)
 }
 
 /*
- * Whether a home that had no region, and @claim, is no region's: it isn't just being removed. A
- * maker that saw its region before may move a claim into it meanwhile, and exchange it.
+ * Whether a home without a region is foreign, and not just being removed. @claim is what opening a
+ * claim returned. A maker that saw a region in the home may move its claim into it meanwhile.
  */
 static bool is_foreign(int dir, const char *file, int home, int claim, enum shm_name_state state)
 {
@@ -52,7 +52,7 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 		return tshare_fail(-EEXIST,
 				   "name: '%s' is a dead process's; only its user can remove it",
 				   name);
-	/* What the home could be opened with just now is too little for what is in it. */
+	/* The home could be opened now, but no descriptor is left for what is in it. */
 	if (state == SHM_NAME_UNSEEN)
 		return tshare_fail_name(home < 0 ? home : -EMFILE, name);
 	region = home >= 0 && shm_home_stat_file(home, &st);
@@ -112,8 +112,8 @@ static void place_undo(const struct place *place)
 /* Claims */
 
 /*
- * Why a claim could not be moved into a home that has one: -EAGAIN if that is another maker's,
- * who gives it up in a moment, -ENOENT if it was a dead one's, and else an error.
+ * Why a claim could not be moved into a home that has one: -EAGAIN if another maker has that for a
+ * moment, -ENOENT if it is gone, as a dead maker's is now, and else an error.
  */
 static int look_at_claim(const struct place *place, int named, const char *file, const char *name)
 {
@@ -127,7 +127,7 @@ static int look_at_claim(const struct place *place, int named, const char *file,
 	if (claim < 0)
 		return claim == -EPROTO ? fail_foreign(name, file, "/" SHM_CLAIM) :
 					  tshare_fail_name(claim, name);
-	/* Looked at first: without a file it never gets one, with one its maker may remove both. */
+	/* Looked at first: a claim never gets a file later, but its maker may remove both. */
 	has_file = shm_home_stat_file(claim, &st);
 	state = shm_home_unlink_if_dead(named, SHM_CLAIM, claim);
 	if (state == SHM_NAME_GONE)
@@ -139,7 +139,7 @@ static int look_at_claim(const struct place *place, int named, const char *file,
 	return has_file ? -EAGAIN : fail_foreign(name, file, "/" SHM_CLAIM);
 }
 
-/* Likewise of a home with neither. */
+/* As look_at_claim(), for a home with neither region nor claim. */
 static int look_at_what_has_neither(const struct place *place, int home, const char *file,
 				    const char *name)
 {
@@ -152,8 +152,8 @@ static int look_at_what_has_neither(const struct place *place, int home, const c
 }
 
 /*
- * Moves the claim into that home. A draft's maker has nothing else in its own home, which others
- * would remove if it were empty before the claim is back.
+ * Moves the claim into @home, and back if the name leads elsewhere. A draft's own home has nothing
+ * else, so the file is linked there: others would remove an empty home before the claim is back.
  */
 static int move_claim(const struct place *place, int fd, int home, const char *file)
 {
@@ -172,10 +172,10 @@ static int move_claim(const struct place *place, int fd, int home, const char *f
 }
 
 /*
- * Moves the claim into the home that the name leads to: -ENOENT if it leads there no more, or
- * what look_at_claim() returns. The claim is the home's only as long as the name leads to the
- * home, and from then on keeps it there: a home that isn't empty can be neither removed nor
- * replaced, and is exchanged by the maker with the claim alone.
+ * Moves the claim into the home that the name leads to: -ENOENT if the name doesn't lead there any
+ * more, or what look_at_claim() returns. From then on the claim keeps the home in its place: a
+ * home that isn't empty can be neither removed nor replaced, and only the maker with the claim
+ * exchanges it.
  */
 static int claim_home(struct place *place, int fd, const char *file, const char *name)
 {
@@ -197,7 +197,7 @@ static int claim_home(struct place *place, int fd, const char *file, const char 
 		return tshare_fail_name(err, name);
 	if (place->claim < 0)
 		place->claim = shm_claim_make(place->home, fd);
-	/* While it was empty it may have been taken for one that a dead process left. */
+	/* Another process may have removed the empty claim as a dead process's. */
 	if (place->claim < 0)
 		return place->claim == -ENOENT ? -ENOENT : fail_directory(place->claim);
 	err = move_claim(place, fd, home, file);
@@ -212,9 +212,8 @@ static int claim_home(struct place *place, int fd, const char *file, const char 
 }
 
 /*
- * Gives the maker's home a name that is free, or else, if that is wanted, claims the name. A
- * maker that is to replace a region waits for those that do so at the same time, as all of
- * them can.
+ * Gives the maker's home the name if that is free, or else, with TSHARE_REPLACE, claims the name.
+ * Makers that replace a region at the same time wait for each other, as all of them can succeed.
  */
 static int take_name(struct place *place, int fd, const struct backend_request *request)
 {
@@ -256,8 +255,8 @@ static int take_name(struct place *place, int fd, const struct backend_request *
 /* Getting the name */
 
 /*
- * Exchanges the maker's home with the one that has its claim. Only root can find another one
- * there, where the owner of the home has moved that in spite of the claim: that one stays.
+ * Exchanges the maker's home with the one that has its claim. If the maker is root, the owner of
+ * that home may have moved it in spite of the claim: then the exchange is undone.
  */
 static int exchange_homes(const struct place *place, const char *name)
 {
@@ -276,7 +275,7 @@ static int exchange_homes(const struct place *place, const char *name)
 }
 
 /*
- * Ends the making of a region that the name leads to. The order of the steps keeps the name with
+ * Ends the creation of a region that the name leads to. The order of the steps keeps the name with
  * the maker until the last one.
  */
 static void settle(const struct place *place, int fd, uint32_t lifetime)
@@ -324,7 +323,7 @@ int shm_claim(const struct shm_session *session, struct shm_name *name,
 	err = place_make(&place, session->dir, name->fd, true);
 	if (err)
 		return err;
-	/* No child may have the pipe without its session knowing of it. */
+	/* fork() takes the lock: a child that has the pipe has it in its session. */
 	tshare_lock();
 	name->maker = shm_claim_make_maker(place.claim);
 	tshare_unlock();
@@ -336,7 +335,7 @@ int shm_claim(const struct shm_session *session, struct shm_name *name,
 	tshare_lock();
 	name->home = no_cleanup(place.claim);
 	tshare_unlock();
-	/* From now on others may unlink it: while it was moved its maker would have missed it. */
+	/* Others may unlink it only now: while the claim was moved, its maker would miss that. */
 	if (renameat(name->home, SHM_NEW_FILE, name->home, SHM_DRAFT_FILE))
 		return fail_directory(-errno);
 	return 0;
@@ -380,7 +379,7 @@ static int refuse_to_finish(int fd)
 	return tshare_fail(-EPERM, "region: the draft was made in another context");
 }
 
-/* After the draft has its name, and nobody waits for its maker any more. */
+/* The draft has its name, and no process waits for its maker any more. */
 static void end_draft(struct shm_session *session, struct shm_name *name)
 {
 	shm_name_close_maker(name);
@@ -389,7 +388,7 @@ static void end_draft(struct shm_session *session, struct shm_name *name)
 		shm_name_drop(session, name);
 }
 
-/* Whether the name may be taken from the region that it leads to, if it does. */
+/* Whether the draft may take the name from the region that has it, if there is one. */
 static int check_place(const struct place *place, const char *name, bool replace)
 {
 	char file[SHM_HOME_NAME_LEN];
@@ -407,7 +406,7 @@ static int check_place(const struct place *place, const char *name, bool replace
 	return err == -EPERM ? tshare_fail_name(err, name) : 0;
 }
 
-/* Gives the draft whose file is "new" a home, and that the name. */
+/* Makes a home for the draft whose file is "new", and gives it the name. */
 static int give_name(struct place *place, const struct shm_name *name)
 {
 	int err;
@@ -428,9 +427,9 @@ static int give_name(struct place *place, const struct shm_name *name)
 }
 
 /*
- * As "new" the draft is out of reach for those that unlink drafts by name, and in a finish
- * that fails also for those that may. So what can be refused is refused before: nobody else
- * puts a home where the name leads as long as the draft has the claim.
+ * While the file is called "new", no process can unlink the draft by its name, not even if the
+ * finish fails. So all refusals come first, and hold: as long as the draft has the claim, no other
+ * process gives the name another home.
  */
 static int finish_claimed(struct shm_session *session, struct shm_name *name, struct place *place,
 			  bool replace)
@@ -472,7 +471,7 @@ static int finish_draft(struct shm_session *session, struct shm_name *name,
 	place.claim = shm_name_open_home(session, name, &claim);
 	if (place.claim >= 0 && !claim) {
 		end_draft(session, name);
-		return fail_no_draft(); /* after a fork() it is finished by another process */
+		return fail_no_draft(); /* another process has finished it since a fork() */
 	}
 	if (place.claim == -ENOENT) {
 		shm_name_drop(session, name);

@@ -11,17 +11,17 @@ struct backend_region;
 struct backend_request;
 struct shm_session;
 
-/* Gives a region that is complete its name. */
+/* Gives a complete region its name. */
 int shm_link(const struct shm_session *session, const struct shm_name *name,
 	     const struct backend_request *request);
 
-/* Takes the claim to its name for a draft, which is complete but for its memory. */
+/* Takes the claim to a draft's name. The draft is complete but for its memory. */
 int shm_claim(const struct shm_session *session, struct shm_name *name,
 	      const struct backend_request *request);
 
 int shm_finish(void *opened, struct backend_region *region, bool replace);
 
-/* Fails with -EEXIST: the home called @file keeps a region from the name. */
+/* Fails because the home called @file has the name: -EEXIST, or a shortage for SHM_NAME_UNSEEN. */
 int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const char *name);
 
 #endif /* TSHARE_SHM_LINK_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Names: how long each lives, how it is removed when its maker is dead, and those that
- * a session holds.
+ * Names: how long each lives, how the name of a dead maker is removed, and the names that a
+ * session holds.
  */
 #define _GNU_SOURCE 1
 #include "shm/name.h"
@@ -25,21 +25,21 @@
 #include "shm/session.h"
 #include "shm/users.h"
 
-/* Names that are looked at when one more is made. */
+/* Names that each creation looks at. */
 #define SWEEP_BATCH 8
 
 /* Names of the dead */
 
-/* What is known of a name whose home or file can't be opened. */
+/* The state of a name whose home or file can't be opened. */
 static enum shm_name_state state_unread(int err)
 {
 	return shm_is_shortage(err) ? SHM_NAME_UNSEEN : SHM_NAME_TAKEN;
 }
 
 /*
- * Removes a home that has no region's file. A pipe in it is what a process left that was
- * killed while it removed a draft: no home has a pipe before it has a file, so one that
- * has a pipe, and then no file, never has one again.
+ * Removes a home without a region's file. A pipe in it is from a process that was killed while it
+ * removed a draft: a home gets its file before its pipe, so a home with a pipe and then without a
+ * file never gets a file again.
  */
 static enum shm_name_state remove_without_file(int dir, const char *file, int home)
 {
@@ -69,8 +69,8 @@ static enum shm_name_state clear_if_there(int dir, const char *file, int home)
 }
 
 /*
- * Removes the home of a region that nobody uses, unless somebody has begun to: see
- * users.c. Under the lock nobody finishes a draft, so its home stays where it is.
+ * Removes the home of a region without users, unless a user has begun: see users.c. While this
+ * holds the lock no process finishes a draft, so its home stays where it is.
  */
 static enum shm_name_state clear_unused(int dir, const char *file, int home)
 {
@@ -87,7 +87,7 @@ static enum shm_name_state clear_unused(int dir, const char *file, int home)
 	return err ? SHM_NAME_TAKEN : clear_if_there(dir, file, home);
 }
 
-/* The same for a region without its name yet, which goes with its maker whatever its lifetime. */
+/* Removes a dead maker's region that has no name yet, whatever its lifetime. */
 static enum shm_name_state unlink_unfinished_if_dead(int dir, const char *file, int home, int fd)
 {
 	bool locked = shm_file_is_locked(fd, SHM_LIFE);
@@ -98,13 +98,13 @@ static enum shm_name_state unlink_unfinished_if_dead(int dir, const char *file, 
 		return SHM_NAME_TAKEN;
 	if (!locked)
 		return clear_if_there(dir, file, home);
-	/* A draft that nobody has open can't be finished any more. */
+	/* A draft that no object has open can't be finished any more. */
 	return head.header.flags & SHM_DRAFT && !shm_file_is_used(fd) ?
 		       clear_unused(dir, file, home) :
 		       SHM_NAME_TAKEN;
 }
 
-/* Whether the maker of a draft has ended, which shows also where the draft can't be read. */
+/* Whether the maker of a draft has ended. Works also if the draft can't be read. */
 static bool maker_has_ended(int home)
 {
 	_cleanup_close_ int maker = shm_home_open_maker(home);
@@ -113,17 +113,17 @@ static bool maker_has_ended(int home)
 }
 
 /*
- * A finished region in a hidden home has lost its name to another one. Its maker may
- * have finished it, elsewhere, only after the home was opened here: so the home is
- * looked for once more. If it is where it was, it is there again, and for good. The same
- * holds for the home of a dead maker, which nobody else moves.
+ * A finished region in a hidden home has lost its name to another one. Or its maker has finished
+ * it elsewhere, after the home was opened here: so clear_if_there() looks where the home is once
+ * more. A finished home that is at the hidden place is there for good. So is the home of a dead
+ * maker, which nobody else moves.
  */
 static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int home)
 {
 	_cleanup_close_ int fd = shm_home_open_unfinished(home, O_RDONLY);
 	struct statx st;
 
-	/* One that is just being filled is not empty any more. */
+	/* A home that is filled meanwhile is not empty, and stays. */
 	if (fd == -ENOENT && !shm_stat(home, SHM_REGION_FILE, &st))
 		return remove_without_file(dir, file, home);
 	if (fd == -ENOENT)
@@ -133,7 +133,7 @@ static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int 
 	return fd < 0 ? state_unread(fd) : unlink_unfinished_if_dead(dir, file, home, fd);
 }
 
-/* Removes the claim in a home, and counts it. */
+/* Removes a dead maker's claim in a home, and counts it. */
 static enum shm_name_state unlink_claim_if_dead(int named, unsigned int *removed)
 {
 	_cleanup_close_ int claim = shm_home_open(named, SHM_CLAIM);
@@ -146,7 +146,7 @@ static enum shm_name_state unlink_claim_if_dead(int named, unsigned int *removed
 	return state;
 }
 
-/* Removes a home without its claim. */
+/* Removes a dead region's home, but not a claim in it. */
 static enum shm_name_state unlink_home_if_dead(int dir, const char *file, int home)
 {
 	_cleanup_close_ int fd = -1;
@@ -155,7 +155,7 @@ static enum shm_name_state unlink_home_if_dead(int dir, const char *file, int ho
 	if (shm_home_is_hidden(file))
 		return unlink_hidden_if_dead(dir, file, home);
 	fd = shm_home_open_file(home, O_RDONLY);
-	/* Its maker may be about to fill it; it then finds the home removed and makes another. */
+	/* The maker may be about to fill the home; it then finds that removed and makes another. */
 	if (fd == -ENOENT)
 		return remove_without_file(dir, file, home);
 	if (fd < 0)
@@ -171,12 +171,12 @@ static enum shm_name_state unlink_both_if_dead(int dir, const char *file, int ho
 	enum shm_name_state state, claim = SHM_NAME_GONE;
 	struct statx st;
 
-	/* A claim has none of its own, whatever its owner makes in it. */
+	/* A claim has no claim, whatever its owner makes in it. */
 	if (strcmp(file, SHM_CLAIM))
 		claim = unlink_claim_if_dead(home, removed);
 	state = unlink_home_if_dead(dir, file, home);
 	*removed += state == SHM_NAME_GONE;
-	/* What a home without a region is taken by. */
+	/* Without a region, a home is taken by its claim. */
 	return state != SHM_NAME_GONE && claim != SHM_NAME_GONE && !shm_home_stat_file(home, &st) ?
 		       claim :
 		       state;
@@ -246,8 +246,8 @@ int shm_check_owner(int dir, const char *entry)
 	if (geteuid() && geteuid() != st.stx_uid)
 		return -EPERM;
 	/*
-	 * Root of a user namespace may be a stranger to the owner, and there all users without an
-	 * id have the same one.
+	 * Root of a user namespace may be a stranger to the owner, and all accounts without an id
+	 * there share one.
 	 */
 	return !*entry && faccessat(dir, ".", W_OK, AT_EACCESS) && errno == EACCES ? -EPERM : 0;
 }
@@ -286,7 +286,7 @@ static int lock_life(int fd)
 	return err ? tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err)) : 0;
 }
 
-/* A file without a name in the directory, and another description of it with the lock SHM_LIFE. */
+/* Opens a file without a name in the directory, and its description with the lock SHM_LIFE. */
 static int open_new(const struct shm_session *session, struct shm_name *name)
 {
 	_cleanup_close_ int file = -1, life = -1;
@@ -354,7 +354,7 @@ int shm_name_complete(struct shm_session *session, struct shm_name *name, void *
 	return file;
 }
 
-/* @home, if the file is in it; else -ENOENT. */
+/* Returns @home, which may be an error, or -ENOENT if the file isn't in it. */
 static int keep_if_it_has(int home, const struct statx *file)
 {
 	if (home >= 0 && !shm_home_has_file(home, file)) {
@@ -370,7 +370,7 @@ static int open_home_of(int dir, const struct shm_name *name, const struct statx
 	int home = -ENOENT;
 
 	shm_home_name(file, name->name);
-	/* Another process of a fork() may have finished the draft. */
+	/* Another process may have finished the draft since a fork(). */
 	if (name->draft)
 		home = keep_if_it_has(shm_claim_open(dir, file), st);
 	*claim = home != -ENOENT;
@@ -397,7 +397,7 @@ void shm_claim_clear(int dir, const char *name, int claim)
 	shm_home_remove_if_empty(dir, file, named);
 }
 
-/* Whether another process has the lock since a fork(), or that can't be found out. */
+/* Whether another process has the lock since a fork(); true if in doubt. */
 static bool is_held_elsewhere(int dir, const struct shm_name *name)
 {
 	char file[SHM_HOME_NAME_LEN];
@@ -413,7 +413,7 @@ static bool is_held_elsewhere(int dir, const struct shm_name *name)
 	return fd < 0 || shm_file_is_locked(fd, SHM_LIFE);
 }
 
-/* A name that is dropped before it is removed: there may be no descriptor but those of the name. */
+/* A name that is dropped before it is removed: no other descriptors may be left for the removal. */
 struct ended {
 	struct shm_name name;
 	struct statx file;
@@ -445,7 +445,7 @@ static void end_name(int dir, const struct ended *ended)
 	if (home < 0)
 		return;
 	shm_home_name(file, name->name);
-	/* A draft that another process has finished since a fork() has no maker any more. */
+	/* Without a claim: maybe a draft that an ended process has finished since a fork(). */
 	if (claim)
 		shm_claim_clear(dir, name->name, home);
 	else if (name->lifetime == TSHARE_LIFETIME_MAKER)
@@ -461,7 +461,7 @@ void shm_name_abandon(struct shm_session *session, struct shm_name *name)
 	tshare_unlock();
 }
 
-/* To remove a large region takes long, so others have the lock meanwhile. */
+/* Removing a large region takes long, so other threads may take the lock meanwhile. */
 void shm_names_close(struct shm_session *session)
 {
 	struct shm_name *name;
@@ -485,7 +485,7 @@ void shm_names_exit(struct shm_session *session)
 
 	for (name = TAILQ_FIRST(&session->names); name; name = next) {
 		next = TAILQ_NEXT(name, entry);
-		/* The thread that makes it goes on to use it. A draft goes with its user. */
+		/* The thread that makes it still uses it. A draft is removed with its user. */
 		if (is_being_made(name))
 			continue;
 		drop_before_end(session, name, &ended);
@@ -494,8 +494,8 @@ void shm_names_exit(struct shm_session *session)
 }
 
 /*
- * Whether the file has no name any more, whatever other links a process that may write it
- * has given it. One that can't be looked at, for want of descriptors, has it still.
+ * Whether the file has lost its name, whatever other links a process with write access has made.
+ * False if there are no descriptors to find out.
  */
 static bool is_unlinked(const struct shm_session *session, const struct shm_name *name)
 {

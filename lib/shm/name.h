@@ -17,15 +17,15 @@ struct backend_request;
 struct shm_session;
 
 /*
- * A name that a session holds. While a thread makes the region, nobody else drops the name, but
- * a child of fork(), which doesn't have that thread.
+ * A name that a session holds. While a thread makes the region, only that thread drops the name,
+ * or a child of fork(), which doesn't have the thread.
  */
 struct shm_name {
 	TAILQ_ENTRY(shm_name) entry;
 	int fd;	    /* has the SHM_LIFE lock */
 	int file;   /* the region's own description while it is being made, or -1 */
 	int home;   /* the claim of a draft which is being made, or -1 */
-	void *user; /* of a region that is being made, or NULL */
+	void *user; /* the user of a region that is being made, or NULL */
 	bool draft;
 	int maker; /* the read end of a draft's pipe, or -1 */
 	uint32_t lifetime;
@@ -35,26 +35,26 @@ struct shm_name {
 /* Removes a home whose region has neither maker nor users and doesn't persist. */
 enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file);
 
-/* The same for a home that is open. */
+/* As shm_name_unlink_if_dead(), for an open home. */
 enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home);
 
 /*
- * Removes all names and drafts of dead makers, whose memory would else stay until a
- * process asks for the name, and returns their number.
+ * Removes all names and drafts of dead makers, and returns their number. Otherwise their memory
+ * would stay until a process asks for the name.
  */
 unsigned int shm_names_sweep(int dir);
 
-/* The least time between two sweeps of a session that creates regions, and of one that doesn't. */
+/* Least time between a session's sweeps: while it creates or lists regions, and while it waits. */
 #define SHM_SWEEP_PAUSE_NS INT64_C(1000000000)
 #define SHM_LOOK_PAUSE_NS  (10 * SHM_SWEEP_PAUSE_NS)
 
 /*
- * Sweeps, unless the session has done so since @since, or in the last @pause or, for each second
- * of that, a hundred times as long as it took. Returns when the next sweep will be due.
+ * Sweeps if @pause has passed since @since and the session's last sweep; after a slow one, 100
+ * times its duration for each second of @pause. Returns when the next sweep is due.
  */
 int64_t shm_sweep_if_due(struct shm_session *session, int64_t since, int64_t pause);
 
-/* The rule of the sticky bit, for a directory that has none: 0, -EPERM, or -ENOENT. */
+/* Applies the rule of the sticky bit to a directory without it: 0, -EPERM, or -ENOENT. */
 int shm_check_owner(int dir, const char *entry);
 
 /* Opens the home that has the name's file, or the claim with it; -ENOENT if there is none. */
@@ -64,44 +64,44 @@ int shm_name_open_home(const struct shm_session *session, const struct shm_name 
 void shm_claim_clear(int dir, const char *name, int claim);
 
 /*
- * Makes an empty file for a new region, which the session holds, without a name in the
- * directory. No child of a fork() has any of it.
+ * Makes an empty file for a new region, without a name in the directory. The session holds it, and
+ * a child of a fork() drops it.
  */
 int shm_name_begin(struct shm_session *session, const struct backend_request *request,
 		   struct shm_name **begun);
 
-/* Drops a region whose making has failed, with the claim to its name. */
+/* Undoes a failed creation, and gives up the claim to the name. */
 void shm_name_abandon(struct shm_session *session, struct shm_name *name);
 
-/* Ends the making: returns the region's file and user, which then are the caller's. */
+/* Ends the creation: returns the region's file and stores its user; the caller owns both. */
 int shm_name_complete(struct shm_session *session, struct shm_name *name, void **user);
 
 /* Closes the files of a name that the session holds, which releases the lock. */
 void shm_name_drop(struct shm_session *session, struct shm_name *name);
 
-/* The same, of each that has been unlinked: the lock would keep only its memory. */
+/* Drops each name called @name that has been unlinked: its lock would keep only the memory. */
 void shm_name_drop_if_unlinked(struct shm_session *session, const char *name);
 
 /*
- * Leaves the draft of that name to the other processes that have it since a fork(): those
- * that wait for its maker wait for them alone. With the process's lock held.
+ * Closes the pipe of the draft called @name. Waiters then wait only for the other processes that
+ * have the draft since a fork(). With the process's lock held.
  */
 void shm_name_leave_draft(struct shm_session *session, const char *name);
 
-/* Closes a draft's pipe, if it is open still. */
+/* Closes a draft's pipe, if it is still open. */
 void shm_name_close_maker(struct shm_name *name);
 
 /*
- * Does the same for names that other processes have unlinked. Looks at a few in turn,
- * so that to create many regions stays linear in their number.
+ * Drops names that other processes have unlinked. Each call looks at a few, in turn: so the time
+ * to create many regions stays linear in their number.
  */
 void shm_names_drop_some_unlinked(struct shm_session *session);
 
-/* Drops those that a thread was making or removing which a child of fork() doesn't have. */
+/* In a child of fork(): drops names that another thread was making or removing. */
 void shm_names_drop_in_child(struct shm_session *session);
 
 /*
- * Removes the session's names, but for those that another process holds since a fork(): when it is
+ * Remove the session's names, but for those that another process holds since a fork(): when it is
  * closed, or at exit() with the process's lock held.
  */
 void shm_names_close(struct shm_session *session);

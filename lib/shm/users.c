@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Users: each object that has a region open whose name is to live as long as its users,
- * or which is a draft, holds a reader's lock (SHM_USED) through an open file description
- * of its own. To remove the name, a process must hold that lock as its writer, so that no
- * process can begin to use the region meanwhile. A process that opened the file before
- * finds the name gone once it has got its own lock.
+ * A user is an object that has a draft open, or a region whose name lives as long as its users. It
+ * holds a reader's lock (SHM_USED) through an open file description of its own. A process that
+ * removes the name must hold that lock as its writer, so that no user can begin meanwhile. A
+ * process that opened the file before finds the name gone once it has got its own lock.
  */
 #define _GNU_SOURCE 1
 #include "shm/users.h"
@@ -34,7 +33,7 @@ struct shm_user {
 	char name[TSHARE_NAME_LEN];
 };
 
-/* All of the process, under its lock. */
+/* All users of the process, under its lock. */
 static LIST_HEAD(, shm_user) users = LIST_HEAD_INITIALIZER(users);
 
 static int add_user(int fd, const struct shm_header *header, struct shm_user *new)
@@ -56,7 +55,7 @@ static int add_user(int fd, const struct shm_header *header, struct shm_user *ne
 	return 0;
 }
 
-/* fork() takes the lock, too: a child has the user in its list, or not at all. */
+/* fork() takes the process's lock: a child has the user in its list, or nothing of it. */
 int shm_user_new(int dir, int fd, const struct shm_header *header, void **user)
 {
 	_cleanup_free_ struct shm_user *new = malloc(sizeof(*new));
@@ -82,7 +81,7 @@ void shm_user_keep_directory(void *keeping, int dir)
 	user->owns_dir = true;
 }
 
-/* Closes the file, which releases the lock, unless a process of a fork() has it too. */
+/* Closes the file, which releases the lock, unless another process has the file since a fork(). */
 static void end_user(struct shm_user *user)
 {
 	LIST_REMOVE(user, entry);
@@ -139,7 +138,7 @@ void shm_users_end(void)
 {
 	struct shm_user *user;
 
-	/* The objects keep them, as other threads go on to use these until the process has ended. */
+	/* Nothing is freed, as other threads use their objects until the process has ended. */
 	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, entry)) {
 		close(user->fd);
 		user->fd = -1;
@@ -168,7 +167,7 @@ void shm_release(void *opened, struct backend_region *region)
 	if (!session || !draft)
 		return;
 	shm_name_drop_if_unlinked(session, region->name);
-	/* At once: another thread may just be making the next draft of that name. */
+	/* In one step: another thread may be making the next draft of that name. */
 	tshare_lock();
 	if (!has_draft_open(region->name))
 		shm_name_leave_draft(session, region->name);

@@ -10,25 +10,24 @@ struct backend_region;
 struct shm_header;
 
 /*
- * Makes the process a user of the region behind @fd: -ESTALE if another process is just
- * about to remove its name. The name is in @dir, which may be negative, and is kept open by the
- * caller as long as there is the user.
+ * Adds a user of the region behind @fd: -ESTALE if another process is about to remove the name.
+ * @dir is the name's directory, or negative; the caller keeps it open as long as the user exists.
  */
 int shm_user_new(int dir, int fd, const struct shm_header *header, void **user);
 
 /* Ends the user of a draft that is finished now, unless the name lives as long as its users. */
 void shm_user_finish(struct backend_region *region, uint32_t lifetime);
 
-/* Ends that of a region that is being made; may be NULL. With the process's lock held. */
+/* Ends the user of a failed creation, or NULL. With the process's lock held. */
 void shm_user_drop(void *ending);
 
-/* Has the user of a region without a session close that directory in the end. */
+/* Gives @dir to the user of a region without a session, which closes it in the end. */
 void shm_user_keep_directory(void *keeping, int dir);
 
-/* Ends that of @ending, which may be NULL, and with @unlink removes the name if no user is left. */
+/* Ends a user, or NULL. With @unlink, removes the name if no user is left. */
 void shm_user_free(void *ending, bool unlink);
 
-/* Ends all of the process, under its lock. */
+/* Ends all users of the process. With the process's lock held. */
 void shm_users_end(void);
 
 void shm_release(void *opened, struct backend_region *region);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * The watcher is a thread that starts with the first watch, and ends some time after the last
- * one. It reads the events of one instance of inotify(7), of which a user may have few, and wakes
- * those whose name an event is about. A draft's pipe that has lost its reader is the end of the
- * draft's maker.
+ * The watcher is a thread that starts with the first watch, and ends IDLE_NS after the last one.
+ * It reads the events of one instance of inotify(7), of which an account may have few, and wakes
+ * the watches of the name that an event is about. When the pipe of a draft has lost its reader,
+ * the maker of the draft has ended.
  *
- * The watcher learns that the last watch has ended by the event IN_IGNORED, with which the
- * directory is watched no longer. So it runs only while it watches a directory.
+ * The last watch of a directory ends inotify's watch, too, and the event IN_IGNORED wakes the
+ * watcher. So the watcher runs only while it watches a directory.
  *
- * Anybody may make files in the directory, as fast as the kernel does. So the watcher reads what
- * is reported without the process's lock, and compares each file's name with few others.
+ * Any account may make files in the directory, as fast as the kernel can. So the watcher reads
+ * events without the process's lock, and list_of() leaves few names to compare with a file's.
  *
- * A thread that can't be woken so looks now and then: where a limit is reached, or the directory may
- * not be read.
+ * Where inotify can't report changes, because a limit is reached or the directory may not be read,
+ * a waiting thread polls.
  */
 #define _GNU_SOURCE 1
 #include "shm/watch.h"
@@ -32,29 +32,29 @@
 #include "thread.h"
 
 /*
- * Renames bring and take homes; other programs may make and remove what is there. A home that has
- * lost its region alone has new times, see shm_home_report().
+ * Homes come and go by renames; other programs may make and remove entries. A home that stays
+ * without its region has new times, see shm_home_report().
  */
 #define WATCHED (IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB)
 
 /*
- * How long the watcher stays without watches: waits often follow one another. To close an instance
- * whose last watch has just ended would take many milliseconds; after this time it takes none.
+ * How long the watcher stays without watches, as waits often follow one another. Closing an
+ * instance takes many milliseconds just after its last watch has ended, and none after this time.
  */
 #define IDLE_NS (NSEC_PER_SEC / 10)
 
-/* The pauses between two looks of a thread that isn't woken: each is twice the one before. */
+/* The pauses of a thread that polls: each is twice the one before. */
 #define SHORTEST_PAUSE_NS (NSEC_PER_SEC / 1000)
 #define LONGEST_PAUSE_NS  (NSEC_PER_SEC / 10)
 
-/* What the watcher takes from epoll at once. */
+/* Events that one epoll_wait() returns. */
 #define EVENTS 16
 
 #define LISTS 64
 
 /* Under the process's lock. */
 static struct {
-	LIST_HEAD(, shm_watch) watches[LISTS]; /* by list_of() their file */
+	LIST_HEAD(, shm_watch) watches[LISTS]; /* hashed by list_of(file) */
 	unsigned int reported;		       /* how many of them have a directory */
 	int inotify;			       /* -1 if there is no thread */
 	int epoll;			       /* of @inotify and of drafts' pipes */
@@ -95,8 +95,8 @@ static void watcher_close(void)
 }
 
 /*
- * The thread is the parent's alone, and so are the waits of its other threads. If a signal handler
- * has forked, the wait of the child's thread is still to end: with -EINTR.
+ * The watcher and the waits of other threads are the parent's alone. If a signal handler has
+ * forked, the wait of the child's thread has still to end, with -EINTR, and to remove its watch.
  */
 static void after_fork_in_child(void)
 {
@@ -133,7 +133,7 @@ static void wake(struct shm_watch *watch)
 		eventfd_write(watch->event, 1);
 }
 
-/* Events have been lost. */
+/* For events that were lost. */
 static void wake_all(void)
 {
 	struct shm_watch *watch;
@@ -185,7 +185,7 @@ static int time_to_sleep(void)
 	return left > 0 ? left * 1000 / NSEC_PER_SEC + 1 : 0;
 }
 
-/* A child that is forked while the lock is free can close what there is, or there is nothing. */
+/* Opens and closes descriptors under the lock alone, so a child of fork() can close them. */
 static void *watcher_run(void *unused)
 {
 	_Alignas(struct inotify_event) char buffer[4096];
@@ -259,7 +259,7 @@ static void watch_directory(struct shm_watch *watch, int dir)
 		watcher_close();
 }
 
-/* Without other watches of the directory it has no more events. */
+/* Ends inotify's watch of the directory if no other watch needs it. */
 static void leave_directory(struct shm_watch *watch)
 {
 	const struct shm_watch *other;
@@ -274,7 +274,7 @@ static void leave_directory(struct shm_watch *watch)
 	inotify_rm_watch(watcher.inotify, watch->directory);
 }
 
-/* The pipe may be open in a child, too: it isn't watched until its last descriptor is closed. */
+/* A child may have the pipe open, too: closing it here alone would leave it with epoll. */
 static void leave_maker(struct shm_watch *watch)
 {
 	if (watch->maker_watched)
@@ -319,7 +319,7 @@ uint32_t shm_watch_prepare(struct shm_watch *watch, int dir)
 	return atomic_load(&watch->changes);
 }
 
-/* A thread that looks now and then needs no event for that, and the watcher may end meanwhile. */
+/* A thread that polls needs no event, and the watcher may end meanwhile. */
 void shm_watch_maker(struct shm_watch *watch, int maker)
 {
 	tshare_lock();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches of names: what a thread sleeps on that waits for a name. One thread of the library
- * wakes all of a process, with one instance of inotify(7).
+ * Watches of names. A thread that waits for a name sleeps on its watch. One thread of the library
+ * wakes all watches of a process, with one instance of inotify(7).
  */
 #ifndef TSHARE_SHM_WATCH_H
 #define TSHARE_SHM_WATCH_H
@@ -15,31 +15,31 @@
 
 struct shm_watch {
 	LIST_ENTRY(shm_watch) entry;
-	int directory; /* inotify's number of it, or -1: changes aren't reported */
+	int directory; /* inotify's watch descriptor, or -1: changes aren't reported */
 	int maker;     /* the pipe of the draft that is waited for, see shm_watch_maker() */
 	bool maker_watched;
 	int64_t pause;		      /* until the next look, where changes aren't reported */
-	_Atomic(uint32_t) changes;    /* a word that the thread sleeps on */
-	char file[SHM_HOME_NAME_LEN]; /* what the home of the name is called */
-	int event;		      /* an eventfd that is made readable by each change, or -1 */
+	_Atomic(uint32_t) changes;    /* the futex that the thread sleeps on */
+	char file[SHM_HOME_NAME_LEN]; /* the name's home */
+	int event;		      /* an eventfd that each change makes readable, or -1 */
 };
 
 void shm_watch_begin(struct shm_watch *watch, const char *name, int event);
 void shm_watch_end(struct shm_watch *watch);
 
 /*
- * To be called before each look, which then finds what happened before. Returns the number of
- * changes so far, for shm_watch_sleep().
+ * Call this before each look, so that no change is missed between the look and the sleep. Returns
+ * the number of changes so far, for shm_watch_sleep().
  */
 uint32_t shm_watch_prepare(struct shm_watch *watch, int dir);
 
 /*
- * Also wakes when @maker, the pipe of a draft's maker, has no reader any more. It becomes the
- * watch's. -ENOENT for no draft, another error if the pipe can't be opened.
+ * Also wakes the watch when @maker, the pipe of a draft's maker, has lost its reader. The watch
+ * owns the pipe. @maker is -ENOENT if there is no draft, or the error of opening the pipe.
  */
 void shm_watch_maker(struct shm_watch *watch, int maker);
 
-/* Whether changes are reported, and so is the end of the draft's maker, if there is one. */
+/* Whether changes wake the watch, and so does the end of the draft's maker, if there is a draft. */
 bool shm_watch_is_woken(const struct shm_watch *watch);
 
 /* Sleeps until another look may find something else: 0, -ETIMEDOUT or -EINTR. */
