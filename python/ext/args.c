@@ -70,7 +70,7 @@ const char *ts_name_arg(PyObject *obj, const char *argument, PyObject **keep)
 	}
 	name = PyUnicode_AsUTF8AndSize(obj, &size);
 	if (!name) {
-		/* Surrogates that ts_text() has made of bytes which aren't UTF-8. */
+		/* ts_text() has made surrogates of bytes that aren't UTF-8. */
 		PyErr_Clear();
 		*keep = PyUnicode_AsEncodedString(obj, "utf-8", "surrogateescape");
 		if (!*keep) {
@@ -199,7 +199,7 @@ int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndi
 	return err;
 }
 
-/* ValueError with all that the argument could be. */
+/* ValueError that lists all valid names. */
 static void raise_choice(PyObject *obj, const char *argument, const char *const *names,
 			 uint32_t count)
 {
@@ -309,7 +309,7 @@ PyObject *ts_device_name(int32_t device)
 	return PyUnicode_FromFormat("cuda:%d", (int)device);
 }
 
-/* -1 for what isn't "cuda:" and a number as ts_device_name() writes it. */
+/* The device's number; -1 for a text that ts_device_name() doesn't write. */
 static int parse_device_name(PyObject *obj)
 {
 	const char *text = PyUnicode_AsUTF8AndSize(obj, NULL);
@@ -360,7 +360,7 @@ int ts_device_arg(PyObject *obj, struct tshare_cuda_options *options)
 
 /* CUDA streams */
 
-/* What __cuda_stream__() returns: the protocol's version and a handle, 0 for the legacy default one. */
+/* Reads __cuda_stream__(): the protocol's version and a handle, 0 for the legacy default stream. */
 static int stream_of_object(PyObject *method, int64_t *handle)
 {
 	PyObject *pair;
@@ -406,7 +406,7 @@ static int stream_of_number(PyObject *obj, int64_t *handle)
 	number = PyNumber_Index(obj);
 	if (!number)
 		return -1;
-	/* It is -1 in case of overflow. */
+	/* -1 in case of overflow. */
 	*handle = PyLong_AsLongLongAndOverflow(number, &overflow);
 	Py_DECREF(number);
 	/* As an int, True is 1. */

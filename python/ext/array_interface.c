@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * NumPy's array interface, version 3, and Numba's for CUDA, likewise.
+ * NumPy's array interface, version 3, and Numba's for CUDA.
  *
- * It holds an address and nothing that owns it: a consumer must keep the Tensor, which
- * keeps the memory from then on.
+ * An interface holds an address and no owner: a consumer must keep the Tensor, which keeps the
+ * memory from then on.
  */
 #include "cuda.h"
 
@@ -84,8 +84,8 @@ PyObject *ts_tensor_array_interface(PyObject *self, void *Py_UNUSED(closure))
 }
 
 /*
- * A copy's, and none for what is in place. The thread's default stream is another one in the
- * consumer's thread; the legacy one waits for that of each thread.
+ * The stream that made the copy; none for memory in place. 2 means another stream in each thread,
+ * so it becomes 1, the legacy one, which waits for every thread's.
  */
 static PyObject *stream_to_wait_for(const struct ts_cuda_memory *memory)
 {
@@ -117,8 +117,8 @@ PyObject *ts_cuda_array_interface(PyObject *self, void *Py_UNUSED(closure))
 }
 
 /*
- * The array interface of a tensor's elements as unsigned integers of their
- * size, or of its bytes where they are packed; for what NumPy has to be taught.
+ * The array interface of a tensor's elements as unsigned integers of their size, or of its bytes if
+ * elements are packed: for types that NumPy lacks.
  */
 PyObject *ts_raw_interface(PyObject *Py_UNUSED(module), PyObject *tensor)
 {

@@ -15,7 +15,7 @@ static bool is_called(struct tshare_tensor *handle, const char *name)
 	       !strcmp(info.name, name) && info.tensor_count == 1;
 }
 
-/* A tensor over the source's memory if that is in the region @name, or in any if @name is NULL. */
+/* A tensor over the source's memory if that is in the region @name, or in any without @name. */
 static struct tshare_tensor *wrap(const struct ts_source *source, const char *name)
 {
 	struct tshare_tensor *handle;

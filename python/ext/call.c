@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Calls of functions that Python's modules have, the package's own among them. */
+/* Calls of functions in Python modules, the package's own among them. */
 #include "ext.h"
 
 PyObject *ts_call(const char *module_name, const char *name, PyObject *x)
@@ -7,7 +7,7 @@ PyObject *ts_call(const char *module_name, const char *name, PyObject *x)
 	PyObject *module = PyImport_ImportModule(module_name), *function, *result = NULL;
 
 	function = module ? PyObject_GetAttrString(module, name) : NULL;
-	/* Not by the format "O", which makes several arguments of a tuple. */
+	/* The format "O" would make several arguments of a tuple. */
 	if (function)
 		result = PyObject_CallFunctionObjArgs(function, x, NULL);
 	Py_XDECREF(function);

@@ -86,7 +86,7 @@ static bool may_overlap(const struct tshare_tensor *a, const struct tshare_tenso
 	return a_first < b_end && b_first < a_end;
 }
 
-/* Through a temporary copy of the source in C order. */
+/* Copies through a temporary copy of the source in C order. */
 static int copy_aside(struct tshare_tensor *handle, const struct ts_source *source,
 		      const struct tshare_tensor *same)
 {
@@ -183,7 +183,7 @@ static int copy_array(struct tshare_tensor *handle, PyObject *x, bool convert)
 	return err;
 }
 
-/* Numbers of Python's, and lists of them, have no type, and take the tensor's. */
+/* Python's numbers, and lists of them, have no type, and take the tensor's. */
 static int copy_any(struct tshare_tensor *handle, PyObject *x, bool convert)
 {
 	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);

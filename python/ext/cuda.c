@@ -2,9 +2,9 @@
 /*
  * tshare.CudaTensor: the bytes of a Tensor as a CUDA device sees them, in place or as a copy.
  *
- * The library maps a region for a device once, and keeps that as long as the region. So
- * a CudaTensor is a Tensor, and what the library returned for its region and device, or for
- * the copy of a tensor.
+ * The library maps a region for a device once, and keeps the mapping as long as the region. So a
+ * CudaTensor is a Tensor, and what the library returned for its region and device, or for the
+ * tensor's copy.
  */
 #include "cuda.h"
 #include "docstrings.h"
@@ -119,7 +119,7 @@ static PyObject *import_tensor(struct tshare_tensor *handle,
 	PyThreadState *state;
 	int err;
 
-	/* An empty tensor needs nothing of its region, which may be large. */
+	/* An empty tensor needs no mapping of its region, which may be large. */
 	if (tshare_tensor_get_nbytes(handle))
 		region = tshare_tensor_get_region(handle);
 	state = PyEval_SaveThread();
@@ -141,7 +141,7 @@ static PyObject *copy_tensor(struct tshare_tensor *handle,
 
 	if (ts_stream_arg(stream, &memory.stream) < 0)
 		return NULL;
-	/* The stream of an object may end with it. */
+	/* The stream may end with the object. */
 	memory.stream_owner = ts_none(stream) ? NULL : stream;
 	state = PyEval_SaveThread();
 	err = tshare_cuda_copy_new(handle, options, memory.stream, &memory.copy);
@@ -355,7 +355,7 @@ static PyMemberDef cuda_members[] = {
 static PyType_Slot cuda_slots[] = {
 	{ Py_tp_doc, DOC_CudaTensor },
 	{ Py_tp_dealloc, cuda_dealloc },
-	{ Py_tp_traverse, cuda_traverse }, /* and no clear: the stream's object breaks cycles */
+	{ Py_tp_traverse, cuda_traverse }, /* no tp_clear: the stream's object breaks cycles */
 	{ Py_tp_repr, cuda_repr },
 	{ Py_tp_getset, cuda_getset },
 	{ Py_tp_methods, cuda_methods },

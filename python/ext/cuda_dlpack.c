@@ -2,8 +2,8 @@
 /*
  * DLPack export of a CudaTensor.
  *
- * The consumer's stream waits for a copy that the library has put on another one. It has
- * nothing else to wait for: the library can't see what others have put on theirs.
+ * The consumer's stream waits for a copy that the library made on another stream. It waits for
+ * nothing else: the library can't see the work of other streams.
  */
 #include "cuda.h"
 #include "dlpack.h"
@@ -13,7 +13,7 @@ static DLDevice device_of(PyObject *self)
 	return (DLDevice){ kDLCUDA, ((struct ts_cuda *)self)->memory.info.device };
 }
 
-/* Whether it is -1: the consumer has no stream that could wait. */
+/* Whether the stream is -1: the consumer has no stream that could wait. */
 static bool is_no_stream(PyObject *obj)
 {
 	Py_ssize_t number = 0;

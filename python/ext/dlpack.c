@@ -2,7 +2,7 @@
 /*
  * DLPack export.
  *
- * What a capsule holds is pure C: its deleter needs neither the GIL nor an interpreter.
+ * A capsule holds only C objects: its deleter needs neither the GIL nor an interpreter.
  */
 #include "dlpack.h"
 
@@ -12,7 +12,7 @@
 #define LEGACY_NAME    "dltensor"
 #define VERSIONED_NAME "dltensor_versioned"
 
-/* A consumer renames the capsule; one with its first name has to be deleted here. */
+/* A consumer renames the capsule. A capsule with its first name has no consumer to delete it. */
 static void destroy_versioned(PyObject *capsule)
 {
 	PyObject *type, *value, *traceback;
@@ -61,14 +61,14 @@ static PyObject *wrap_legacy(DLManagedTensor *managed)
 
 /* Exports */
 
-/* In either form of DLPack. */
+/* An export in either form of DLPack. */
 struct dlpack_export {
 	union {
 		DLManagedTensorVersioned versioned;
 		DLManagedTensor legacy;
 	};
-	void *copy;			    /* memory of its own, or NULL */
-	struct tshare_tensor *handle;	    /* the tensor whose memory it is, or NULL */
+	void *copy;			    /* own memory, or NULL */
+	struct tshare_tensor *handle;	    /* the tensor that has the memory, or NULL */
 	struct tshare_pin *pin;		    /* or NULL */
 	struct tshare_cuda_copy *cuda_copy; /* or NULL */
 	int64_t dims[];			    /* the shape, then the strides */
@@ -96,7 +96,7 @@ static void delete_legacy(DLManagedTensor *managed)
 	free_export(managed->manager_ctx);
 }
 
-/* With the tensor's shape, and strides that are not yet set; NULL if out of memory. */
+/* With the tensor's shape; the caller sets the strides. NULL if out of memory. */
 static struct dlpack_export *new_export(const struct tshare_tensor *handle)
 {
 	int32_t ndim = tshare_tensor_get_ndim(handle);
@@ -212,7 +212,7 @@ PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned,
 
 /* __dlpack__ */
 
-/* @second may be None, which some libraries call the CPU's device id: it is 0 then. */
+/* @second may be None, as some libraries call the CPU's device id; it is then 0. */
 static int parse_pair(PyObject *obj, const char *argument, bool optional, int64_t *first,
 		      int64_t *second)
 {
@@ -275,8 +275,8 @@ static PyObject *export_memory(struct tshare_tensor *handle, bool versioned)
 }
 
 /*
- * As page-locked memory, which it is for as long as the export holds the pin. A consumer
- * that doesn't ask for that gets plain memory: PyTorch and CuPy refuse this type.
+ * Exports page-locked memory, which the export's pin keeps so. Only consumers that ask for it get
+ * this type: PyTorch and CuPy refuse it.
  */
 static PyObject *export_pinned(struct tshare_tensor *handle,
 			       const struct ts_dlpack_request *request)
@@ -298,7 +298,7 @@ static PyObject *export_pinned(struct tshare_tensor *handle,
 	if (!tshare_region_is_pinned(region))
 		return ts_dlpack_refuse_device(request, (DLDevice){ kDLCPU, 0 },
 					       " (pin it first, by t.pin())");
-	/* close() may come while the GIL is released; and another thread may have unpinned it. */
+	/* close() may come while the GIL is released; another thread may have unpinned it. */
 	tshare_tensor_ref(handle);
 	state = PyEval_SaveThread();
 	err = tshare_region_pin(region, NULL, &memory.pin);

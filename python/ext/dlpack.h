@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the __dlpack__() of Tensor and that of CudaTensor have in common. */
+/* The common part of __dlpack__() of Tensor and of CudaTensor. */
 #ifndef TSHARE_EXT_DLPACK_H
 #define TSHARE_EXT_DLPACK_H
 
@@ -10,7 +10,7 @@ struct ts_dlpack_request {
 	PyObject *stream; /* borrowed, or NULL */
 	bool versioned;
 	bool device_given;
-	int64_t device_type, device_id; /* if it was given */
+	int64_t device_type, device_id; /* if @device_given */
 	bool copy;
 };
 
@@ -20,7 +20,7 @@ int ts_dlpack_parse(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 /* BufferError for the device of the request; returns NULL. */
 PyObject *ts_dlpack_refuse_device(const struct ts_dlpack_request *request, DLDevice own,
 				  const char *remedy);
-/* Where a tensor is exported from, and what keeps it there beside the tensor itself. */
+/* The memory that is exported, and what keeps it alive beside the tensor itself. */
 struct ts_dlpack_memory {
 	DLDevice device;
 	void *data;
@@ -29,7 +29,7 @@ struct ts_dlpack_memory {
 	struct tshare_cuda_copy *cuda_copy; /* or NULL */
 };
 
-/* A capsule of the tensor there. It takes over the references in @memory, on failure, too. */
+/* A capsule of the tensor in @memory. Takes over the references in @memory, on failure, too. */
 PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned,
 			      const struct ts_dlpack_memory *memory);
 

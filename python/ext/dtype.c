@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Types of elements: what Python's libraries call them, and what the struct
- * module and NumPy's array interface do.
+ * Element types: their names in Python's libraries, in the struct module and in NumPy's array
+ * interface.
  */
 #include "ext.h"
 
@@ -53,11 +53,11 @@ PyObject *ts_dtype_name(struct tshare_dtype dtype)
 
 	if (!tshare_dtype_get_name(dtype, name))
 		return PyUnicode_FromString(name);
-	/* From a peer whose library has more types than this one. */
+	/* The tensor is from a peer whose library has more types. */
 	return PyUnicode_FromFormat("dlpack(%d, %d, %d)", dtype.code, dtype.bits, dtype.lanes);
 }
 
-/* NumPy's other spellings: "<f4", "f4", "|u1", and names that end in "_". */
+/* NumPy's spellings: "<f4", "f4", "|u1", and names that end in "_". */
 int ts_typestr(const char *name, struct tshare_dtype *dtype)
 {
 	const char *type = name + (*name && strchr("<>=|", *name) != NULL);
@@ -74,9 +74,8 @@ int ts_typestr(const char *name, struct tshare_dtype *dtype)
 }
 
 /*
- * What else types are called. Where libraries disagree, a name without a prefix
- * is NumPy's and Python's: "float" has 64 bits; and where those two words could
- * mean two types, it isn't here: "byte", "char", "f16".
+ * Other names of types. Where libraries disagree, a name without a prefix is NumPy's and Python's:
+ * "float" has 64 bits. A name that means two types even there isn't here: "byte", "char", "f16".
  */
 static const char *const aliases[][2] = {
 	/* NumPy, Python and C */
@@ -134,7 +133,7 @@ static const char *const aliases[][2] = {
 
 #define ALIAS_COUNT (sizeof(aliases) / sizeof(aliases[0]))
 
-/* PyTorch's other names, behind "torch.". */
+/* PyTorch's other names, after "torch.". */
 static const char *const torch_aliases[][2] = {
 	{ "float", "float32" }, { "int", "int32" },	   { "byte", "uint8" },
 	{ "char", "int8" },	{ "cfloat", "complex64" }, { "chalf", "complex32" },
@@ -151,7 +150,7 @@ static int parse_alias(const char *const table[][2], size_t count, const char *n
 	return -1;
 }
 
-/* PyTorch sets the lanes apart: float4_e2m1fn_x2. */
+/* PyTorch writes the lanes after "_x": float4_e2m1fn_x2. */
 static int parse_lanes_apart(const char *name, struct tshare_dtype *dtype)
 {
 	char buffer[2 * TSHARE_DTYPE_NAME_LEN];
@@ -213,7 +212,7 @@ static int append(PyObject *list, PyObject *item)
 	return err;
 }
 
-/* The names of the library's types, found by trying all codes: it has no list of them. */
+/* The names of the library's types. The library has no list of them, so this tries all codes. */
 static PyObject *list_names(void)
 {
 	static const uint8_t bits[] = { 2, 4, 6, 8, 16, 32, 64, 128 };
@@ -310,10 +309,9 @@ static int is_foreign(PyObject *obj)
 }
 
 /*
- * The name of a type that is not a str already: a NumPy dtype has .name, JAX's
- * scalar types have .dtype, PyTorch's types have a str(), and NumPy's scalar
- * types and those of ml_dtypes are classes. New reference; NULL without an
- * error set if it is none of these.
+ * The name of a type that is not a str. A NumPy dtype has .name, JAX's scalar types have .dtype,
+ * PyTorch's types have a str(), and the scalar types of NumPy and ml_dtypes are classes. New
+ * reference; NULL without an error set if it is none of these.
  */
 static PyObject *type_name(PyObject *obj)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * tshare.DType: the name of a type, a str, which is equal to what other libraries call the type.
- * Its hash is the name's: theirs have no value in common.
+ * tshare.DType: the name of an element type, a str that equals other libraries' types of that name.
+ * The hash is the name's: the hashes of other libraries' types have no value in common.
  */
 #include "docstrings.h"
 #include "source.h"
@@ -35,7 +35,7 @@ static PyObject *dtype_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObje
 	return ts_dtype_wrap(dtype);
 }
 
-/* The type that the object's own name stands for; false for one of a newer peer's. */
+/* The type of that name; false for a newer peer's type. */
 static bool parse(PyObject *self, struct tshare_dtype *dtype)
 {
 	const char *name = PyUnicode_AsUTF8AndSize(self, NULL);
@@ -45,7 +45,7 @@ static bool parse(PyObject *self, struct tshare_dtype *dtype)
 	return name && !tshare_dtype_parse(name, dtype);
 }
 
-/* With a str, as a str. */
+/* Compares with a str as a str does. */
 static PyObject *dtype_richcompare(PyObject *self, PyObject *other, int op)
 {
 	richcmpfunc compare = (richcmpfunc)PyType_GetSlot(&PyUnicode_Type, Py_tp_richcompare);
@@ -61,7 +61,7 @@ static PyObject *dtype_richcompare(PyObject *self, PyObject *other, int op)
 	if (missing < 0 && !ts_source_is_unsuited())
 		return NULL;
 	PyErr_Clear();
-	/* What is no type here may know of this one. */
+	/* An unknown object may know how to compare itself with a DType. */
 	if (missing) {
 		Py_INCREF(Py_NotImplemented);
 		return Py_NotImplemented;

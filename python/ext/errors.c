@@ -13,7 +13,7 @@ PyObject *ts_text(const char *text)
 	return PyUnicode_DecodeUTF8(text, strlen(text), "surrogateescape");
 }
 
-/* What stands in the library's texts, and what a caller in Python calls it. */
+/* Words of the library's texts, and what a caller in Python calls them. */
 struct words {
 	const char *library;
 	const char *python;
@@ -43,7 +43,7 @@ static const struct words *find_end(const char *text)
 	return NULL;
 }
 
-/* The text with what it begins and ends with replaced: new reference. */
+/* The text with its start and its end replaced: new reference. */
 static PyObject *translate(const char *text, const struct words *start)
 {
 	const struct words *end = find_end(text);
@@ -61,9 +61,8 @@ static PyObject *translate(const char *text, const struct words *start)
 }
 
 /*
- * Where the library's text names members of its structures, they are arguments
- * here, and so are its flags: "options.flags: TSHARE_DMA32 is not supported" becomes
- * "dma32: is not supported". New reference.
+ * Translates the members of structures and the flags in a text of the library to arguments:
+ * "options.flags: TSHARE_DMA32 is not supported" becomes "dma32: is not supported". New reference.
  */
 static PyObject *in_words_of_python(const char *text)
 {
@@ -123,7 +122,7 @@ static PyObject *raise_text(int err, PyObject *text, PyObject *filename)
 	return NULL;
 }
 
-/* As in_words_of_python(), of one tensor of Region.create(). */
+/* As in_words_of_python(), for one tensor of Region.create(). */
 static PyObject *in_words_of_tensor(const char *text, const struct tshare_spec *spec)
 {
 	PyObject *what, *key, *result = NULL;
@@ -156,7 +155,7 @@ static PyObject *in_words_of_create(const char *text, const struct tshare_spec *
 	return start ? translate(text, start) : in_words_of_python(text);
 }
 
-/* The library's text, which it may not have for want of memory. */
+/* The library's text; it has none if it ran out of memory. */
 static const char *reason_of(int err)
 {
 	const char *reason = tshare_error_get();
@@ -175,7 +174,7 @@ PyObject *ts_raise_of_create(int err, PyObject *filename, const struct tshare_sp
 	return raise_text(err, in_words_of_create(reason_of(err), specs, count), filename);
 }
 
-/* An array that is an argument is "x" in errors. Takes over the reference to the text. */
+/* Drops the "x: " of an array that is an argument. Takes over the reference to the text. */
 static PyObject *without_x(PyObject *text)
 {
 	PyObject *x = text ? PyUnicode_FromString("x: ") : NULL, *rest;
@@ -195,7 +194,7 @@ void ts_raise_within(const char *format, ...)
 	va_list args;
 
 	PyErr_Fetch(&type, &value, &traceback);
-	/* Other exceptions may have more than a text, or come from elsewhere. */
+	/* Other exceptions may have more than a text, or another origin. */
 	if (type != PyExc_BufferError && type != PyExc_TypeError && type != PyExc_ValueError) {
 		PyErr_Restore(type, value, traceback);
 		return;

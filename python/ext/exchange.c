@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * __dlpack_c_exchange_api__ of Tensor and of CudaTensor: DLPack 1.3's table of functions,
- * by which libraries in C pass tensors without a call into Python.
+ * __dlpack_c_exchange_api__ of Tensor and of CudaTensor: DLPack 1.3's table of functions, by which
+ * libraries in C pass tensors without a call into Python.
  *
- * Exports made here are recognised when they come back. Others of the CPU's memory are
- * found by their address, if that is in a region; what a device's addresses lead to is
- * unknown. Exports own a reference to the library's tensor and no Python object.
+ * Exports made here are recognised when they come back. An export of CPU memory by another library
+ * is found by its address, if that is in a region. Addresses on a device can't be looked up.
+ * Exports own a reference to the library's tensor and no Python object.
  */
 #include "cuda.h"
 
@@ -47,7 +47,7 @@ static void fill(DLManagedTensorVersioned *managed, struct tshare_tensor *handle
 	};
 }
 
-/* Takes a reference of its own; NULL if out of memory. Needs no GIL. */
+/* Takes a reference to the tensor; NULL if out of memory. Needs no GIL. */
 static DLManagedTensorVersioned *new_export(struct tshare_tensor *handle)
 {
 	DLManagedTensorVersioned *managed = malloc(sizeof(*managed));
@@ -177,8 +177,8 @@ static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object
 }
 
 /*
- * None on the CPU, and on a device the default one: the library has no stream of its own, and
- * has that one wait for each copy that is exported.
+ * NULL: no stream on the CPU, and a device's default one. The library has no stream of its own, and
+ * makes the default one wait for each copy that is exported.
  */
 static int current_work_stream(DLDeviceType Py_UNUSED(device_type), int32_t Py_UNUSED(device_id),
 			       void **out)
@@ -198,7 +198,7 @@ static DLPackExchangeAPI table = {
 
 /* CudaTensor */
 
-/* What the CudaTensor that was exported has; of its stream's object it has no reference. */
+/* The exported CudaTensor's memory, without a reference to its stream's object. */
 struct cuda_export {
 	DLManagedTensorVersioned managed;
 	struct ts_cuda_memory memory;
@@ -229,7 +229,7 @@ static void move_to_device(DLTensor *tensor, const struct tshare_tensor *handle,
 	tensor->data = ts_cuda_data(handle, memory);
 }
 
-/* Only the deleter tells its exports from a Tensor's. */
+/* Not delete_export(), as the deleter tells this export from a Tensor's. */
 static void delete_cuda_export(DLManagedTensorVersioned *managed)
 {
 	struct tshare_cuda_copy *copy = ((struct cuda_export *)managed)->memory.copy;
@@ -239,7 +239,7 @@ static void delete_cuda_export(DLManagedTensorVersioned *managed)
 	delete_export(managed);
 }
 
-/* The stream that current_work_stream() reports finds the elements in place. */
+/* The stream of current_work_stream() waits until the elements are in place. */
 static int export_cuda(void *py_object, DLManagedTensorVersioned **out)
 {
 	const struct ts_cuda_memory *memory = memory_of(py_object);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the extension share.
+ * Declarations that the extension's files share.
  *
- * The module lives once in a process: its types, its session and its constants
- * are plain globals, made by the module's exec function and guarded by the GIL.
+ * The module lives once in a process: its types, its session and its constants are plain globals.
+ * The module's exec function makes them, and the GIL guards them.
  */
 #ifndef TSHARE_EXT_H
 #define TSHARE_EXT_H
@@ -32,7 +32,7 @@ struct ts_tensor {
 	bool address_given; /* to a consumer that holds the object: keep handle until dealloc */
 	Py_ssize_t exports; /* live buffers */
 	Py_ssize_t *byte_strides; /* see ts_tensor_byte_strides() */
-	PyObject *shape;	  /* tuple, made when first asked for */
+	PyObject *shape;	  /* tuple, made on first use */
 	PyObject *weakrefs;
 };
 
@@ -42,7 +42,7 @@ enum { TS_WAIT, TS_WAIT_ASYNC, TS_WAITERS };
 struct ts_region {
 	PyObject ob_base;
 	struct tshare_region *handle;		   /* NULL when closed */
-	struct tshare_waiter *waiters[TS_WAITERS]; /* made when first needed */
+	struct tshare_waiter *waiters[TS_WAITERS]; /* made on first use */
 	bool indexed;				   /* a key was looked up */
 	PyObject *weakrefs;
 };
@@ -50,7 +50,7 @@ struct ts_region {
 extern PyTypeObject *ts_tensor_type;
 extern PyTypeObject *ts_region_type;
 
-/* Each adds its type or types to the module: 0, or -1 with an error set. */
+/* Each adds its types to the module: 0, or -1 with an error set. */
 int ts_dtype_init(PyObject *module);
 int ts_tensor_init(PyObject *module);
 int ts_region_init(PyObject *module);
@@ -68,16 +68,16 @@ int ts_exchange_init(void);
 PyObject *ts_tensor_wrap(struct tshare_tensor *handle);
 PyObject *ts_region_wrap(struct tshare_region *handle);
 
-/* Drops the handle of a tensor that was closed, unless it has exports or its address was given. */
+/* Drops a closed tensor's handle, unless it has exports or its address was given. */
 void ts_tensor_release(struct ts_tensor *tensor);
 
-/* finish(), for both types: takes the arguments of the method. */
+/* finish() of both types, with the arguments of the method. */
 PyObject *ts_finish(struct tshare_region *handle, PyObject *const *args, Py_ssize_t nargs,
 		    PyObject *kwnames);
-/* unlink(), likewise. */
+/* unlink() of both types. */
 PyObject *ts_unlink(struct tshare_region *handle);
 
-/* pin(), likewise. */
+/* pin() of both types. */
 PyObject *ts_pin(struct tshare_region *handle, PyObject *const *args, Py_ssize_t nargs,
 		 PyObject *kwnames);
 
@@ -90,8 +90,8 @@ struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, Py
 struct tshare_region *ts_import_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /*
- * The only tensor of a region, whose reference is taken over. @argument led to the
- * region, and Region's method @other opens one of several tensors.
+ * The only tensor of a region. Takes over the reference to the region, to which @argument led;
+ * Region's method @other opens one of several tensors.
  */
 PyObject *ts_tensor_sole(struct tshare_region *region, const char *argument, const char *other);
 
@@ -111,9 +111,9 @@ extern atomic_bool ts_cuda_used;
 
 PyThreadState *ts_gil_release_if_held(void);
 /*
- * Lets other threads run while references are dropped, if that may take long and the caller
- * holds the GIL. They may run any Python code: what is dropped must be out of its reach.
- * Returns what ts_gil_restore() needs.
+ * Releases the GIL while references are dropped, if that may take long and the caller holds it.
+ * Other threads may run any Python code meanwhile, so it must not reach what is dropped. Returns
+ * what ts_gil_restore() needs.
  */
 static inline PyThreadState *ts_gil_release(void)
 {
@@ -127,7 +127,7 @@ static inline void ts_gil_restore(PyThreadState *state)
 		PyEval_RestoreThread(state);
 }
 
-/* Where the GIL may be held, they take the place of the library's own. */
+/* Callers that may hold the GIL use these in place of the library's own. */
 void ts_tensor_unref(struct tshare_tensor *handle);
 void ts_region_unref(struct tshare_region *handle);
 void ts_pin_unref(struct tshare_pin *handle);
@@ -136,22 +136,21 @@ void ts_cuda_copy_unref(struct tshare_cuda_copy *handle);
 /* Errors */
 
 /*
- * Sets what a failed call of the library amounts to: ValueError for an argument
- * out of its domain, else the OSError of that errno. @filename may be NULL.
- * Returns NULL.
+ * Sets the exception for a failed call of the library: ValueError for an argument out of its
+ * domain, else the OSError of that errno. @filename may be NULL. Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
-/* The same for Region.create(), whose tensors are called by their keys. */
+/* As ts_raise(), for Region.create(): names each tensor by its key. */
 PyObject *ts_raise_of_create(int err, PyObject *filename, const struct tshare_spec *specs,
 			     size_t count);
-/* Puts a text in front of that of a plain exception that is set, in place of an "x: ". */
+/* Puts a text in front of that of a plain exception that is set, and drops an "x: " there. */
 void ts_raise_within(const char *format, ...);
-/* Text of the library, in which names may be any bytes: UTF-8 with surrogateescape. */
+/* A str of the library's text. Names in it may be any bytes: UTF-8 with surrogateescape. */
 PyObject *ts_text(const char *text);
 
 /* Session */
 
-/* The process's context, borrowed; opened when first used. NULL with an error set. */
+/* The process's context, borrowed; opened on first use. NULL with an error set. */
 struct tshare_ctx *ts_session(void);
 
 /* Arguments */
@@ -163,7 +162,7 @@ struct tshare_ctx *ts_session(void);
  */
 int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 	     const char *const *names, int positional, int total, PyObject **out);
-/* TypeError for an argument that wasn't given: 0, or -1 with that set. */
+/* 0, or -1 with TypeError set for an argument that wasn't given. */
 int ts_need_arg(PyObject *obj, const char *function, const char *argument);
 /* Missing or None. */
 static inline bool ts_none(PyObject *obj)
@@ -179,7 +178,7 @@ int ts_bool_arg(PyObject *obj, const char *argument, bool *value);
 int ts_int_arg(PyObject *obj, const char *argument, int64_t low, int64_t high, int64_t *value);
 /* A file descriptor, or an object that has one; -1 with an error set. */
 int ts_fd_arg(PyObject *obj, const char *argument);
-/* A number of seconds, from 0; in nanoseconds, INT64_MAX for what is longer. */
+/* A number of seconds from 0, as nanoseconds; INT64_MAX for longer times. */
 int ts_seconds_arg(PyObject *obj, const char *argument, int64_t *ns);
 /* One of the names, a str; @value is its index. */
 int ts_choice_arg(PyObject *obj, const char *argument, const char *const *names, uint32_t count,
@@ -188,8 +187,8 @@ int ts_choice_arg(PyObject *obj, const char *argument, const char *const *names,
 int ts_dims_arg(PyObject *obj, const char *argument, int64_t *dims, int32_t *ndim);
 int ts_dtype_arg(PyObject *obj, struct tshare_dtype *dtype);
 /*
- * The type that an object means: 0; 1 if none, without an error set; -1 with one. @name is
- * what the object calls it, a new reference or NULL.
+ * The element type that an object stands for: 0; 1 if it stands for none, without an error set; -1
+ * with one. @name is the object's own name for the type, a new reference or NULL.
  */
 int ts_dtype_find(PyObject *obj, struct tshare_dtype *dtype, PyObject **name);
 
@@ -238,7 +237,7 @@ int ts_typestr(const char *typestr, struct tshare_dtype *dtype);
 #endif
 /* New reference to the name. */
 PyObject *ts_dtype_name(struct tshare_dtype dtype);
-/* The same as a DType. */
+/* New reference to the type as a DType. */
 PyObject *ts_dtype_wrap(struct tshare_dtype dtype);
 /* Bytes of an element; 0 if it isn't a whole number of them. */
 static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
@@ -247,26 +246,25 @@ static inline Py_ssize_t ts_itemsize(struct tshare_dtype dtype)
 }
 /* Other libraries' tensors */
 
-/* An array that NumPy makes of x with that type, for ts_tensor_assign(). */
+/* NumPy's array of x with that type, for ts_tensor_assign(). */
 PyObject *ts_numpy_cast(PyObject *x, struct tshare_dtype dtype, bool convert);
 /* The result of a module's function with one argument; NULL with an error set. */
 PyObject *ts_call(const char *module_name, const char *name, PyObject *x);
 
-/* Calls what a module has. Takes over @args, which may be NULL with an error set. */
+/* Calls a module's function. Takes over @args, which may be NULL with an error set. */
 PyObject *ts_call_module(const char *module_name, const char *name, PyObject *args);
 
 /*
- * Waits without the GIL, in slices, between which handlers of signals run: 0, or what @wait has
- * returned but -EINTR; or 1 with an error set by a handler.
+ * Waits without the GIL, in slices, between which signal handlers run: 0; or what @wait returned,
+ * but for -EINTR; or 1 with an error set by a handler.
  */
 int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeout);
 
 /* watcher.c */
 PyObject *ts_watch(PyObject *module, PyObject *name);
 /*
- * New reference to a type of a module, or NULL if the process has not imported the
- * module, or NULL with an error set. What a module that is just being imported lacks is
- * there later.
+ * New reference to a type of a module; NULL if the process has not imported the module, or with an
+ * error set. A module that is just being imported may lack the type until later.
  */
 PyObject *ts_imported_type(const char *module_name, const char *name);
 
@@ -292,10 +290,10 @@ enum ts_source_use {
 	TS_IN_PLACE,	  /* a copy won't do */
 };
 
-/* Open @x by DLPack, or by any protocol. 0, or -1 with an error set and nothing held. */
+/* Open @x by DLPack, or by any protocol: 0, or -1 with an error set and nothing held. */
 int ts_source_dlpack(PyObject *x, enum ts_source_use use, struct ts_source *source);
 int ts_source_open(PyObject *x, struct ts_source *source);
-/* Keeps an exception that is set. */
+/* Closes the source; an exception that is set stays set. */
 void ts_source_close(struct ts_source *source);
 /* Whether its elements can be copied: 0, or -1 with an error set. */
 int ts_source_check_copy(const struct ts_source *source);
@@ -303,9 +301,8 @@ int ts_source_check_copy(const struct ts_source *source);
 bool ts_source_is_contiguous(const struct ts_source *source);
 
 /*
- * For each of the sources, which may be NULL, the place of the one whose memory it
- * lies in, or -1: of a C-contiguous one, or of one that is the same. 0, or -1 with
- * an error set.
+ * Finds for each source (or NULL) the index of another one whose memory it lies in, or -1. The
+ * other one is C-contiguous, or is the same tensor. 0, or -1 with an error set.
  */
 int ts_find_ties(struct ts_source *const *sources, Py_ssize_t count, Py_ssize_t *ties);
 
@@ -321,7 +318,7 @@ PyObject *ts_array_interface_of(PyObject *module, PyObject *x);
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			  PyObject *kwnames);
 PyObject *ts_raw_interface(PyObject *module, PyObject *tensor);
-/* An attribute of t.numpy(), whose name is @closure; AttributeError if that can't be had. */
+/* The attribute @closure of t.numpy(); AttributeError if NumPy can't make that array. */
 PyObject *ts_tensor_of_numpy(PyObject *self, void *closure);
 PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			   PyObject *kwnames);
@@ -335,7 +332,7 @@ PyObject *ts_tensor_iter(PyObject *self);
 /* The view with its dimensions in reverse order. */
 PyObject *ts_tensor_transpose(PyObject *self, void *closure);
 
-/* One element as a number of Python's: scalar.c */
+/* One element as a Python number: scalar.c */
 PyObject *ts_tensor_item(PyObject *self, PyObject *unused);
 /* The number of elements. */
 PyObject *ts_tensor_size(PyObject *self, void *closure);
@@ -344,12 +341,11 @@ PyObject *ts_tensor_float(PyObject *self);
 PyObject *ts_tensor_complex(PyObject *self, PyObject *unused);
 PyObject *ts_tensor_format(PyObject *self, PyObject *spec);
 int ts_tensor_bool(PyObject *self);
-/* Whether x is a number of Python's, which has no type of a tensor's. */
+/* Whether x is a Python number, which has no element type. */
 bool ts_is_number(PyObject *x);
 enum { TS_NUMBER_MAX = 16 };
 /*
- * The bytes of x as an element: 0; 1 for a type that only NumPy can convert it to; -1 with an
- * error set.
+ * The bytes of x as an element: 0; 1 if only NumPy can convert x to the type; -1 with an error set.
  */
 int ts_encode(PyObject *x, struct tshare_dtype dtype, bool convert,
 	      unsigned char element[static TS_NUMBER_MAX]);
@@ -385,9 +381,9 @@ PyObject *ts_refuse_unary(PyObject *self);
 /* clang-format on */
 int ts_tensor_contains(PyObject *self, PyObject *value);
 PyObject *ts_tensor_copy_from(PyObject *self, PyObject *x);
-/* Copies x into the tensor, converted as by NumPy if @convert, else if it has no type of its own. */
+/* Copies x into the tensor. Converts it like NumPy if @convert, else only if x has no type. */
 int ts_tensor_assign(PyObject *self, PyObject *x, bool convert);
-/* The bytes of its region that a tensor with elements lies in. */
+/* The range of its region's bytes in which a tensor's elements lie; it must have elements. */
 void ts_tensor_extent(const struct tshare_tensor *handle, int64_t *first, int64_t *end);
 PyObject *ts_tensor_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			 PyObject *kwnames);

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 /*
- * How long the main thread, in which Python's handlers of signals run, stays in the
- * library before it looks for signals. One that arrives just before the sleep, or in
- * another thread, doesn't end the sleep.
+ * Longest time that the main thread, which runs Python's signal handlers, stays in the library
+ * before it looks for signals. A signal just before the sleep, or in another thread, doesn't end
+ * the sleep.
  */
 #define SLICE_NS (100 * 1000 * 1000)
 
@@ -27,7 +27,7 @@ PyObject *ts_region_generation(PyObject *self, void *Py_UNUSED(closure))
 	return err < 0 ? ts_raise(err, NULL) : PyLong_FromUnsignedLongLong(generation);
 }
 
-/* Takes a microsecond, less than it can take to get the GIL back. */
+/* Keeps the GIL: publishing takes a microsecond, less than getting the GIL back can take. */
 static PyObject *publish(PyObject *self, int (*add_one)(struct tshare_region *, uint64_t *))
 {
 	struct tshare_region *handle = ts_region_handle(self);
@@ -110,7 +110,7 @@ static bool is_main_thread(void)
 	return syscall(SYS_gettid) == getpid();
 }
 
-/* After close(). A generation published before wins. */
+/* The result after close(): a newer generation that was published before, or an error. */
 static PyObject *end_of_closed(struct tshare_region *handle, uint64_t seen)
 {
 	uint64_t generation;
@@ -142,7 +142,7 @@ int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeou
 	}
 }
 
-/* A call of wait(). Its references are the caller's, which close() leaves alone. */
+/* A call of wait(). Its caller holds the references, which close() leaves alone. */
 struct wait_call {
 	struct tshare_waiter *waiter;
 	uint64_t seen;
@@ -241,9 +241,9 @@ PyObject *ts_region_event_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 }
 
 /*
- * For tshare._waiting: a duplicate, which the caller closes, of a second descriptor,
- * since reading one consumes the news for all. It is made before another thread, which
- * needs the GIL for that, closes the original.
+ * For tshare._waiting: a duplicate, which the caller closes, of a descriptor apart from wait()'s,
+ * since a read of one takes the news from all its readers. Another thread needs the GIL to close
+ * the original, so the duplicate is made before.
  */
 PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 {
@@ -255,7 +255,7 @@ PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *Py_UNUSED(unused))
 	return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
 }
 
-/* Wrong arguments are refused here, before there is a coroutine that may never run. */
+/* Refuses wrong arguments now, before there is a coroutine that may never run. */
 PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
 {

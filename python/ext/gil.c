@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The GIL, while references to regions are dropped.
+ * Releases the GIL while references to regions are dropped.
  *
- * The last one unregisters memory that CUDA has registered, and the driver may take long for
- * that. Before pin() or cuda() was called there is none, and all else is faster than to let
- * other threads run.
+ * Dropping the last reference unregisters the memory with CUDA, and the driver may take long.
+ * Without pin() or cuda() no memory is registered, and the rest is faster than a release of the
+ * GIL.
  */
 #define _GNU_SOURCE 1
 #include "ext.h"
@@ -15,8 +15,8 @@ atomic_bool ts_cuda_used;
 static PyThreadState *(*get_current)(void);
 
 /*
- * Python keeps one state for each thread that it knows, and which state is current. So this
- * thread holds the GIL if the two are the same. After the interpreter's end it has none.
+ * Python keeps a state for each thread that it knows, and which state is current. This thread holds
+ * the GIL if both are the same. After the interpreter's end it has no state.
  */
 static bool is_held(void)
 {
@@ -62,7 +62,7 @@ void ts_cuda_copy_unref(struct tshare_cuda_copy *handle)
 	ts_gil_restore(state);
 }
 
-/* The limited API lacks it. It has its public name since Python 3.13. */
+/* The limited API lacks this function, which is public since Python 3.13. */
 void ts_gil_init(void)
 {
 	*(void **)&get_current = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");

@@ -2,7 +2,7 @@
 /* t[key]: views of a tensor, as NumPy's basic indexing makes them. */
 #include "ext.h"
 
-/* A view in the making. */
+/* A view that is being made. */
 struct view {
 	int32_t ndim;
 	int64_t shape[TSHARE_NDIM_LIMIT];
@@ -50,7 +50,7 @@ static int take_slice(struct view *view, PyObject *item, int64_t length, int64_t
 	count = PySlice_AdjustIndices(length, &start, &stop, step);
 	if (count)
 		view->offset += start * stride;
-	/* A step beyond the second element is never taken, and may be of any length. */
+	/* If it overflows, the dimension has one element, and its stride is never used. */
 	return add_dimension(view, count,
 			     __builtin_mul_overflow(stride, step, &wide) ? stride : wide);
 }

@@ -11,7 +11,7 @@ struct field {
 	const char *doc;
 };
 
-/* Named tuples, whose methods a struct sequence lacks, such as _replace() and _asdict(). */
+/* Named tuples: a struct sequence would lack _replace(), _asdict() and so on. */
 static PyObject *info_type;
 static PyObject *limits_type;
 

@@ -120,8 +120,8 @@ static PyMethodDef methods[] = {
 };
 
 /*
- * The types and the session are the process's, and a subinterpreter's end would
- * take them from the others: the main one alone has the module. Its id is 0.
+ * Only the main interpreter, whose id is 0, has the module. The types and the session belong to the
+ * process, and the end of a subinterpreter would take them from the others.
  */
 static int exec(PyObject *module)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Comparison and arithmetic, which tensors leave to the libraries that they are shared with.
- * Whatever the other operand is, they are refused: t == 0 would be False, since an int isn't that
- * object, and t += array would let the name t stand for a new array, and leave the memory alone.
- * An array on the left takes a Tensor by its own operator.
+ * Refuses comparison and arithmetic, whatever the other operand is: the libraries that a tensor is
+ * shared with have them. t == 0 would be False, since an int isn't that object, and t += array
+ * would bind t to a new array, and leave the memory alone. An array on the left uses its own
+ * operator on a Tensor.
  */
 #include "cuda.h"
 
@@ -28,7 +28,7 @@ static bool is_ours(PyObject *x)
 	return PyObject_TypeCheck(x, ts_tensor_type) || PyObject_TypeCheck(x, ts_cuda_type);
 }
 
-/* Tensors are equal if they are one object, as their hash demands, and None is none of them. */
+/* Tensors are equal if they are one object, as their hash demands. None is never equal. */
 PyObject *ts_tensor_richcompare(PyObject *self, PyObject *other, int op)
 {
 	if ((op != Py_EQ && op != Py_NE) || (other != Py_None && !is_ours(other)))

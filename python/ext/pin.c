@@ -86,7 +86,7 @@ static void pin_dealloc(PyObject *self)
 
 /* Attributes */
 
-/* What the pin was found to be: 0, or -1 with an error set. */
+/* Reads the pin's properties: 0, or -1 with an error set. */
 static int read_info(PyObject *self, struct tshare_pin_info *info)
 {
 	struct tshare_pin *handle = handle_of(self);

@@ -88,7 +88,7 @@ static int64_t monotonic_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Goes on waiting after a signal whose handler raises nothing; -1 with the error that it raised. */
+/* Waits on after a signal whose handler raises nothing; -1 with the error that it raised. */
 static int open_waiting(struct tshare_ctx *ctx, const char *name,
 			struct tshare_open_options *options, struct tshare_region **region)
 {

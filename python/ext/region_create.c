@@ -8,7 +8,7 @@
 struct entry {
 	PyObject *keep;
 	struct ts_source *source; /* source that fills the tensor, or NULL */
-	bool tied;		  /* filled with the tensor whose memory it shares */
+	bool tied;		  /* the tensor whose memory it shares fills it */
 	int64_t *dims;		  /* the shape, and the strides if any; NULL for none */
 };
 
@@ -43,7 +43,7 @@ static int parse_strides(PyObject *obj, const struct tshare_spec *spec, int64_t 
 	return 0;
 }
 
-/* Lets a spec point to dimensions of its own, which take no more room than they need. */
+/* Gives a spec its own copy of its dimensions, as small as possible. */
 static int keep_dims(const int64_t *shape, const int64_t *strides, struct entry *entry,
 		     struct tshare_spec *spec)
 {
@@ -182,7 +182,7 @@ static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t co
 		entries[i].tied = true;
 		specs[i].byte_offset = specs[ties[i]].byte_offset;
 		specs[i].byte_offset += (uintptr_t)entries[i].source->data - (uintptr_t)base->data;
-		/* The copy of a source with gaps is contiguous, and so is its twin's. */
+		/* The copy of a source with gaps is contiguous, and so is the copy of its twin. */
 		if (ts_source_is_contiguous(base))
 			specs[i].strides = entries[i].source->strides;
 	}
@@ -191,7 +191,7 @@ static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t co
 	return 0;
 }
 
-/* Marks entries that share memory; without any, changes nothing. */
+/* Marks entries that share memory. Without such entries, changes nothing. */
 static int tie(struct entry *entries, struct tshare_spec *specs, Py_ssize_t count)
 {
 	struct ts_source **sources = PyMem_Calloc(count + 1, sizeof(*sources));
@@ -221,7 +221,7 @@ out:
 	return err;
 }
 
-/* A region of @dmabuf, or of new memory if that is -1. */
+/* Makes a region of @dmabuf, or of new memory if that is -1. */
 static PyObject *create(PyObject *arg, uint64_t size, int dmabuf, PyObject *items,
 			const struct tshare_options *options)
 {
@@ -255,7 +255,7 @@ static PyObject *create(PyObject *arg, uint64_t size, int dmabuf, PyObject *item
 	if (tie(entries, specs, count) < 0)
 		goto out;
 
-	/* A draft, so that it can't be opened before it is filled. */
+	/* A draft, so that no process opens the region before it is filled. */
 	finish = name && !(options->flags & TSHARE_DRAFT);
 	if (finish)
 		draft.flags |= TSHARE_DRAFT;

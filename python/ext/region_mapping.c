@@ -11,7 +11,7 @@ Py_ssize_t ts_region_length(PyObject *self)
 	return handle ? (Py_ssize_t)tshare_region_get_tensor_count(handle) : -1;
 }
 
-/* From so many tensors on, the GIL is released while the library reads them. */
+/* From this number of tensors on, the GIL is released while the library reads their list. */
 #define LONG_LIST 1000
 
 /* The first lookup makes the library check and index the list, which can take milliseconds. */
@@ -34,7 +34,7 @@ static int find(PyObject *self, struct tshare_region *handle, const char *name,
 	return err;
 }
 
-/* 1 and @tensor, 0 if there is none of that name, or -1 with an error set. */
+/* 1 and @tensor; 0 if no tensor has that name; or -1 with an error set. */
 static int lookup(PyObject *self, PyObject *key, struct tshare_tensor **tensor)
 {
 	struct tshare_region *handle = ts_region_handle(self);
@@ -73,7 +73,7 @@ PyObject *ts_region_subscript(PyObject *self, PyObject *key)
 
 	if (found > 0)
 		return ts_tensor_wrap(tensor);
-	/* In a tuple, since a key that is one would be taken for the exception's arguments. */
+	/* In a tuple: an exception would take a key that is a tuple for its arguments. */
 	arguments = found ? NULL : PyTuple_Pack(1, key);
 	if (arguments)
 		PyErr_SetObject(PyExc_KeyError, arguments);
@@ -111,7 +111,7 @@ PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 	return other;
 }
 
-/* The names as a tuple. The first one makes the library check the list, as in find(). */
+/* The names as a tuple. Reading the first makes the library check the list, as in find(). */
 static PyObject *list_names(struct tshare_region *handle)
 {
 	size_t count = tshare_region_get_tensor_count(handle), i;
@@ -153,7 +153,7 @@ PyObject *ts_region_iter(PyObject *self)
 	return iterator;
 }
 
-/* The views of collections.abc use only the mapping. */
+/* The views of collections.abc use the mapping alone. */
 
 PyObject *ts_region_keys(PyObject *self, PyObject *Py_UNUSED(unused))
 {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The buffer holds a reference to the memory, and so doesn't keep the region from being closed. */
+/* The buffer holds a reference to the memory, and doesn't prevent close(). */
 int ts_region_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
 	struct tshare_region *handle;
@@ -28,7 +28,7 @@ void ts_region_releasebuffer(PyObject *Py_UNUSED(self), Py_buffer *view)
 	ts_region_unref(view->internal);
 }
 
-/* What the library's progress function gets: its caller has released the GIL. */
+/* The argument of the library's progress function, whose caller has released the GIL. */
 struct progress {
 	PyThreadState *state;
 	PyObject *function; /* or NULL */
@@ -83,8 +83,8 @@ static int find_end(struct tshare_region *handle, int64_t *end)
 }
 
 /*
- * All up to the region's end or, since a region is whole pages and a file seldom is, up to the
- * file's, if that leaves out nothing but what no tensor has.
+ * The length up to the region's end; or to the file's end, if no tensor has bytes beyond it. A
+ * region is whole pages, and a file seldom is.
  */
 static int find_length(struct tshare_region *handle, struct part *part)
 {
@@ -175,7 +175,7 @@ PyObject *ts_region_read(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 				 &options);
 	tshare_region_unref(handle);
 	PyEval_RestoreThread(progress.state);
-	/* Then a handler of signals, or progress, has raised an exception. */
+	/* A signal handler or progress has raised an exception. */
 	if (err == -ECANCELED)
 		return NULL;
 	if (err < 0)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * One element as a number of Python's, and the other way round. Types that C lacks are left to
- * NumPy.
- */
+/* Converts one element to a Python number, and back. NumPy converts the types that C lacks. */
 #include "ext.h"
 
 #include <string.h>
@@ -73,7 +70,7 @@ PyObject *ts_tensor_size(PyObject *self, void *Py_UNUSED(closure))
 	return handle ? PyLong_FromLongLong(count_elements(handle)) : NULL;
 }
 
-/* The only element of a tensor; @kind is raised if it has another number of them. */
+/* The only element of a tensor; raises @kind if the tensor has another number of elements. */
 static PyObject *item(PyObject *self, PyObject *kind, const char *what)
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
@@ -161,13 +158,13 @@ PyObject *ts_tensor_format(PyObject *self, PyObject *spec)
 
 /* Numbers */
 
-/* Not subclasses of float and complex: NumPy's scalars, which have a type. */
+/* Excludes subclasses of float and complex: NumPy's scalars, which have a type. */
 bool ts_is_number(PyObject *x)
 {
 	return PyLong_Check(x) || PyFloat_CheckExact(x) || PyComplex_CheckExact(x);
 }
 
-/* In the order in which a type includes the ones before. */
+/* Each type includes the ones before. */
 enum { BOOL, INT, FLOAT, COMPLEX };
 
 static int kind_of_number(PyObject *x)

@@ -2,10 +2,10 @@
 /*
  * The process's context.
  *
- * Opened at the first call that needs it, and kept until the interpreter is
- * finalised, as the names of its regions are. The GIL makes the opening happen
- * once. A child of fork() opens one of its own: the names that it makes are to
- * go with it, and not with the last of those that have its parent's.
+ * It is opened by the first call that needs it, once, as the GIL is held. It lives until the
+ * interpreter is finalised, and so do the names of its regions. A child of fork() opens a context
+ * of its own: names that the child makes end with the child, and not with the last process that has
+ * its parent's context.
  */
 #include "ext.h"
 
@@ -19,7 +19,7 @@ static void after_fork(void)
 	inherited = true;
 }
 
-/* After the last Python object; objects that are still alive hold it until exit. */
+/* Runs after the last Python object ended; objects that are still alive hold it until exit. */
 static void end_session(void)
 {
 	session = tshare_ctx_unref(session);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tensors of other libraries: the ways to what they look like, which are tried
- * one after the other, and what all of them need. A way is a file of its own.
+ * Tensors of other libraries: tries the ways to open one in turn. A way is a file of its own, and
+ * this file has what all of them need.
  */
 #include "source.h"
 
@@ -18,7 +18,7 @@ bool ts_source_is_contiguous(const struct ts_source *source)
 			return true;
 		if (source->shape[i] != 1 && source->strides[i] != expected)
 			contiguous = false;
-		/* Where it would overflow, a dimension before has no elements. */
+		/* If this overflows, an earlier dimension has no elements. */
 		expected = (int64_t)((uint64_t)expected * (uint64_t)source->shape[i]);
 	}
 	return contiguous;
@@ -56,7 +56,7 @@ void ts_source_set_c_strides(struct ts_source *source)
 
 	for (i = source->spec.ndim; i-- > 0;) {
 		source->strides[i] = step;
-		/* Where it would overflow, the source is refused later for its size. */
+		/* If this overflows, the source is refused later for its size. */
 		step = (int64_t)((uint64_t)step * (uint64_t)source->shape[i]);
 	}
 }
@@ -105,7 +105,7 @@ static int has_interface(PyObject *x)
 	return PyObject_HasAttrString(x, "__array_interface__");
 }
 
-/* Protocols in order of preference; those that @x doesn't offer are skipped. */
+/* Protocols in order of preference. A protocol that @x doesn't offer is skipped. */
 static const struct {
 	int (*offered)(PyObject *x); /* NULL: always */
 	int (*open)(PyObject *x, struct ts_source *source);
@@ -130,7 +130,7 @@ int ts_source_open(PyObject *x, struct ts_source *source)
 		err = ways[i].open(x, source);
 		if (err == -1 && !ts_source_is_unsuited())
 			err = TS_SOURCE_FINAL;
-		/* The first way is the best, and so its error is the one to raise. */
+		/* Raises the error of the first way, which is the best. */
 		if (err == -1 && !type)
 			PyErr_Fetch(&type, &value, &traceback);
 		else if (err == -1)

@@ -14,9 +14,8 @@ static int check_ndim(int ndim)
 }
 
 /*
- * Of a format of one character. Its size is the item's: "l" has four bytes or
- * eight, not always as its prefix says. Nothing else may differ, since ctypes
- * calls unions of any size "B".
+ * The type of a format of one character. Its size is the item's: "l" has four bytes or eight, not
+ * always as its prefix says. No other size will do, since ctypes calls unions of any size "B".
  */
 static int format_dtype(const char *format, Py_ssize_t itemsize, struct tshare_dtype *dtype)
 {
@@ -79,7 +78,7 @@ int ts_source_from_buffer(PyObject *x, struct ts_source *source)
 	source->spec.ndim = view->ndim;
 	for (i = 0; i < view->ndim; i++)
 		source->shape[i] = view->shape[i];
-	/* ctypes gives none, even if PyBUF_STRIDES requests them. */
+	/* ctypes gives no strides, even if PyBUF_STRIDES requests them. */
 	if (!view->strides) {
 		ts_source_set_c_strides(source);
 	} else {

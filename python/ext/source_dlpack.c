@@ -22,7 +22,7 @@ static int fail_dlpack(void)
 	return -1;
 }
 
-/* @spec was checked. Its arrays are the producer's, which might change them later. */
+/* @spec was checked. Its arrays are copied, as the producer might change them later. */
 static void take_spec(struct ts_source *source, const struct tshare_spec *spec, const void *data)
 {
 	size_t size = spec->ndim * sizeof(int64_t);
@@ -67,7 +67,7 @@ static int take_legacy(struct ts_source *source)
 	return 0;
 }
 
-/* Moves what the capsule holds to the source, which calls its deleter, on failure too. */
+/* Moves the capsule's content to the source, which calls the deleter, on failure too. */
 static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObject *capsule)
 {
 	if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
@@ -91,8 +91,8 @@ static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObje
 }
 
 /*
- * Whether x says that it is elsewhere than in the CPU's memory: 0 or 1, or -1
- * with an error set. The device's id is ignored: in some libraries it is None.
+ * Whether x reports memory elsewhere than the CPU's: 0 or 1, or -1 with an error set. The device's
+ * id is ignored: in some libraries it is None.
  */
 static int is_elsewhere(PyObject *x, PyObject **device)
 {
@@ -141,9 +141,8 @@ int ts_source_check_device(PyObject *x)
 }
 
 /*
- * x.__dlpack__() with the keywords, or without them where they are unknown. No
- * keyword is passed that isn't needed: some libraries refuse those that say
- * what holds anyway.
+ * Calls x.__dlpack__() with keywords, or without them if x doesn't know them. Passes only keywords
+ * that are needed: some libraries refuse a keyword even if it states what holds anyway.
  */
 static PyObject *get_capsule(PyObject *x, bool bring_here, bool never_copy)
 {
@@ -177,8 +176,8 @@ static PyObject *get_capsule(PyObject *x, bool bring_here, bool never_copy)
 }
 
 /*
- * PyTorch negates lazily, such as in z.conj().imag, and exports the elements as
- * they were before, by DLPack and by all else.
+ * PyTorch negates lazily, as in z.conj().imag. DLPack, like every other protocol, exports such
+ * elements as they were before.
  */
 static int check_negated(PyObject *x)
 {
@@ -199,7 +198,7 @@ static int check_negated(PyObject *x)
 	return -1;
 }
 
-/* Has the producer's error replaced where tshare knows what its user can do. */
+/* Replaces the producer's error if tshare knows a remedy. */
 static void raise_remedy(PyObject *x)
 {
 	PyObject *type, *value, *traceback, *result;

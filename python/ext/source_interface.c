@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * @x may have a .dtype that says more than the typestr of the interface, as
- * NumPy's arrays of ml_dtypes have.
+ * @x may have a .dtype that is more exact than the interface's typestr, as NumPy's arrays of
+ * ml_dtypes have.
  */
 static int interface_dtype(PyObject *x, PyObject *typestr, struct tshare_dtype *dtype)
 {
@@ -139,8 +139,8 @@ int ts_source_from_interface(PyObject *x, struct ts_source *source)
 		return -1;
 	}
 	/*
-	 * A copy, since to ask x for more may be Python code that changes x's own;
-	 * to be kept, since it may own the memory.
+	 * A copy, since asking x for more may run Python code that changes the dict. It is kept,
+	 * since it may own the memory.
 	 */
 	source->keep = PyDict_Copy(interface);
 	Py_DECREF(interface);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Tensors of other libraries by way of NumPy, and those of NumPy's arrays that are refused. */
+/* Tensors of other libraries by way of NumPy, and the NumPy arrays that are refused. */
 #include "source.h"
 
 /* Calls tshare._numpy's function of that name, which raises to refuse @x. */
@@ -21,8 +21,8 @@ int ts_source_check_mask(PyObject *x)
 }
 
 /*
- * Refuses arrays and scalars of NumPy's of types that no tensor has. The buffer of
- * a date is one of bytes; the others would be refused in as many ways as there are.
+ * Refuses NumPy's arrays and scalars of types that no tensor has. A date's buffer would be one of
+ * bytes, and each protocol would refuse the others in its own way.
  */
 int ts_source_check_numpy(PyObject *x)
 {
@@ -37,7 +37,7 @@ int ts_source_check_numpy(PyObject *x)
 	return found > 0 ? ask_numpy("check_dtype", x) : found;
 }
 
-/* Whether NumPy is there to make an array of x; false with an error set. */
+/* Whether NumPy is installed to make an array of x; false with an error set. */
 static bool have_numpy(PyObject *x)
 {
 	PyObject *module = PyImport_ImportModule("tshare._numpy");
@@ -66,7 +66,7 @@ PyObject *ts_numpy_cast(PyObject *x, struct tshare_dtype dtype, bool convert)
 	return array;
 }
 
-/* NumPy's array of x, with the type and shape to use where the array's own don't fit. */
+/* Opens NumPy's array of x, with the type and shape to use if the array's own don't fit. */
 int ts_source_from_numpy(PyObject *x, struct ts_source *source)
 {
 	PyObject *result, *array, *dtype, *shape;

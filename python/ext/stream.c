@@ -32,8 +32,8 @@ static bool is_under_way(const struct tshare_stream_wait *handle)
 /* Exit */
 
 /*
- * While the interpreter is finalised objects go, and what they had on a device: that may wait
- * for the device's streams. The library's own handler comes later.
+ * At finalisation objects release what they have on a device, which may wait for the device's
+ * streams. The library's own exit handler runs later.
  */
 static PyObject *end_waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
@@ -55,7 +55,7 @@ static int register_end_waits(void)
 
 /* Arguments of Region's methods */
 
-/* A stream that must be named, unlike one that only takes part: 0, or -1 with an error set. */
+/* A stream argument that must be given, and not None: 0, or -1 with an error set. */
 static int parse_stream(const char *function, PyObject *obj, struct CUstream_st **stream)
 {
 	if (ts_need_arg(obj, function, "stream") < 0)
@@ -120,7 +120,7 @@ PyObject *ts_region_wait_on(PyObject *self, PyObject *const *args, Py_ssize_t na
 		return NULL;
 	/* The arguments' methods may have closed the region. */
 	waiter = ts_region_waiter(self, TS_WAIT);
-	/* Before the call: a stream mustn't wait if there is no object to end that with. */
+	/* Made first: a stream mustn't wait without an object that can end the wait. */
 	wait = waiter ? PyObject_New(struct ts_stream_wait, ts_stream_wait_type) : NULL;
 	if (!wait)
 		return NULL;
@@ -139,7 +139,7 @@ PyObject *ts_region_wait_on(PyObject *self, PyObject *const *args, Py_ssize_t na
 	return err == -ECANCELED && !exiting ? raise_closed() : ts_raise(err, NULL);
 }
 
-/* The generation for kernels, which take no part in a stream's turns. */
+/* The address of the generation, for kernels, apart from publish_on() and wait_on(). */
 PyObject *ts_region_cuda_counter(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 				 PyObject *kwnames)
 {

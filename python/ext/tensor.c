@@ -2,13 +2,12 @@
 /*
  * tshare.Tensor
  *
- * A Tensor holds a reference to the library's tensor. Buffers count as exports:
- * close() fails while there are any, as with mmap, and what leaving a with block
- * closes stays mapped until the last is released. DLPack exports hold references
- * of their own.
- * Consumers of the array interface were given a bare address, and hold the
- * Tensor: once asked for it, the memory stays mapped until the Tensor is
- * deallocated, closed or not.
+ * A Tensor holds a reference to the library's tensor. Buffers count as exports: while there are
+ * any, close() fails, as with mmap, and a tensor closed by a with block stays mapped. DLPack
+ * exports hold references of their own.
+ *
+ * A consumer of the array interface has a bare address, and holds the Tensor. So once the interface
+ * was read, the memory stays mapped until the Tensor is deallocated, closed or not.
  */
 #include "docstrings.h"
 #include "ext.h"
@@ -424,7 +423,7 @@ static PyType_Slot tensor_slots[] = {
 	{ Py_nb_bool, ts_tensor_bool },
 	{ Py_nb_int, ts_tensor_int },
 	{ Py_nb_float, ts_tensor_float },
-	/* And no index: bytes() and bytearray() would take it for a number of zeros. */
+	/* No nb_index: bytes() and bytearray() would take the tensor for a number of zeros. */
 	TS_OPERATOR_SLOTS,
 	{ Py_bf_getbuffer, ts_tensor_getbuffer },
 	{ Py_bf_releasebuffer, ts_tensor_releasebuffer },

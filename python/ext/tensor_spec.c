@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A tensor as a tuple, from which a process that has its region makes the tensor again. */
+/* A tensor as a tuple, from which a process that has the region makes the tensor again. */
 #include "ext.h"
 
 /* (name, (code, bits, lanes), shape, strides in elements, byte offset, readonly) */
@@ -22,7 +22,7 @@ PyObject *ts_tensor_spec(PyObject *self, void *Py_UNUSED(closure))
 		tshare_tensor_is_readonly(handle) ? Py_True : Py_False);
 }
 
-/* (region, spec): spec is checked like any other, since it comes from a peer. */
+/* (region, spec): spec comes from a peer, and is checked like any other. */
 PyObject *ts_tensor_rebuild(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	int64_t dims[TSHARE_NDIM_LIMIT], steps[TSHARE_NDIM_LIMIT];

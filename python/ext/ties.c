@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tied tensors: of those that are to be copied into one region, the ones whose
- * memory is another's already, such as weights that a model has twice.
+ * Tied tensors: among tensors that are copied into one region, those whose memory is another's
+ * already, such as weights that a model has twice.
  */
 #include "ext.h"
 
@@ -18,9 +18,9 @@ struct stretch {
 };
 
 /*
- * False for what has no memory to share. Nor has what can't be written: it is a
- * value, and that two of them have one address, as equal constants may, doesn't
- * mean that a change of one is to be seen in the other.
+ * Stores the addresses of a source. False for a source without memory to share. A read-only source
+ * is a value: two equal constants may have one address, though a change of one isn't to be seen in
+ * the other.
  */
 static bool measure(const struct ts_source *source, struct stretch *stretch)
 {
@@ -44,7 +44,7 @@ static bool measure(const struct ts_source *source, struct stretch *stretch)
 	return true;
 }
 
-/* Sorts each source behind the one that it may lie in. */
+/* Sorts each source after the one that it may lie in. */
 static int compare(const void *a, const void *b)
 {
 	const struct stretch *left = a, *right = b;

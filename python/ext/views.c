@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What picklers ask: multiprocessing's about each object, whether it is another
- * library's view of a region; all others a Tensor or a Region, what to write.
+ * What picklers ask. multiprocessing's asks about each object whether it is another library's view
+ * of a region; every pickler asks a Tensor or Region what to write.
  */
 #include "ext.h"
 
@@ -36,7 +36,7 @@ PyObject *ts_region_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 	return ts_call("tshare._pickling", "reduce_region", self);
 }
 
-/* The module copy would otherwise use the pickle, and return another view as a copy. */
+/* Otherwise the module copy would use the pickle, and return another view as a copy. */
 PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyErr_Format(
@@ -47,7 +47,7 @@ PyObject *ts_refuse_copy(PyObject *self, PyObject *Py_UNUSED(unused))
 	return NULL;
 }
 
-/* A pin, and a device's address, are the process's own. */
+/* A pin and a device's address belong to the process. */
 PyObject *ts_refuse_pickle(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyErr_Format(
@@ -72,8 +72,8 @@ static struct tshare_tensor *bytes_at(const void *address, int64_t size)
 }
 
 /*
- * Whether the buffer of @array says that it lies in no region, which is faster
- * than to ask for its interface. An array of dates has no buffer.
+ * Whether the buffer of @array lies in no region: a faster check than by its interface. An array of
+ * dates has no buffer.
  */
 static bool lies_elsewhere(PyObject *array)
 {
@@ -91,8 +91,8 @@ static bool lies_elsewhere(PyObject *array)
 }
 
 /*
- * Called for each object of a pickle that is no plain value, so most of them are
- * not of these types and must cost next to nothing.
+ * Called for each object of a pickle that is no plain value. Most objects are of other types, and
+ * must cost next to nothing.
  */
 PyObject *ts_reducer_override(PyObject *Py_UNUSED(module), PyObject *obj)
 {

@@ -126,7 +126,7 @@ static PyObject *watcher_wait(PyObject *self, PyObject *const *args, Py_ssize_t 
 	return PyLong_FromUnsignedLongLong(call.id);
 }
 
-/* Wrong arguments are refused here, before there is a coroutine that may never run. */
+/* Refuses wrong arguments now, before there is a coroutine that may never run. */
 static PyObject *watcher_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 				    PyObject *kwnames)
 {
@@ -177,8 +177,8 @@ static void drop_hold(PyObject *hold)
 }
 
 /*
- * For tshare._waiting: an object with which the descriptor stays as it is after close(): readable,
- * for those that wait for it.
+ * For tshare._waiting: an object that keeps the descriptor open and, after close(), readable for
+ * coroutines that wait for it.
  */
 static PyObject *watcher_hold(PyObject *self, PyObject *Py_UNUSED(unused))
 {
