@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs of the command tshare have in common. */
+/* Shared by the verbs of the command tshare. */
 #ifndef TSHARE_CLI_H
 #define TSHARE_CLI_H
 
@@ -25,7 +25,7 @@ struct verb {
 	const char *summary;
 	const char *help;	      /* lines of --help about the verb's own options */
 	const struct option *options; /* besides --help; a letter as val is the short option */
-	/* Takes one of them, whose value is optarg. Returns EXIT_OK to go on. */
+	/* Takes one option; its value is optarg. Returns EXIT_OK to go on. */
 	int (*take)(const struct verb *verb, int option, void *request);
 	bool in_order; /* options end at the first argument */
 	int (*run)(const struct verb *verb, int argc, char **argv);
@@ -35,7 +35,7 @@ extern const struct verb verb_help, verb_info, verb_create, verb_list, verb_show
 	verb_save, verb_publish, verb_top, verb_wait, verb_exec, verb_pool, verb_load, verb_unload,
 	verb_weights, verb_bench;
 
-/* Errors name this verb from now on. */
+/* From here on errors name this verb. */
 void message_verb(const struct verb *verb);
 
 /* Prints what is wrong with the command line, and returns EXIT_USAGE. */
@@ -46,21 +46,21 @@ int usage_error(const struct verb *verb, const char *format, ...)
 int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Prints the library's last error in the words of the command line: TSHARE_REPLACE is --replace
- * there. Returns the exit status for @err.
+ * Prints the library's last error in the words of the command line, such as --replace for
+ * TSHARE_REPLACE. Returns the exit status for @err.
  */
 int failure_of_library(int err);
 
-/* The same for a call with the name of a region, and the name that was perhaps meant. */
+/* As failure_of_library(), for a call that named a region: may suggest the name that was meant. */
 int failure_of_name(struct tshare_ctx *ctx, const char *name, int err);
 
-/* Options that have no letter have values from here on. */
+/* Values of options without a letter begin here. */
 #define OPTION_LONG 256
 
 /*
- * Parses the options, and has the verb take each into @request; optind is then the first
- * argument. At --help, at options that the verb lacks and at values that it refuses, prints
- * what is due, and returns false: the verb has to end with *@status.
+ * Parses the options, and lets the verb take each into @request. Then optind is the first argument.
+ * At --help, an unknown option or a value that the verb refuses, prints the text and returns false:
+ * the verb has to end with *@status.
  */
 bool parse_options(const struct verb *verb, int argc, char **argv, void *request, int *status);
 

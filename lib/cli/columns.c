@@ -141,7 +141,7 @@ static const struct {
 	bool usual;
 	bool details;
 	bool elsewhere; /* known of regions in other namespaces, which can't be opened */
-	bool live;	/* top's alone, which looks more than once */
+	bool live;	/* for top alone, which looks more than once */
 } all[N_COLUMNS] = {
 	{ { "SIZE", .right = true }, NULL, .usual = true, .elsewhere = true },
 	{ { "TENSORS", .right = true }, put_tensors, .usual = true, .elsewhere = true },
@@ -161,7 +161,7 @@ static const struct {
 	{ { "BACKEND" }, put_backend, .details = true },
 	{ { "PIDS" }, put_pids, .details = true },
 	{ { "RATE", .right = true }, put_rate, .live = true },
-	/* The longest is the last. */
+	/* The longest column is the last. */
 	{ { "NAME" }, put_name, .usual = true, .elsewhere = true },
 };
 
@@ -203,7 +203,7 @@ void columns_take_elsewhere(struct columns *columns)
 
 void columns_take_live(struct columns *columns, int width)
 {
-	/* The least width of a terminal that has the column, by the order of columns. */
+	/* The least width of a terminal for each column, in the order of the columns. */
 	static const struct {
 		const char *name;
 		int width;

@@ -8,12 +8,12 @@
 
 #define N_COLUMNS 19
 
-/* A terminal that has all columns of top. */
+/* Width of a terminal that has all columns of top. */
 #define TOP_WIDE 120
 
 /* Which columns a table has, in which order. */
 struct columns {
-	size_t places[N_COLUMNS]; /* in the list of all */
+	size_t places[N_COLUMNS]; /* indices into all columns */
 	size_t count;
 	bool exact;   /* sizes are bytes */
 	bool details; /* a column needs more than what the backend lists */
@@ -24,15 +24,15 @@ struct columns {
 void columns_init(struct columns *columns);
 void columns_take_all(struct columns *columns);
 
-/* Those that are known of regions in other namespaces. */
+/* The columns that are known of regions in other namespaces. */
 void columns_take_elsewhere(struct columns *columns);
 
-/* Those of top for a terminal of that width, with the rate, which list hasn't. */
+/* The columns of top for a terminal of that width; unlike list, top has the rate. */
 void columns_take_live(struct columns *columns, int width);
 
 /*
- * Parses "NAME,SIZE", or "+RUNG" for the usual ones and more. Returns EXIT_OK, or another
- * status after printing the error.
+ * Parses "NAME,SIZE", or "+RUNG" for the usual columns and more. Returns EXIT_OK, or another status
+ * after printing the error.
  */
 int columns_parse(struct columns *columns, const struct verb *verb, const char *text);
 

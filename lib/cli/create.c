@@ -15,7 +15,7 @@ struct request {
 	bool quiet;
 };
 
-/* The file of a region, which had no name yet when its maker opened it. */
+/* Prints the region's file: it had no name yet when its maker opened it. */
 static void print_file(struct tshare_ctx *ctx, const char *name)
 {
 	char link[64], file[4096];
@@ -34,7 +34,7 @@ static void print_file(struct tshare_ctx *ctx, const char *name)
 	text_put(stdout, file);
 }
 
-/* Where the memory is: the file on shm; on kmod the node, and whether it is the pool's. */
+/* Prints where the memory is: the file on shm; on kmod the node, and whether it is the pool's. */
 static void print_place(struct tshare_ctx *ctx, const struct tshare_region *region,
 			const struct tshare_region_info *info)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What a region itself, its file and the module's debugfs say of it; and how that is printed. */
+/* Details of a region from the region itself, its file and the module's debugfs; prints them. */
 #define _GNU_SOURCE 1
 #include "details.h"
 
@@ -68,7 +68,7 @@ void details_release(struct details_list *list)
 	free(list->regions);
 }
 
-/* A file that is a region's alone was made with it; dma-bufs are made when they are opened. */
+/* A file on shm was made with its region; a dma-buf is made when a process opens the region. */
 static void read_file(struct details *details, int fd)
 {
 	struct statx st;
@@ -108,14 +108,14 @@ void details_open(struct tshare_ctx *ctx, struct details_list *list)
 		details = &list->regions[i];
 		if (open_readonly(ctx, details->info.name, &region))
 			continue;
-		/* The name may lead to another region by now. */
+		/* The name may meanwhile lead to another region. */
 		if (tshare_region_get_id(region) == details->info.id)
 			details_read(details, region);
 		tshare_region_unref(region);
 	}
 }
 
-/* Reads a line of debugfs, whose columns but the last are numbers and words. */
+/* Reads a line of debugfs: columns of numbers and words, with the name as the last. */
 static void read_debugfs_line(struct details_list *list, const char *line)
 {
 	char rung[sizeof(list->regions->rung)];
@@ -176,7 +176,7 @@ const char *details_state(const struct details *details)
 	return details->info.flags & TSHARE_DRAFT ? "draft" : names[details->publishers];
 }
 
-/* Without debugfs, as far as the backend tells. */
+/* Without debugfs, as far as the backend reports it. */
 const char *details_rung(const struct details *details)
 {
 	if (details->rung[0])

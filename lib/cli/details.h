@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the backend doesn't report of a named region: who made it and has it open, and when it
- * was made. /proc tells that of processes that the caller may look into, and debugfs tells root.
+ * What the backend doesn't report of a named region: its maker, its users and its age. /proc shows
+ * it for processes that the caller may inspect, debugfs to root.
  */
 #ifndef TSHARE_CLI_DETAILS_H
 #define TSHARE_CLI_DETAILS_H
@@ -22,10 +22,10 @@ enum publishers { PUBLISHERS_NONE, PUBLISHERS_LIVE, PUBLISHERS_DEAD };
 
 struct details {
 	struct tshare_region_info info;
-	bool opened; /* the members below are known as far as they can be */
+	bool opened; /* the members below are known, as far as possible */
 	const char *backend;
 	uint64_t generation;
-	double rate; /* of publishes, a second; negative: unknown */
+	double rate; /* publishes per second; negative: unknown */
 	enum publishers publishers;
 	int64_t created; /* seconds since 1970; -1: unknown */
 	dev_t device;	 /* of the region's file, or of all dma-bufs */
@@ -43,19 +43,19 @@ struct details_list {
 	size_t room;
 };
 
-/* Lists all regions by name, without details. Returns an exit status. */
+/* Lists the regions, sorted by name, without details. Returns an exit status. */
 int details_list(struct tshare_ctx *ctx, struct details_list *list);
-/* The same for those of all IPC namespaces. */
+/* As details_list(), for all IPC namespaces. */
 int details_list_all(struct tshare_ctx *ctx, struct details_list *list);
-/* Adds one to the list that is @data. */
+/* Adds a region to the list @data. */
 int details_add(const struct tshare_region_info *info, void *data);
 void details_release(struct details_list *list);
 
-/* Opens each region, and asks the region itself. */
+/* Opens each region, and reads its details. */
 void details_open(struct tshare_ctx *ctx, struct details_list *list);
-/* The same for a region that is open. */
+/* Reads the details of an open region. */
 void details_read(struct details *details, struct tshare_region *region);
-/* Asks /proc and debugfs about all that were opened. */
+/* Adds what /proc and debugfs show of the regions that were opened. */
 void details_find_processes(struct details_list *list);
 
 /* Prints the members of a region's JSON object. */

@@ -136,8 +136,8 @@ static int take(const struct verb *verb, int option, void *data)
 }
 
 /*
- * Words of SHAPE and DTYPE, which getopt moves behind "--", in front of the command.
- * @behind: words behind "--"; -1 without "--", as then only need tells them from the command
+ * Counts the words of SHAPE and DTYPE before the command; getopt moves them behind "--".
+ * @behind: words behind "--"; -1 without "--", when only layout_needs_shape() tells them apart
  */
 static int count_shape_words(const struct layout *layout, int words, int behind)
 {

@@ -23,7 +23,7 @@ static bool fail(const struct source *source, const char *problem)
 	return false;
 }
 
-/* Reads all of @size bytes; an error is printed. */
+/* Reads exactly @size bytes; prints the error. */
 static bool read_all(const struct source *source, void *buffer, size_t size)
 {
 	char *next = buffer;
@@ -69,7 +69,7 @@ static bool read_header(struct source *source)
 	return done;
 }
 
-/* In Fortran's order the first index is the fastest. Overflows are the library's to find. */
+/* In Fortran order the first index is the fastest. The library finds overflows. */
 static void fill_strides(struct source *source)
 {
 	int64_t stride = 1;
@@ -82,7 +82,7 @@ static void fill_strides(struct source *source)
 	}
 }
 
-/* Bytes of the elements; an error is printed if they can't be counted, or the file is shorter. */
+/* Counts the bytes of the elements. Prints an error on overflow, or if the file has other bytes. */
 static bool check_size(const struct source *source, size_t *size)
 {
 	off_t place = lseek(source->fd, 0, SEEK_CUR);
@@ -105,7 +105,7 @@ static bool check_size(const struct source *source, size_t *size)
 	return true;
 }
 
-/* The library names the tensor, which is the file's, by its place among the specs. */
+/* The library names the tensor "specs[0]"; here it is the file. */
 static void fail_create(const struct source *source, int err)
 {
 	static const char prefix[] = "specs[0].";

@@ -22,7 +22,7 @@ static const char *const backends[] = { "kmod", "shm" };
 struct backend_report {
 	const char *name;
 	bool usable;
-	bool used;	  /* what tshare_ctx_new() takes */
+	bool used;	  /* the backend that tshare_ctx_new() takes */
 	char reason[256]; /* why it isn't usable */
 	struct tshare_limits limits;
 };
@@ -30,7 +30,7 @@ struct backend_report {
 struct module_report {
 	const char *state;
 	bool loaded;
-	char version[32]; /* of the one in the kernel */
+	char version[32]; /* of the loaded module */
 	char srcversion[32];
 	struct module_file file;
 	bool wants_signature;
@@ -61,7 +61,7 @@ static void examine_module(struct module_report *report)
 	report->wants_signature = kernel_wants_signatures();
 }
 
-/* Whether the installed module is the one that the kernel has. */
+/* Whether the installed module is the loaded one. */
 static bool is_current(const struct module_report *report)
 {
 	return !strcmp(report->version, report->file.version) &&
@@ -227,7 +227,7 @@ static void add_signature(struct table *facts, const struct module_report *repor
 
 #define REPLACE "; to use it, run 'tshare unload' and 'tshare load' as root, or restart the machine"
 
-/* After an upgrade the kernel keeps the module that it has. */
+/* After an upgrade the kernel keeps the old module until it is reloaded. */
 static const char *compare_installed(const struct module_report *report)
 {
 	if (!report->loaded || is_current(report))
@@ -270,7 +270,7 @@ static void add_backend(struct table *facts, const struct backend_report *report
 	facts_add(facts, "  dma-buf", "%s", limits->dmabuf ? "yes" : "no");
 }
 
-/* The library's reasons begin with the fact's name. */
+/* The library's reasons may begin with "CUDA: ", the fact's name. */
 static void add_cuda(struct table *facts, const struct cuda_report *report)
 {
 	const struct tshare_cuda_driver *driver = &report->driver;

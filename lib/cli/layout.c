@@ -132,7 +132,7 @@ bool layout_needs_shape(const struct layout *layout)
 	return !layout->size && !layout->count;
 }
 
-/* The library counts the tensors, which have names here, or are the only one. */
+/* The library names a tensor by its index; here it has a name, or is the only one. */
 static void fail_create(const struct layout *layout, int err)
 {
 	const char *text = tshare_error_get();

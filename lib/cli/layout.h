@@ -60,10 +60,10 @@ void layout_release(struct layout *layout);
  */
 int layout_option(struct layout *layout, const struct verb *verb, int option, const char *value);
 
-/* Whether SHAPE and DTYPE are needed, since there was neither --size nor --tensor. */
+/* Whether SHAPE and DTYPE are needed: neither --size nor --tensor was given. */
 bool layout_needs_shape(const struct layout *layout);
 
-/* Adds a tensor of that shape and type, as yet without a name. */
+/* Adds a tensor of that shape and type, without a name yet. */
 int layout_shape(struct layout *layout, const struct verb *verb, const char *shape,
 		 const char *dtype);
 

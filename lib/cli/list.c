@@ -99,7 +99,7 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* A table with chosen columns, or without headings, is read by a program. */
+/* A table with chosen columns, or without headings, is for programs. */
 static int take(const struct verb *verb, int option, void *data)
 {
 	struct request *request = data;

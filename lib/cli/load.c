@@ -32,7 +32,7 @@ struct search {
 	bool found;
 };
 
-/* To the kernel a dash in a parameter's name is an underscore. */
+/* The kernel reads a dash in a parameter's name as an underscore. */
 static bool is_same_name(const char *name, const char *given, size_t length)
 {
 	size_t i;
@@ -51,7 +51,7 @@ static void try_parameter(const char *name, void *data)
 	nearest_try(&search->nearest, name);
 }
 
-/* The kernel ignores a parameter that the module lacks, but for a line in its log. */
+/* The kernel ignores an unknown parameter, but for a line in its log. */
 static int check_parameter(const struct verb *verb, const char *argument)
 {
 	char *name = strndup(argument, strcspn(argument, "="));
@@ -62,7 +62,7 @@ static int check_parameter(const struct verb *verb, const char *argument)
 		return failure("out of memory");
 	search.length = strlen(name);
 	nearest_init(&search.nearest, name);
-	/* The kernel has these of every module. */
+	/* The kernel has these for every module. */
 	try_parameter("async_probe", &search);
 	try_parameter("dyndbg", &search);
 	if (module_each_parameter(try_parameter, &search) && !search.found) {

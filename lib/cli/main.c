@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "kernel.h"
 
-/* Output that could not be written, as to a full disk, makes the command fail. */
+/* Output that can't be written, as to a full disk, makes the command fail. */
 static int flush_output(int status)
 {
 	if (fflush(stdout) || ferror(stdout))

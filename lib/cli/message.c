@@ -39,7 +39,7 @@ int usage_error(const struct verb *verb, const char *format, ...)
 	return EXIT_USAGE;
 }
 
-/* The option of the verb of which that is the name in any case of letters, or NULL. */
+/* The verb's option of that name in any case of letters, or NULL. */
 static const struct option *find_option(const char *name, size_t length)
 {
 	const struct option *option = current ? current->options : NULL;
@@ -50,7 +50,7 @@ static const struct option *find_option(const char *name, size_t length)
 	return NULL;
 }
 
-/* The option for the flag of the library that is the word of @length bytes at @text, or NULL. */
+/* The option for the library's flag, the word of @length bytes at @text; or NULL. */
 static const struct option *option_of_flag(const char *text, size_t length)
 {
 	static const char prefix[] = "TSHARE_";

@@ -70,7 +70,7 @@ static void take_info(struct module_file *file, const char *key, const char *val
 		snprintf(file->signer, sizeof(file->signer), "%s", value);
 }
 
-/* Other errors, such as -EACCES, are about the caller or the machine. */
+/* Other errors, such as -EACCES, concern the caller or the machine. */
 static bool is_about_contents(int err)
 {
 	return err == -EINVAL || err == -ENOEXEC || err == -ENODATA;
@@ -153,8 +153,8 @@ static int fail_signature(const char *release)
 }
 
 /*
- * A kernel that is locked down gives -EPERM for a signature that it refuses, as it does for a
- * caller without privileges.
+ * A locked-down kernel returns -EPERM for a signature that it refuses, as for a caller without
+ * privileges.
  */
 static int fail_permission(const char *release)
 {
@@ -170,9 +170,9 @@ static int fail_permission(const char *release)
 }
 
 /*
- * Whether the file is the reason for @err. The kernel gives -EINVAL for a file that is empty and
- * libkmod for one that it can't unpack. For all others it gives -ENOEXEC, unless it accepts only
- * signed modules: the signature is at the end and so is missing, which comes first.
+ * Whether @err comes from a damaged file. The kernel returns -EINVAL for an empty file, and libkmod
+ * for one that it can't unpack. For other damage the kernel returns -ENOEXEC; but if it accepts
+ * only signed modules, it checks the signature at the end first, and finds none.
  */
 static bool is_file_damaged(int err)
 {

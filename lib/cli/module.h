@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* State, loading and unloading of the kernel module, by libkmod. */
+/* State, loading and unloading of the kernel module, through libkmod. */
 #ifndef TSHARE_CLI_MODULE_H
 #define TSHARE_CLI_MODULE_H
 
@@ -7,19 +7,19 @@
 
 #define MODULE_NAME "tshare"
 
-/* What to do about a file that is cut off, as by a full disk. DKMS 3.0.10 doesn't notice that. */
+/* The remedy for a truncated file, as after a full disk, which DKMS 3.0.10 doesn't notice. */
 #define MODULE_REINSTALL                                                                  \
 	"if DKMS installed it, run 'dkms install --force " MODULE_NAME "/" TSHARE_VERSION \
 	"' as root when its disk has room"
 
-/* What to do where the kernel wants signatures. DKMS signs where it finds openssl. */
+/* The remedies where the kernel wants signatures. DKMS signs if it finds openssl. */
 #define MODULE_SIGN  "install openssl and have DKMS build it again"
 #define MODULE_ENROL "'mokutil --import /var/lib/dkms/mok.pub' as root, and restart the machine"
 
 /* The module that is installed for the running kernel. */
 struct module_file {
 	bool exists;
-	bool is_damaged; /* it is no module, because it is cut off or not one; nothing else is known */
+	bool is_damaged;     /* it is truncated or no module; nothing else is known */
 	char version[32];    /* "" if it has none */
 	char srcversion[32]; /* the same for all builds of the same sources */
 	bool is_signed;
@@ -32,8 +32,8 @@ const char *module_state(void);
 void module_examine_file(struct module_file *file);
 
 /*
- * Calls @fn with the name of each parameter of the installed module. Returns false if there is none,
- * or it can't be read, of which module_load() prints the error.
+ * Calls @fn with the name of each parameter of the installed module. Returns false if no module is
+ * installed, or if it can't be read: module_load() prints that error.
  */
 bool module_each_parameter(void (*fn)(const char *name, void *data), void *data);
 

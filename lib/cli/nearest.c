@@ -11,8 +11,8 @@ static unsigned int least(unsigned int a, unsigned int b)
 }
 
 /*
- * Letters to insert, remove, replace or swap with the next one to make @a of @b, both
- * shorter than NEAREST_LEN.
+ * Letters to insert, remove, replace or swap with the next one to turn @a into @b, both shorter
+ * than NEAREST_LEN.
  */
 static unsigned int edit_distance(const char *a, const char *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user may have meant who mistyped a word. */
+/* Finds the word that a mistyped word may stand for. */
 #ifndef TSHARE_CLI_NEAREST_H
 #define TSHARE_CLI_NEAREST_H
 
@@ -11,11 +11,11 @@ struct nearest {
 	char found[NEAREST_LEN]; /* "" for none */
 };
 
-/* Words are near that differ by one letter; by three, if they are long. */
+/* Near words differ by one letter; long ones, by up to three. */
 void nearest_init(struct nearest *nearest, const char *word);
 void nearest_try(struct nearest *nearest, const char *candidate);
 
-/* Prints to standard error what was found, if anything, with @prefix before it. */
+/* Prints the word that was found, if any, to standard error, after @prefix. */
 void nearest_suggest(const struct nearest *nearest, const char *prefix);
 
 #endif /* TSHARE_CLI_NEAREST_H */

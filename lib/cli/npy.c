@@ -12,7 +12,7 @@
 /* Bytes before the dict in version 1.0. */
 #define PREFIX_LEN (NPY_MAGIC_LEN + 2)
 
-/* The types that both have. */
+/* The types that NumPy and tshare have. */
 static const struct {
 	char kind;
 	uint8_t bytes;
@@ -36,7 +36,7 @@ size_t npy_check_magic(const unsigned char magic[NPY_MAGIC_LEN], const char **pr
 	return magic[6] == 1 ? 2 : 4;
 }
 
-/* What is left of the dict, which needn't end with a NUL. */
+/* The rest of the dict, which needn't end with a NUL. */
 struct text {
 	const char *next;
 	const char *end;
@@ -55,7 +55,7 @@ static void skip_blanks(struct text *text)
 		text->next++;
 }
 
-/* Takes a character, before and behind which there may be blanks. */
+/* Takes a character, with the blanks around it. */
 static bool take(struct text *text, char character)
 {
 	skip_blanks(text);
@@ -76,7 +76,7 @@ static bool take_word(struct text *text, const char *word)
 	return true;
 }
 
-/* A string of Python's without escapes, which no key and no type needs. */
+/* A Python string without escapes: no key and no type needs them. */
 static bool parse_string(struct text *text, char *string, size_t size)
 {
 	char quote;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of a .npy file, NumPy's format 1.0 to 3.0: a magic, a length, a dict of Python's. */
+/* The header of a .npy file, NumPy's format 1.0 to 3.0: a magic, a length, a Python dict. */
 #ifndef TSHARE_CLI_NPY_H
 #define TSHARE_CLI_NPY_H
 
@@ -24,16 +24,16 @@ struct npy {
 };
 
 /*
- * Checks what a file begins with, and returns the bytes of the dict's length: 2 or 4; 0 after
- * storing what is wrong.
+ * Checks the start of a file. Returns the bytes of the dict's length, 2 or 4; or 0 after storing
+ * the problem.
  */
 size_t npy_check_magic(const unsigned char magic[NPY_MAGIC_LEN], const char **problem);
 
-/* Parses a dict; false after storing what is wrong with it. */
+/* Parses a dict; false after storing the problem. */
 bool npy_parse(const char *dict, size_t length, struct npy *npy, const char **problem);
 
 /*
- * Writes the header of version 1.0, which is padded to whole 64 bytes; returns its length, or 0 if
+ * Writes a header of version 1.0, padded to a multiple of 64 bytes. Returns its length, or 0 if
  * NumPy has no such type.
  */
 #define NPY_HEADER_MAX 1024

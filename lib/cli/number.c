@@ -42,7 +42,7 @@ void format_bytes(char text[BYTES_LEN], uint64_t bytes, bool exact)
 		snprintf(text, BYTES_LEN, "%" PRIu64, bytes);
 		return;
 	}
-	/* What would be rounded to 1024.0 is one of the next unit. */
+	/* A number that rounds to 1024.0 is one of the next unit. */
 	for (number /= 1024; number >= 1023.95 && suffixes[unit + 1]; unit++)
 		number /= 1024;
 	snprintf(text, BYTES_LEN, "%.1f", number);

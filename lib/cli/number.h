@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Parses a whole number that isn't negative; @end is set behind it. */
+/* Parses a non-negative integer; stores where it ends in @end. */
 bool parse_number(const char *text, int base, uint64_t *number, char **end);
 
-/* Parses a number of bytes, behind which K, M, G or T may stand. */
+/* Parses a number of bytes, which K, M, G or T may follow. */
 bool parse_bytes(const char *text, uint64_t *bytes);
 
 /*
- * Writes a number of bytes as people read it, rounded to a tenth of K, M, G or T: "7.1M".
+ * Writes a number of bytes for people, rounded to a tenth of K, M, G or T: "7.1M".
  * @exact: with all its digits
  */
 #define BYTES_LEN 24

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* Parses a verb's options, and says what they are or what is wrong with them. */
+/* Parses a verb's options, prints their help, and reports mistakes in them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "nearest.h"
 
-/* The most options of a verb, and bytes of the letters of them all. */
+/* The most options of a verb, and room for all their letters. */
 #define N_OPTIONS   32
 #define LETTERS_LEN (2 * N_OPTIONS + 2)
 
@@ -15,7 +15,7 @@ static const struct option common[] = {
 	{ 0 },
 };
 
-/* The verb's own options, and those that all verbs have. */
+/* The verb's own options, and the common ones. */
 static void gather(const struct verb *verb, struct option all[N_OPTIONS])
 {
 	const struct option *option;
@@ -26,7 +26,7 @@ static void gather(const struct verb *verb, struct option all[N_OPTIONS])
 	memcpy(&all[count], common, sizeof(common));
 }
 
-/* What getopt_long() calls optstring; the colon keeps it from printing errors. */
+/* The optstring for getopt_long(); the colon keeps it from printing errors. */
 static void gather_letters(const struct verb *verb, const struct option *all,
 			   char letters[LETTERS_LEN])
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Verbs that are written in Python: how their modules are run. */
+/* Runs the modules of verbs that are written in Python. */
 #define _GNU_SOURCE
 #include "package.h"
 
@@ -18,7 +18,7 @@
 /* Exit status of a command that can't be run, as in shells. */
 #define NOT_RUN 127
 
-/* Looks the package up, which imports its parent; that import may fail. */
+/* Looks the module up, which imports its package; that import may fail. */
 static const char question[] =
 	"import importlib.util, sys\n"
 	"found = importlib.util.find_spec('tshare') and importlib.util.find_spec(sys.argv[1])\n"
@@ -44,7 +44,7 @@ static int ask(const char *python, const char *module)
 	ssize_t got;
 	pid_t pid;
 
-	/* Where SIGCHLD is ignored, a child leaves no status to wait for; Python waits, too. */
+	/* Where SIGCHLD is ignored, a child leaves no status, neither here nor in Python. */
 	signal(SIGCHLD, SIG_DFL);
 	/* A failed exec sends its errno through the pipe; a successful one closes it. */
 	if (pipe2(fds, O_CLOEXEC))
@@ -86,7 +86,7 @@ int run_package(const char *module, const char *requirement, int argc, char **ar
 		return failure("%s can't import the package tshare (see its message above)",
 			       python);
 
-	/* python -m MODULE, the arguments behind the verb, NULL */
+	/* python -m MODULE, the arguments after the verb, NULL */
 	arguments = calloc(argc + 3, sizeof(*arguments));
 	if (!arguments)
 		return failure("out of memory");

@@ -3,8 +3,8 @@
 #define TSHARE_CLI_PACKAGE_H
 
 /*
- * Becomes "python -m @module" with the arguments behind the verb. Returns the exit status only
- * if that fails; @requirement is what pip can install then.
+ * Executes "python -m @module" with the arguments after the verb. Returns the exit status only if
+ * that fails; @requirement is what the error tells the user to install by pip.
  */
 int run_package(const char *module, const char *requirement, int argc, char **argv);
 

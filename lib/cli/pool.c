@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare pool: shows and changes the pools of the kernel module, by sysfs. */
+/* tshare pool: shows and resizes the pools of the kernel module, through sysfs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -141,7 +141,7 @@ static int print_json(const struct pools *pools)
 	return EXIT_OK;
 }
 
-/* The node that is meant without --node, if the machine has only one; or -1. */
+/* The default of --node: the only pool's node; -1 if there are several. */
 static int32_t only_node(const struct pools *pools)
 {
 	return pools->count == 1 ? pools->pools[0].node : -1;
@@ -209,7 +209,7 @@ static int set(int32_t node, uint64_t size, bool exact)
 	return EXIT_OK;
 }
 
-/* Whether the module is what regions come from; an error is printed otherwise. */
+/* Whether regions come from the module; prints an error if not. */
 static bool have_module(void)
 {
 	struct tshare_ctx *ctx = open_session();
@@ -228,7 +228,7 @@ static bool have_module(void)
 struct request {
 	bool json;
 	bool exact;   /* sizes are bytes */
-	int32_t node; /* -1: not given, which is that of a machine with one */
+	int32_t node; /* -1: not given, see only_node() */
 };
 
 static int show(const struct request *request)

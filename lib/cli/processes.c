@@ -23,7 +23,7 @@ void process_name(struct process *process)
 	text_read_line(path, process->command, sizeof(process->command));
 }
 
-/* Adds a process, which may have several descriptors of a region; NULL if memory is short. */
+/* Adds a process once, even if it has several descriptors; NULL if memory is short. */
 static const struct process *add_user(struct details *details, pid_t pid)
 {
 	struct process *users, *user;
@@ -40,7 +40,7 @@ static const struct process *add_user(struct details *details, pid_t pid)
 	return user;
 }
 
-/* The maker of a region on shm holds a lock of the file's first byte, see backend-shm.c. */
+/* The maker of a region on shm locks the file's first byte, see backend-shm.c. */
 static bool has_makers_lock(pid_t pid, const char *fd)
 {
 	char path[64], *line = NULL;
@@ -60,7 +60,7 @@ static bool has_makers_lock(pid_t pid, const char *fd)
 	return found;
 }
 
-/* The module calls dma-bufs after their region, with '?' for each byte that isn't text. */
+/* The module names a dma-buf after its region, with '?' for each byte that isn't text. */
 static bool is_dmabuf_of(const char *name, const char *region)
 {
 	size_t i;
@@ -71,7 +71,7 @@ static bool is_dmabuf_of(const char *name, const char *region)
 	return !name[i];
 }
 
-/* What /proc tells of a descriptor. */
+/* A descriptor as /proc shows it. */
 struct descriptor {
 	struct stat st;
 	char target[sizeof(DMABUF_PREFIX) + DMABUF_NAME_MAX + 1];
@@ -88,7 +88,7 @@ static bool read_descriptor(int dir, const char *fd, struct descriptor *descript
 	return true;
 }
 
-/* Each opener of a region of the module's has a dma-buf, and so an inode, of its own. */
+/* On kmod each opener has a dma-buf, and so an inode, of its own. */
 static bool is_of(const struct details *details, const struct descriptor *descriptor)
 {
 	if (!details->opened || descriptor->st.st_dev != details->device)

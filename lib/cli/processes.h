@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes have regions open, by the descriptors that /proc shows. */
+/* Finds the processes that have regions open, by their descriptors in /proc. */
 #ifndef TSHARE_CLI_PROCESSES_H
 #define TSHARE_CLI_PROCESSES_H
 
 #include "details.h"
 
-/* Adds the users of all regions that were opened, and on shm the maker, but not this process. */
+/* Adds the users of each opened region, but not this process; on shm also the maker. */
 void processes_scan(struct details_list *list);
 
-/* Reads the name of @process->pid, "" if there is none such. */
+/* Reads the name of @process->pid; "" if there is no such process. */
 void process_name(struct process *process);
 
 #endif /* TSHARE_CLI_PROCESSES_H */

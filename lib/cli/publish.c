@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * tshare publish: adds one to a region's generation, and wakes its waiters. The command is no
- * publisher: it ends at once, and waits go on.
+ * tshare publish: adds one to a region's generation, and wakes its waiters. The command doesn't
+ * become a publisher, so its end doesn't end any wait.
  */
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The facts of a region that both list and show print. */
+/* Facts of a region that both list and show print. */
 #ifndef TSHARE_CLI_REPORT_H
 #define TSHARE_CLI_REPORT_H
 
@@ -15,7 +15,7 @@ const char *report_lifetime(const struct tshare_region_info *info);
 #define REPORT_FLAGS_LEN 64
 void report_flags(const struct tshare_region_info *info, char text[REPORT_FLAGS_LEN]);
 
-/* The name of a user or a group, or the number if there is none. */
+/* The name of a user or a group, or the number if it has no name. */
 #define REPORT_USER_LEN 64
 void report_user(uid_t uid, char text[REPORT_USER_LEN]);
 void report_group(gid_t gid, char text[REPORT_USER_LEN]);

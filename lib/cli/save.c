@@ -20,7 +20,7 @@ struct request {
 	const char *path;
 };
 
-/* A region's name can have a colon, too. */
+/* A region's name can have a colon, too: tries each. */
 static int open_region(struct tshare_ctx *ctx, const char *text, struct tshare_region **region)
 {
 	const char *colon = text;
@@ -72,7 +72,7 @@ static bool write_all(int fd, const char *data, size_t size)
 	return true;
 }
 
-/* Elements that lie apart are copied before they are written. */
+/* Elements with gaps are copied before they are written. */
 static bool write_elements(int fd, const struct tshare_tensor *tensor)
 {
 	size_t size = tshare_tensor_get_nbytes(tensor);
@@ -90,7 +90,7 @@ static bool write_elements(int fd, const struct tshare_tensor *tensor)
 	return done;
 }
 
-/* What a .npy file has. */
+/* The content of a .npy file. */
 struct content {
 	char header[NPY_HEADER_MAX];
 	size_t length; /* of the header */
@@ -103,7 +103,7 @@ static bool write_npy(int fd, const struct content *content)
 	       write_elements(fd, content->tensor);
 }
 
-/* Closes @fd and returns 0, or the errno of what went wrong, of which @done tells. */
+/* Closes @fd. Returns 0, or the errno of the failure, which is set if not @done. */
 static int close_written(int fd, bool done)
 {
 	int err = done ? 0 : errno;
@@ -128,7 +128,7 @@ static int write_special(const char *path, const struct content *content)
 	return fd < 0 ? errno : close_written(fd, write_npy(fd, content));
 }
 
-/* Permission bits of the file that is replaced, or those of a new one. */
+/* Permission bits of the file that is replaced, or of a new one. */
 static mode_t mode_of(const char *path)
 {
 	struct stat st;
@@ -143,12 +143,12 @@ static mode_t mode_of(const char *path)
 
 /* A new file beside the one that it replaces. */
 struct draft {
-	int folder;	    /* that has both */
-	const char *target; /* name of the one that is replaced */
+	int folder;	    /* which has both */
+	const char *target; /* the file that is replaced */
 	char name[sizeof("tshare-save.") + 16];
 };
 
-/* What a signal that ends the command has to remove; NULL if there is nothing. */
+/* The file that an ending signal removes, or NULL. */
 static const struct draft *volatile pending;
 
 static void remove_draft(int number)
@@ -158,7 +158,7 @@ static void remove_draft(int number)
 	raise(number);
 }
 
-/* Leaves those ignored that were ignored when this process began, as by nohup(1). */
+/* Signals ignored when this process began stay ignored, as by nohup(1). */
 static void remove_draft_at_signals(void)
 {
 	static const int ending[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ };
@@ -173,7 +173,7 @@ static void remove_draft_at_signals(void)
 	}
 }
 
-/* By descriptor, so that no path is longer than the one that was given. */
+/* By descriptor, so that no path is longer than the given one. */
 static int open_folder(const char *path, const char *name)
 {
 	char *parent = name == path ? strdup(".") : strndup(path, name - path);
@@ -183,7 +183,7 @@ static int open_folder(const char *path, const char *name)
 	return fd;
 }
 
-/* Its name has nothing of the target's: a name that is longer than that may be too long. */
+/* The name doesn't contain the target's: a name longer than that may be too long. */
 static int create_draft(struct draft *draft)
 {
 	uint64_t random;
@@ -215,7 +215,7 @@ static int replace(const struct draft *draft, const char *path, const struct con
 	return err;
 }
 
-/* Writes beside the file, so that it is either complete or as it was before. */
+/* Writes beside the file and renames, so that the file is either complete or as before. */
 static int write_beside(const char *path, const struct content *content)
 {
 	const char *slash = strrchr(path, '/');
@@ -231,14 +231,14 @@ static int write_beside(const char *path, const struct content *content)
 	return err;
 }
 
-/* A link stays, and leads to the new file. */
+/* A symbolic link stays, and leads to the new file. */
 static int replace_target(const char *path, const struct content *content)
 {
 	char *target = realpath(path, NULL);
 	int err = errno;
 	struct stat st;
 
-	/* A link that leads nowhere stays, too; its target isn't this command's to make. */
+	/* A link that leads nowhere stays, too; this command doesn't create its target. */
 	if (target || (lstat(path, &st) ? errno == ENOENT : !S_ISLNK(st.st_mode)))
 		err = write_beside(target ?: path, content);
 	free(target);

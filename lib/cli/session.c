@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How the verbs open a context and a region. */
+/* Opening a context and a region for the verbs. */
 #include <errno.h>
 
 #include "cli.h"

@@ -15,7 +15,7 @@
 /* The most elements that are printed of a tensor. */
 #define N_VALUES 8
 
-/* Columns that a table has for a tensor's name, so that one doesn't widen it for all. */
+/* Columns for a tensor's name, so that one long name doesn't widen the table. */
 #define NAME_SHOWN 64
 
 struct request {
@@ -128,7 +128,7 @@ static void region_json(struct tshare_region *region, const struct details *deta
 	details_json(details);
 }
 
-/* What /proc and debugfs tell. */
+/* Adds what /proc and debugfs show. */
 static void add_details(struct table *facts, const struct details *details)
 {
 	char age[DETAILS_TEXT_LEN], maker[DETAILS_TEXT_LEN];
@@ -261,7 +261,7 @@ static int show_region(struct tshare_region *region, void *data)
 	return status;
 }
 
-/* Opened for writing if possible, since info() reports the access of this opening. */
+/* Opens for writing if possible, since info() reports the access of this opening. */
 static int open_region(struct tshare_ctx *ctx, const char *name, struct tshare_region **region)
 {
 	int err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables on standard output, by libsmartcols. A column is as wide as its widest
- * cell. Cells are escaped as by text_put().
+ * Tables on standard output, through libsmartcols. A column is as wide as its widest cell.
+ * text_put() describes the escapes in cells.
  */
 #ifndef TSHARE_CLI_TABLE_H
 #define TSHARE_CLI_TABLE_H
@@ -11,10 +11,10 @@
 struct table_column {
 	const char *name;
 	bool right;   /* aligned to the right, as numbers are */
-	bool shorten; /* to the terminal's width; otherwise a line may be longer */
+	bool shorten; /* if the terminal is narrow; otherwise a line may be longer */
 };
 
-/* Cells are added one after the other. table_print() returns the first error of any call. */
+/* Cells are added in order. table_print() returns the first error of any call. */
 struct table {
 	struct libscols_table *table;
 	struct libscols_line *row;
@@ -27,16 +27,15 @@ void table_hide_headings(struct table *table);
 void table_row(struct table *table);
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A name, which is shortened in the middle if it takes more than @width columns of a terminal. */
+/* Adds a name, shortened in the middle to @width columns of a terminal. */
 void table_short_cell(struct table *table, const char *name, size_t width);
 
 /* Prints and releases the table. Returns EXIT_OK, or EXIT_FAILED after printing the error. */
 int table_print(struct table *table);
 
 /*
- * As table_print(), on a terminal of that width, which no line exceeds. The cells of the last
- * column are shortened in the middle, and columns that may be shortened at their ends where that
- * doesn't suffice.
+ * As table_print(), for a terminal of that width, which no line exceeds. The last column's cells
+ * are shortened in the middle; if that isn't enough, the columns with @shorten at their ends.
  */
 int table_print_fitting(struct table *table, size_t width);
 void table_release(struct table *table);
@@ -46,7 +45,7 @@ void facts_init(struct table *table);
 void facts_add(struct table *table, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A number of bytes, for people and with all its digits; @exact: with those alone */
+/* A number of bytes, rounded for people and in full; @exact: in full alone */
 void facts_add_bytes(struct table *table, const char *name, uint64_t bytes, bool exact);
 
 #endif /* TSHARE_CLI_TABLE_H */

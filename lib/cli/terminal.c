@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * The other screen, without a cursor. It doesn't wrap lines, so that what exceeds a terminal of a few
- * columns takes no line of its own.
+ * The alternate screen, without a cursor. It doesn't wrap lines, so that a line too long for a
+ * narrow terminal takes no second one.
  */
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[?7h\033[?25h\033[?1049l"
@@ -71,7 +71,7 @@ void terminal_enter(struct terminal *terminal)
 	for (i = 0; i < N_HANDLED; i++)
 		sigaddset(&blocked, handled[i]);
 	sigprocmask(SIG_BLOCK, &blocked, &terminal->waiting);
-	/* What is ignored stays so: SIGTSTP is where no shell would continue the process. */
+	/* Ignored signals stay ignored: SIGTSTP, where no shell would continue the process. */
 	for (i = 0; i < N_HANDLED; i++)
 		if (!sigaction(handled[i], NULL, &before) && before.sa_handler != SIG_IGN)
 			sigaction(handled[i], &action, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A terminal that a live view fills, and that is as before when the view ends or is stopped. */
+/* A terminal that a live view fills. It is restored when the view ends or is stopped. */
 #ifndef TSHARE_CLI_TERMINAL_H
 #define TSHARE_CLI_TERMINAL_H
 
@@ -16,16 +16,16 @@ struct terminal {
 /* Whether standard output is a terminal that understands escape sequences. */
 bool terminal_is_usable(void);
 
-/* From here on signals are blocked, but in terminal_wait(). */
+/* Until terminal_leave(), signals arrive only in terminal_wait(). */
 void terminal_enter(struct terminal *terminal);
 void terminal_leave(struct terminal *terminal);
 
-/* Stores what fits on the terminal now. */
+/* Stores the terminal's present size. */
 void terminal_size(int *columns, int *lines);
 
 /*
- * Waits for a key, which is returned; 0 after the time or when the size has changed; the
- * negative number of a signal that has to end the process; 'q' if the terminal is gone.
+ * Waits for a key. Returns the key; 0 after the time or a change of the size; the negative number
+ * of a signal that has to end the process; 'q' if the terminal is gone.
  */
 int terminal_wait(struct terminal *terminal, int milliseconds);
 

@@ -45,7 +45,7 @@ struct range {
 	uint32_t first, last;
 };
 
-/* What reorders the text around it, ends a line, or takes no place. No letter of any script. */
+/* Characters that reorder the text around them, end a line, or take no place. No letters. */
 static const struct range hidden[] = {
 	{ 0xad, 0xad },	      /* soft hyphen */
 	{ 0x34f, 0x34f },     /* grapheme joiner */
@@ -66,7 +66,7 @@ static const struct range hidden[] = {
 	{ 0xe0000, 0xe00ff }, /* tags */
 };
 
-/* What forms emoji and letters with the character before it, which is beyond ASCII then. */
+/* Characters that form emoji and letters with a non-ASCII character before them. */
 static const struct range joining[] = {
 	{ 0x180b, 0x180d },   /* Mongolian variation selectors */
 	{ 0x180f, 0x180f },   /* one more of them */
@@ -115,8 +115,8 @@ static const unsigned char *before(const char *text, const unsigned char *at)
 }
 
 /*
- * Whether what is at @at, and any that join before it, are behind a character beyond ASCII that is
- * written as it is: an escape is ASCII.
+ * Whether the character at @at, after others that join, follows a non-ASCII character that isn't
+ * escaped: an escape is ASCII.
  */
 static bool is_joined(const char *text, const unsigned char *at)
 {
@@ -154,7 +154,7 @@ void text_put(FILE *stream, const char *text)
 		length = text_sequence(p);
 		if (put_hidden(stream, text, p))
 			continue;
-		/* A backslash before an x would be taken for an escape of the kind below. */
+		/* A backslash before an x would look like an escape. */
 		if (length && !text_is_control(p) && !(p[0] == '\\' && p[1] == 'x')) {
 			fwrite(p, 1, length, stream);
 			continue;
@@ -186,7 +186,7 @@ char *text_reveal(const char *text)
 	return NULL;
 }
 
-/* Columns that libsmartcols fills with the character at @at, whose @length is stored. */
+/* Columns that libsmartcols fills with the character at @at; stores its @length. */
 static size_t columns_of(const unsigned char *at, size_t *length)
 {
 	int sequence = text_sequence(at), columns = -1;
@@ -232,7 +232,7 @@ char *text_shorten(const char *text, size_t width)
 	head = (int)(skip_columns(text, kept / 2) - text);
 	for (; whole > kept - kept / 2; tail += length)
 		whole -= columns_of((const unsigned char *)tail, &length);
-	/* A tail doesn't begin with an accent of what was before it. */
+	/* A tail must not begin with an accent of the character before it. */
 	while (*tail && !columns_of((const unsigned char *)tail, &length))
 		tail += length;
 	return asprintf(&shortened, "%.*s...%s", head, text, tail) < 0 ? NULL : shortened;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * Bytes of the UTF-8 sequence that @text begins with, or 0: overlong forms,
- * surrogates and what is beyond U+10FFFF aren't UTF-8.
+ * Bytes of the UTF-8 sequence at the start of @text, or 0 if it isn't UTF-8: overlong forms,
+ * surrogates, and anything beyond U+10FFFF.
  */
 int text_sequence(const unsigned char *text);
 
@@ -16,25 +16,25 @@ int text_sequence(const unsigned char *text);
 bool text_is_control(const unsigned char *sequence);
 
 /*
- * The character at @at in @text, if text with it may look like other text: it reorders what is
- * around it or isn't seen. 0 for all others, and for joiners behind a character beyond ASCII that is
- * written as it is, as emoji and some scripts need them there.
+ * The character at @at in @text, if it can disguise the text: it is invisible, or reorders what is
+ * around it. 0 for all other characters. 0 also for a joiner after a non-ASCII character that isn't
+ * escaped, where emoji and some scripts need it.
  */
 uint32_t text_hidden(const char *text, const unsigned char *at);
 
 /*
- * Writes text of any bytes; control characters, bytes that aren't UTF-8 and a backslash before an x
- * as \\xNN, hidden characters and a backslash before a u as \\uNNNN or \\UNNNNNNNN.
+ * Writes text of any bytes. \\xNN replaces control characters, bytes that aren't UTF-8, and a
+ * backslash before an x; \\uNNNN or \\UNNNNNNNN hidden characters, and a backslash before a u.
  */
 void text_put(FILE *stream, const char *text);
 
-/* A copy with the escapes of the second kind alone, or NULL. */
+/* A copy with the \\u and \\U escapes alone, or NULL. */
 char *text_reveal(const char *text);
 
 /*
- * A copy, or NULL, of a text of text_reveal(), which takes up to @width columns of a terminal when
- * libsmartcols prints it. "..." replaces the middle of a longer one, as names differ at their ends;
- * it stays whole if there is no room for more than that.
+ * A copy, or NULL, of text_reveal()'s text, of up to @width columns as libsmartcols prints it.
+ * "..." replaces the middle of a longer text, as names differ at their ends. If there is room for
+ * no more than the dots, the text stays whole.
  */
 char *text_shorten(const char *text, size_t width);
 

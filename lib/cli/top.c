@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare top: the regions, live, those that are busiest or largest first. */
+/* tshare top: a live view of the regions, the busiest or largest first. */
 #define _GNU_SOURCE 1
 #include <signal.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ COMPARE(rate, RATE_OF)
 COMPARE(age, CREATED_OF)
 COMPARE(name, NONE_OF)
 
-/* The first letter is the key that sorts so. */
+/* The first letter is the key that sorts by it. */
 static const struct {
 	const char *name;
 	compare_fn compare;
@@ -65,7 +65,7 @@ struct top {
 	struct timespec when; /* @regions were listed */
 };
 
-/* Publishes a second since the last look, if the region was there. */
+/* Publishes per second since the last look, or -1 if the region was not there. */
 static double rate_of(const struct details *now, const struct details_list *before, double seconds)
 {
 	size_t i;
@@ -142,7 +142,7 @@ static int draw(struct top *top)
 	print_head(top, columns);
 	add_rows(top, columns, lines > LINES_LEFT ? lines - LINES_LEFT : 0, &table);
 	status = table_print_fitting(&table, columns);
-	/* A terminal that is gone; main() prints the error. */
+	/* The terminal is gone; main() prints the error. */
 	if (fflush(stdout) || ferror(stdout))
 		return EXIT_FAILED;
 	return status;
@@ -175,7 +175,7 @@ static int show(struct top *top, struct terminal *terminal)
 	}
 }
 
-/* Ends by a signal as if there had been no handler. */
+/* A signal ends the process as if there had been no handler. */
 static int run_live(struct top *top)
 {
 	struct terminal terminal;

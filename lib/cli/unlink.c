@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare unlink: removes names, those given or those of the caller's regions. */
+/* tshare unlink: removes the given names, or those of the caller's regions. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <locale.h>
@@ -62,14 +62,14 @@ static int unlink_ids(struct tshare_ctx *ctx, char **ids)
 	return status;
 }
 
-/* The name may be another region's by now, and root may remove everybody's. */
+/* The name may lead to another region now, and root could remove that whoever owns it. */
 static int unlink_region(struct tshare_ctx *ctx, const struct tshare_region_info *info)
 {
 	struct tshare_region *region;
 	int err;
 
 	err = open_readonly(ctx, info->name, &region);
-	/* No one can open a draft, or what its mode lets nobody read. */
+	/* Nobody can open a draft, or a region whose mode lets nobody read. */
 	if (err == -EINPROGRESS || err == -EACCES)
 		return tshare_ctx_unlink(ctx, info->name);
 	if (err)
@@ -86,7 +86,7 @@ static void print_name(const char *verb, const char *name)
 	putchar('\n');
 }
 
-/* A region that goes meanwhile by itself is no failure. */
+/* A region that ends meanwhile by itself is no failure. */
 static int unlink_own(struct tshare_ctx *ctx, const struct tshare_region_info *info, bool dry)
 {
 	int err;
@@ -161,7 +161,7 @@ static int take(const struct verb *verb, int option, void *data)
 	return EXIT_OK;
 }
 
-/* Returns EXIT_OK if the options and the arguments go together. */
+/* Returns EXIT_OK if the options and the arguments fit together. */
 static int check(const struct verb *verb, const struct request *request, char **names)
 {
 	if (request->all && request->pattern)

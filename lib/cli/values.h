@@ -6,7 +6,7 @@
 
 #include <tshare.h>
 
-/* Prints up to @count elements in C order; nothing for a type that C lacks. */
+/* Prints up to @count elements in C order; prints nothing for a type that C lacks. */
 void print_values(FILE *stream, const struct tshare_tensor *tensor, uint64_t count);
 
 #endif /* TSHARE_CLI_VALUES_H */

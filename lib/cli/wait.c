@@ -7,7 +7,7 @@
 
 struct request {
 	uint64_t generation;
-	bool has_generation; /* else the next one */
+	bool has_generation; /* false: waits for the next one */
 	int64_t timeout_ns;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* tshare weights: runs the Python package, which reads the headers of the files by its json. */
+/* tshare weights: runs the Python package, which parses the files' JSON headers. */
 #include <string.h>
 
 #include "cli.h"
@@ -10,7 +10,7 @@ static bool is_verb(const char *name)
 	return !strcmp(name, "load") || !strcmp(name, "show") || !strcmp(name, "verify");
 }
 
-/* Python checks what is behind load, show or verify. */
+/* Python checks the arguments after load, show or verify. */
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	int status;
