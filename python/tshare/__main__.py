@@ -4,9 +4,9 @@ the Python package.
 
     python -m tshare list --json
 
-Output and exit statuses are those of the command when its output is not a terminal, with --bytes:
-see tshare(1). What it lacks are the columns, facts and members that are from /proc and debugfs, and
-those of the module that is installed.
+Output and exit statuses are those of the command with --bytes when its output is not a terminal:
+see tshare(1). Columns, facts and members from /proc and debugfs are missing, and so are those of
+the installed module.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ LIMITS = (
     "dmabuf",
 )
 FLAGS = ("draft", "dma32", "contiguous", "readonly", "foreign", "pool")
-# The most elements that are printed of a tensor, and the types of those that are.
+# The most elements of a tensor that are printed, and the types that are printed.
 VALUES = 8
 PRINTED = re.compile(r"bool|u?int(8|16|32|64)|bfloat16|float(16|32|64)|complex(64|128)")
-# What struct calls these types; unsigned ones have capital letters there.
+# The struct module's letters for these types; unsigned types have capital letters.
 LETTERS = {
     "bool": "?",
     "int8": "b",
@@ -75,19 +75,19 @@ EXIT_FAILED = 1
 EXIT_MISSING = 3
 
 
-# What reorders the text around it, ends a line, or takes no place, as in lib/cli/text.c.
+# Characters that reorder the text around them, end a line, or take no place, as in lib/cli/text.c.
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff"
 )
-# These form emoji and letters with the character before them, none of which is ASCII.
+# Characters that form emoji and letters with a non-ASCII character before them.
 _JOINING = "\u180b-\u180d\u180f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
 HIDDEN = re.compile(
-    # An escape is ASCII, also of what isn't UTF-8.
+    # Escapes are ASCII, also those of bytes that aren't UTF-8.
     f"(?P<joined>[^\0-\x9f\ud800-\udfff{_INVISIBLE}{_JOINING}][{_JOINING}]+)"
     f"|[{_INVISIBLE}{_JOINING}]"
-    # A backslash that would be taken for the beginning of such an escape.
+    # A backslash that would look like the start of an escape.
     r"|\\(?=[uU])"
 )
 
@@ -104,7 +104,7 @@ def _escaped(char: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text with characters that a terminal would obey, or that hide, as escapes.
+    """The text with escapes for control characters and hidden characters.
 
     A backslash that would begin an escape is escaped, too, so that escapes are unambiguous.
     """
@@ -121,7 +121,7 @@ def _printable(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """The same with all that the C library calls unprintable."""
+    """The text with escapes, also for characters that the C library calls unprintable."""
     text = HIDDEN.sub(_reveal, text)
     return "".join(
         _escaped(char)
@@ -163,7 +163,7 @@ def _failure(verb: str, text: str) -> int:
 
 
 def _edit_distance(a: bytes, b: bytes) -> int:
-    """Letters to insert, remove, replace or swap with the next one to make one of the other."""
+    """Letters to insert, remove, replace or swap with the next one to turn a into b."""
     before: list[int] = []
     above = list(range(len(b) + 1))
     for i, letter in enumerate(a, 1):
@@ -178,7 +178,7 @@ def _edit_distance(a: bytes, b: bytes) -> int:
 
 
 def _failure_of_name(verb: str, name: str, error: OSError | ValueError) -> int:
-    """Print an error, and the name of a region that was perhaps meant."""
+    """Print an error, and perhaps the name of the region that was meant."""
     _failure(verb, _reason(error))
     if not isinstance(error, FileNotFoundError):
         return EXIT_FAILED
@@ -243,7 +243,7 @@ def _module_state() -> str:
 
 
 def _signature_required() -> bool:
-    """Whether the kernel takes signed modules alone; one that is locked down does so, too."""
+    """Whether the kernel takes only signed modules, as a locked-down kernel does, too."""
     if (_read("/sys/module/module/parameters/sig_enforce") or "").startswith("Y"):
         return True
     lockdown = _read("/sys/kernel/security/lockdown")
@@ -274,7 +274,7 @@ def _bytes(count: int) -> str:
         return "none"
     number, unit = float(count), ""
     for larger in "KMGT":
-        # What would be rounded to 1024.0 is one of the next unit.
+        # A number that rounds to 1024.0 is one of the next unit.
         if number < (1023.95 if unit else 1024):
             break
         number, unit = number / 1024, larger
@@ -445,7 +445,7 @@ class _Described:
 
 
 def _address(tensor: Tensor) -> int:
-    """Return where the first element is; the array interface has no type for bfloat16."""
+    """Return the address of the first element; the array interface has no type for bfloat16."""
     if tensor.dtype == "bfloat16":
         return int(raw_interface(tensor)["data"][0])
     return int(tensor.__array_interface__["data"][0])
@@ -537,7 +537,7 @@ def _unlink(names: Sequence[str]) -> int:
 
 
 def _versions() -> str:
-    """Return the versions of the package, its library, which is part of it, and the module."""
+    """Return the versions of the package, of the library in it, and of the module."""
     try:
         module = Path("/sys/module/tshare/version").read_text().strip()
     except OSError:
@@ -598,7 +598,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] == "weights":
-        # It prints before it ends, and has a parser of its own.
+        # weights prints before it ends, and has its own parser.
         from . import _weights_command
 
         return _weights_command.main(given[1:])
@@ -606,7 +606,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         status = _do(verb, run)
-    # Output that could not be written, as to a full disk, makes the command fail.
+    # Output that can't be written, as to a full disk, makes the command fail.
     try:
         print(text.getvalue(), end="", flush=True)
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Iterating over generations. A program without an event loop doesn't import asyncio for it."""
+"""Iterators over generations; they don't import asyncio for a program without an event loop."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Region.create() takes for a mapping of tensors: nested ones, and tables."""
+"""Nested mappings and tables, as Region.create() takes them for a mapping of tensors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> bool:
     """
     nested = False
     for item in items:
-        # Items that are no pairs of a name and a value are refused where tensors are parsed.
+        # The parser of the tensors refuses items other than pairs of a name and a value.
         key, value = item if isinstance(item, tuple) and len(item) == 2 else (None, None)
         if not isinstance(key, str):
             if prefix or isinstance(value, Mapping):
                 raise TypeError(f"tensors: {prefix!r}: its keys must be str, not {key!r}")
             found.append(item)
-        # Most values are tuples; isinstance() with an ABC is slow, so they are sorted out first.
+        # Most values are tuples, and are tested first: isinstance() with an ABC is slow.
         elif type(value) is not tuple and isinstance(value, Mapping):
             _flatten(value.items(), f"{prefix}{key}/", found)
             nested = True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Conversions that need NumPy.
 
-Arrays of types that NumPy has only by ml_dtypes, and tensors of objects that only NumPy
-can make an array of.
+They make arrays of types that NumPy has only through ml_dtypes, and tensors of objects that
+only NumPy can turn into an array.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _bits(dtype: np.dtype[Any]) -> int:
     raise ValueError
 
 
-# A tensor packs elements of less than a byte, low bits first. NumPy stores each in a byte
-# of its own, whose high bits are zero.
+# A tensor packs elements of less than a byte, low bits first. NumPy gives each a byte, whose
+# high bits are zero.
 
 
 def _pack(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
@@ -88,7 +88,7 @@ def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Any:
 
 
 def _kind(dtype: np.dtype[Any]) -> int:
-    """Return 0 for bool, 1 for integers, 2 for floats, 3 for complex, which include one another."""
+    """Return 0 for bool, 1 for integers, 2 for floats, 3 for complex; each includes the former."""
     kinds = {"b": 0, "i": 1, "u": 1, "c": 3}
     return kinds.get(dtype.kind, 1 if "int" in dtype.name else 2)
 
@@ -106,7 +106,7 @@ def check_mask(x: Any) -> None:
 
 
 def _check_kind(x: Any) -> None:
-    """Refuse what isn't one array, and of which NumPy would make one of objects."""
+    """Refuse what isn't one array, and would become an array of objects in NumPy."""
     if isinstance(x, Mapping):
         raise TypeError(f"x: {type(x)} is no array (share it by tshare.Region.create(name, x))")
     if hasattr(x, "state_dict"):
@@ -120,7 +120,7 @@ def _check_kind(x: Any) -> None:
 def check_dtype(x: np.ndarray[Any, Any] | np.generic, called: str = "x") -> None:
     """Refuse types other than numbers of NumPy and ml_dtypes.
 
-    :param called: What the caller of tshare has to write for x.
+    :param called: How the caller of tshare has to write x.
     """
     dtype = x.dtype
     if isinstance(x, bytes):
@@ -136,7 +136,7 @@ def check_dtype(x: np.ndarray[Any, Any] | np.generic, called: str = "x") -> None
 
 
 def item(tensor: Tensor) -> Any:
-    """Return the only element of a tensor as a number of Python's."""
+    """Return the only element of a tensor as a Python number."""
     value = tensor.__array__().reshape(()).item()
     if isinstance(value, int | float | complex):
         return value
@@ -145,7 +145,7 @@ def item(tensor: Tensor) -> Any:
 
 
 def _are_ints(array: np.ndarray[Any, Any], x: Any) -> bool:
-    """Whether x has integers alone, of which NumPy makes floats or objects if they are large."""
+    """Whether x has only integers. NumPy makes floats or objects of large ones."""
     if array.dtype.kind not in ("f", "O") or isinstance(x, np.ndarray):
         return False
     return all(isinstance(number, int | np.integer) for number in np.asarray(x, object).flat)
@@ -154,7 +154,7 @@ def _are_ints(array: np.ndarray[Any, Any], x: Any) -> bool:
 def cast(arguments: tuple[Any, str, bool]) -> np.ndarray[Any, Any]:
     """Return an array of x's elements with the type of that name, as an assignment makes it.
 
-    Unless lossy, a number of x must not be of a kind that the type doesn't include.
+    Unless lossy, the type must include the kind of each number of x.
     """
     x, name, lossy = arguments
     check_mask(x)
@@ -166,7 +166,7 @@ def cast(arguments: tuple[Any, str, bool]) -> np.ndarray[Any, Any]:
         # NumPy may lack the type, or refuse the object.
         x = asarray(x).__array__()
     array = np.asarray(x)
-    # What is empty has no kind.
+    # An empty array has no kind.
     kind = _kind(array.dtype) if array.size else 0
     if _are_ints(array, x):
         array = np.asarray(x, object)
@@ -175,7 +175,7 @@ def cast(arguments: tuple[Any, str, bool]) -> np.ndarray[Any, Any]:
         check_dtype(array)
     if not lossy and kind > _kind(dtype):
         raise TypeError(f"x: {array.dtype} would be changed to fit {name} (t[...] = x converts)")
-    # As with NumPy 2 the range of a list's numbers is checked, not of an array's.
+    # As NumPy 2 does, this checks the range of a list's numbers, and not of an array's.
     if isinstance(x, np.ndarray):
         return array.astype(dtype)
     if dtype.kind in "iu" and kind == 1:
@@ -200,7 +200,7 @@ def convert(x: Any) -> tuple[np.ndarray[Any, Any], str | None, tuple[int, ...] |
         array = array.astype(array.dtype.newbyteorder("="))
     if any(stride % array.itemsize for stride in array.strides):
         array = array.copy()
-    # Some of ml_dtypes' types have a kind of NumPy's, but are registered (2) with it.
+    # Some types of ml_dtypes have one of NumPy's kinds, but isbuiltin is 2: registered.
     if array.dtype.kind in "biufc" and array.dtype.isbuiltin != 2:
         return array, None, None
     try:

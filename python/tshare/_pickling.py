@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Tensors and regions in pickles, and other libraries' views of them.
 
-multiprocessing passes a region by its descriptor. Bytes can't hold one, and nothing tells a pickle
-that is sent from one that is kept: a name in a file would lose the data, and a copy in a message
-the writes. So other picklers are refused, unless by_name() says that the name is meant.
+multiprocessing passes a region by its descriptor, which bytes can't hold. Other picklers can't know
+whether a pickle is sent or kept: a name in a file would lose the data, and a copy in a message the
+writes. So other picklers are refused, unless by_name() selects the name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _boot() -> str:
 
 
 def _identity(region: Region) -> _Identity:
-    """What identifies a region: names are reused, and so are ids on other machines."""
+    """Identify a region: names are reused, and so are ids on other machines."""
     return _boot(), region.backend, region.id, region.size
 
 
@@ -69,7 +69,7 @@ def _find(name: str, identity: _Identity, readonly: bool) -> Region:
 
 # Regions by their descriptors
 
-# Seconds that a process waits at its end for receivers to fetch its descriptors.
+# Seconds that a process waits, before it ends, for receivers to fetch its descriptors.
 _LINGER = 1.0
 
 _unfetched: set[int] = set()
@@ -78,9 +78,9 @@ _sharer: Any = resource_sharer._resource_sharer  # type: ignore[attr-defined]
 
 
 def _keep_socket() -> None:
-    """Have the sharer's socket removed after _linger(), not before everything else.
+    """Keep the sharer's socket from being removed before _linger().
 
-    Otherwise it is removed with its directory (-100), which may be the parent's.
+    _linger() removes it; otherwise it goes with its directory (-100), maybe the parent's.
     """
     with _sharer._lock:
         unlink = getattr(getattr(_sharer._listener, "_listener", None), "_unlink", None)
@@ -89,10 +89,10 @@ def _keep_socket() -> None:
 
 
 def _linger() -> None:
-    """Wait for the receivers in a process that multiprocessing has started.
+    """Wait for the receivers, in a process that multiprocessing has started.
 
-    A worker of a Pool may end as soon as it has written its result. If the descriptor
-    can't be fetched then, the Pool takes the OSError for its own end, and never returns.
+    A worker of a Pool may end as soon as it has written its result. If the Pool then can't
+    fetch the descriptor, it takes the OSError for its own end, and never returns.
     """
     if multiprocessing.parent_process() is None:
         return
@@ -120,7 +120,7 @@ class _Descriptor(resource_sharer.DupFd):
     """A duplicate of a descriptor, recorded in _unfetched until it is fetched."""
 
     def __init__(self, fd: int) -> None:
-        # Not one of the first three, to which messages of this process may go.
+        # Above the first three descriptors, to which this process may print messages.
         duplicate = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
 
         def send(connection: Any, pid: int) -> None:
@@ -135,7 +135,7 @@ class _Descriptor(resource_sharer.DupFd):
 
 
 def _duplicate(fd: int) -> Any:
-    # A process that is being started inherits the descriptor.
+    # A process that is just being started inherits the descriptor.
     return reduction.DupFd(fd) if context.get_spawning_popen() else _Descriptor(fd)
 
 
@@ -148,9 +148,9 @@ def _is_full(error: Exception) -> bool:
 
 
 def _too_many(error: Exception) -> RuntimeError:
-    """Return the error for want of descriptors.
+    """Return the error for a lack of descriptors.
 
-    No OSError: a Pool takes that for the end of its pipe, and ends its thread in silence.
+    It is no OSError: a Pool takes that for the end of its pipe, and ends its thread silently.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return RuntimeError(
@@ -204,8 +204,8 @@ class _Passage:
     """A region as part of a pickle; the receiver gets a Region.
 
     A pickler writes an object once, however often it is referred to. All tensors of a
-    region refer to the same passage, so a message has one descriptor for all of them,
-    and the receiver makes one mapping.
+    region refer to one passage, so a message has one descriptor for all of them, and the
+    receiver makes one mapping.
     """
 
     __slots__ = ("__weakref__", "readonly", "region")
@@ -234,7 +234,7 @@ class _NamedPassage(_Passage):
         return _find, (*place, self.readonly)
 
 
-# Weak: a pickler holds references to all that it has written until it is done.
+# Weak: until a pickler is done, it holds references to all objects that it has written.
 _passages: weakref.WeakValueDictionary[Any, _Passage] = weakref.WeakValueDictionary()
 
 
@@ -259,17 +259,17 @@ def _passage(region: Region, readonly: bool, kind: type[_Passage] = _Passage) ->
 
 
 def reduce_region(region: Region) -> Any:
-    """Refuse a region; multiprocessing's pickler doesn't ask."""
+    """Refuse a region; multiprocessing's pickler doesn't call this."""
     return _Passage(region, region.readonly).__reduce__()
 
 
 def reduce_tensor(tensor: Tensor) -> _Reduced:
-    """Reduce a tensor to what multiprocessing's pickler takes, and others refuse: the passage."""
+    """Reduce a tensor to its passage, which multiprocessing's pickler takes and others refuse."""
     return rebuild, (_passage(tensor.region, tensor.readonly), tensor._spec)
 
 
 class _ByName:
-    """What by_name() returns."""
+    """The result of by_name()."""
 
     __slots__ = ("_thing",)
 
@@ -287,14 +287,14 @@ class _ByName:
 
 
 def by_name(thing: Tensor | Region) -> object:
-    """Return what any pickler can take in place of a tensor or region: the name of its region.
+    """Return an object that any pickler takes, with the region's name, for a tensor or region.
 
-    It arrives as that tensor or region, the same memory, with the access that the sender has. For
-    libraries which start processes and have picklers of their own, such as joblib. What arrives is
-    refused again: where a process only passes it on, as Dask's scheduler does, send the name.
-    The pickle holds no data. It can be loaded for as long as the region has its name, and on this
-    machine: FileNotFoundError or OSError (ESTALE) otherwise. That of a draft can be loaded after
-    finish().
+    It is loaded as that tensor or region: the same memory, with the sender's access. Use it for
+    libraries that start processes and have picklers of their own, such as joblib. The loaded
+    object can't be pickled again: where a process only passes it on, as Dask's scheduler does,
+    send the name. The pickle holds no data. It can be loaded on this machine, as long as the
+    region has its name: FileNotFoundError or OSError (ESTALE) otherwise. The pickle of a draft
+    can be loaded after finish().
 
     :param thing: Tensor or region.
     :raises ValueError: The region has no name.
@@ -311,7 +311,7 @@ def _bytes_of(region: Region, offset: int, size: int) -> Tensor:
 
 
 def _place(address: int, size: int, readonly: bool) -> tuple[_Passage, int, int] | None:
-    """Return the arguments of _bytes_of() for the receiver, or None if it is in no region."""
+    """Return the receiver's arguments of _bytes_of(), or None for memory in no region."""
     tensor = bytes_at(address, size)
     if tensor is None:
         return None
@@ -331,7 +331,7 @@ def _rebuild_array(
 ) -> np.ndarray[Any, Any]:
     import numpy as np
 
-    # NumPy holds the memoryview, so that nothing can close the tensor.
+    # NumPy holds the memoryview, so the tensor can't be closed.
     buffer = memoryview(_bytes_of(*place))
     array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, buffer, first, strides)
     return array if kind is np.ndarray else array.view(kind)
@@ -356,7 +356,7 @@ def reduce_array(array: np.ndarray[Any, Any]) -> Any:
     import numpy as np
 
     dtype, shape, strides = array.dtype, array.shape, array.strides
-    # Objects are only addresses there, and an array without elements has no memory to share.
+    # An array of objects holds addresses only; one without elements has no memory to share.
     if dtype.hasobject or not array.nbytes:
         return NotImplemented
     start = address = array.__array_interface__["data"][0]
@@ -371,7 +371,7 @@ def reduce_array(array: np.ndarray[Any, Any]) -> Any:
     if place is None:
         return NotImplemented
     if kind.__reduce__ is not np.ndarray.__reduce__:
-        # A subclass with state of its own, which its own method pickles.
+        # A subclass with its own state has its own method to pickle that.
         return _reduce_masked(array) if kind is np.ma.MaskedArray else NotImplemented
     return _rebuild_array, (place, kind, dtype, shape, strides, address - start)
 
@@ -387,7 +387,7 @@ def _rebuild_storage(*place: Any) -> Any:
     try:
         tensor = torch.utils.dlpack.from_dlpack(shared)
     except BufferError:
-        # Before 2.9 PyTorch takes read-only memory only as a buffer, and warns about it.
+        # PyTorch before 2.9 takes read-only memory only as a buffer, and warns about it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tensor = torch.frombuffer(shared, dtype=torch.uint8)
@@ -399,8 +399,8 @@ def _rebuild_storage(*place: Any) -> Any:
 def reduce_storage(storage: torch.UntypedStorage) -> Any:
     """Reduce a storage of PyTorch that lies in a region; NotImplemented for any other.
 
-    PyTorch itself would move the storage, and all tensors that the sender has over it,
-    to shared memory of its own.
+    PyTorch itself would move the storage, with all of the sender's tensors over it, to its
+    own shared memory.
     """
     size = storage.nbytes()
     if storage.device.type != "cpu" or not size:
@@ -416,7 +416,7 @@ def register() -> None:
     register = reduction.ForkingPickler.register
     register(Region, lambda region: _send(region, region.readonly))
     register(_Passage, lambda passage: _send(passage.region, passage.readonly))
-    # Registering doesn't do for the others: PyTorch registers its own reducers when it is
+    # Arrays and storages need an override: PyTorch registers its own reducers when it is
     # imported, before or after this, and a registered type doesn't include its subclasses.
     pickler: Any = reduction.ForkingPickler
     pickler.reducer_override = reducer_override

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Errors with a remedy, in place of other libraries' own, for arrays that these don't export."""
+"""Errors with a remedy, for arrays that their library doesn't export, in place of its own."""
 
 from __future__ import annotations
 

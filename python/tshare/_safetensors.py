@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Files of tensors in the format safetensors: which there are, and what their headers say.
+"""Files of tensors in the format safetensors: finds them, and reads their headers.
 
 A file begins with eight bytes, the length of its header, little-endian. The header is an object
 in JSON, in which each tensor has its type, its shape and its place in the bytes that follow.
-Nothing of a file is trusted: each error is a ValueError that names the file, and the tensor.
+Files are untrusted: each error is a ValueError that names the file, and the tensor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 
 SUFFIX = ".safetensors"
 
-# What else is in a folder of transformers, which takes the first two only if it has no safetensors.
+# Other files in a folder of transformers, which loads the first two only without safetensors.
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _CONFIG = "config.json"
 _ADAPTER_CONFIG = "adapter_config.json"
@@ -32,24 +32,24 @@ _SHARD = re.compile(
     rf"(?P<stem>.+)-\d+-of-(?P<count>\d{{1,9}})(?P<variant>(\.[^.]+)?){re.escape(SUFFIX)}$"
 )
 
-# What a file of Git LFS begins with, and its longest content.
+# The start of a Git LFS pointer, and the longest pointer.
 _LFS = b"version https://git-lfs.github.com/spec/"
 _LFS_MAX = 1024
 
 # The format's own limit.
 HEADER_MAX = 100_000_000
 
-# The kernel drops whole pages from its cache; none is larger.
+# The largest page size: the kernel drops whole pages from its cache.
 _PAGE_MAX = 64 << 10
 
-# What libtshare's descriptors take.
+# Limits of libtshare's descriptors.
 NAME_MAX = 1023
 NDIM_MAX = 32
 
-# What Linux takes for a file.
+# The longest file name on Linux.
 FILE_NAME_MAX = 255
 
-# Bits of an element of each type. What Region.create() takes for a type has these names, too.
+# Bits of an element of each type. Region.create() takes these names, too.
 BITS = {
     "F4": 4,
     "F6_E2M3": 6,
@@ -78,14 +78,14 @@ BITS = {
 METADATA = "__metadata__"
 
 
-# What a file says may be as long as a header; an error shows the ends of it.
+# A value in a file may be as long as a header; an error shows its ends.
 _shorter = reprlib.Repr()
 _shorter.maxlist = NDIM_MAX
 _shorter.maxstring = _shorter.maxother = 200
 
 
 def shown(value: object) -> str:
-    """Return repr() of what comes from a file, cut where it is long."""
+    """Return repr() of a value from a file, shortened if it is long."""
     return _shorter.repr(value)
 
 
@@ -104,7 +104,7 @@ class Header(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file, and what it is known by: another file, or a changed one, differs."""
+    """A file and its identity, which differs for another file, or a changed one."""
 
     path: Path
     identity: tuple[str, int, int, int, int]
@@ -131,18 +131,18 @@ def changed(path: Path) -> OSError:
 
 
 def _open(path: str, flags: int) -> int:
-    # Of a FIFO that was moved there, open() would wait for a writer.
+    # If a FIFO was moved there, open() would wait for its writer.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextlib.contextmanager
 def opened(file: File) -> Iterator[FileIO]:
-    """Open a file that was found, for as long as it is that file, and unchanged."""
+    """Open a file that was found; OSError (ESTALE) if it was changed since, or is meanwhile."""
     with open(file.path, "rb", buffering=0, opener=_open) as found:
         if identify(file.path, os.fstat(found.fileno())) != file.identity:
             raise changed(file.path)
         yield found
-        # By its path: another file may have been moved there.
+        # Checked by path: another file may have been moved there.
         if identify(file.path, os.stat(file.path)) != file.identity:
             raise changed(file.path)
 
@@ -160,7 +160,7 @@ def _read(file: File, found: FileIO, length: int) -> bytes:
 
 
 def _integer(text: str) -> int | float:
-    """Return a number without a fraction. -0 is none of the integers, as for safetensors."""
+    """Return a number without a fraction. -0 is a float, as for safetensors."""
     return -0.0 if text == "-0" else int(text)
 
 
@@ -180,7 +180,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_pointer(path: Path, content: bytes) -> None:
-    """Refuse what Git has in place of a large file until "git lfs pull" fetches it."""
+    """Refuse a Git LFS pointer, which "git lfs pull" would replace by a large file."""
     if content.startswith(_LFS):
         size = re.search(rb"^size (\d{1,19})$", content, re.MULTILINE)
         what = f"a file of {size[1].decode()} bytes" if size else "the file"
@@ -228,7 +228,7 @@ def _is_file_name(name: object) -> bool:
 
 
 def _read_index(index: File) -> dict[str, str]:
-    """Return the name of the file that each tensor is in."""
+    """Return the name of each tensor's file."""
     path = index.path
     places = _read_json(index, "index").get("weight_map")
     if not isinstance(places, dict):
@@ -242,28 +242,28 @@ def _read_index(index: File) -> dict[str, str]:
     return places
 
 
-# Which files there are
+# Finding files
 
 
 class Found(NamedTuple):
     """Files of tensors, in the order of their names."""
 
     files: list[File]
-    # The index, and the tensors that it names in each of the files.
+    # The index, and the tensors that it lists for each file.
     index_file: File | None
     shards: dict[str, set[str]]
 
 
 def _is_index(name: str) -> bool:
-    """Whether a file of this name is an index: NAME.index.json, or with a variant's name in it."""
+    """Whether this is the name of an index: NAME.index.json, or NAME.index.VARIANT.json."""
     return re.search(r"\.index(\.[^.]+)?\.json$", name) is not None
 
 
 def find(given: Path) -> Found:
-    """Return the files at a path: a file, an index and what it names, or those of a folder.
+    """Return the files at a path: a file, an index with its files, or the files of a folder.
 
-    Of a folder they are what from_pretrained() of transformers would load. Where it would load
-    none of them, only one set of files may be there.
+    In a folder they are the files that transformers' from_pretrained() would load. If it would
+    load none of them, the folder may have only one set of files.
     """
     if given.is_dir():
         return _find_in_folder(given)
@@ -289,7 +289,7 @@ def _find_by_index(path: Path) -> Found:
 
 
 def _named_by_config(folder: Path) -> Path | None:
-    """Return the file or index that config.json has for from_pretrained() to load, if it does."""
+    """Return the file or index that config.json names for from_pretrained(), if it does."""
     path = folder / _CONFIG
     if not path.exists():
         return None
@@ -305,18 +305,18 @@ def _named_by_config(folder: Path) -> Path | None:
 
 def _first_choice(folder: Path) -> Path | None:
     """Return the file or index that from_pretrained() would load, if it is of safetensors."""
-    # Without a config.json, it takes the model that the adapter was made for from elsewhere.
+    # Without a config.json, from_pretrained() loads the adapter's model from elsewhere.
     if (folder / _ADAPTER_CONFIG).exists() and not (folder / _CONFIG).exists():
         return None
     names = (f"model{SUFFIX}", f"model{SUFFIX}.index.json")
-    # As for transformers, a link to nothing isn't there.
+    # Like transformers, ignore a link to nothing.
     there = (path for path in map(folder.joinpath, names) if path.exists())
     return _named_by_config(folder) or next(there, None)
 
 
 def _sets_in_folder(folder: Path) -> list[list[Path]]:
-    """Return the sets of files: what each index names, with it; shards without one; the others."""
-    # "._NAME" is where macOS keeps a file's attributes.
+    """Return the sets of files: each index with its files; shards without an index; others."""
+    # macOS keeps a file's attributes in "._NAME".
     paths = sorted(path for path in folder.iterdir() if not path.name.startswith("._"))
     indexes = [path for path in paths if SUFFIX in path.name and _is_index(path.name)]
     sets = [[index] for index in indexes]
@@ -372,7 +372,7 @@ def _check_name(name: str) -> None:
 
 
 def _check_entry(found: object, start: int, size: int) -> Entry:
-    """Check what a header says of a tensor; of its data, size bytes from start on are there."""
+    """Check a tensor's entry in a header; the file has size bytes of data from start on."""
     if not isinstance(found, dict):
         raise ValueError("must be an object")
     dtype, shape, offsets = (found.get(key) for key in ("dtype", "shape", "data_offsets"))
@@ -388,7 +388,7 @@ def _check_entry(found: object, start: int, size: int) -> Entry:
     begin, end = offsets
     if begin > end or end > size:
         raise ValueError(f"data_offsets: {offsets} are not inside the file's {size} bytes of data")
-    # The lengths beside one of 0 are multiplied by those who copy the tensor.
+    # A copy of the tensor multiplies the other lengths even if one is 0.
     if math.prod(length or 1 for length in shape) * bits >= 1 << 63:
         raise ValueError(f"shape: {shape} has more elements than can be counted")
     if math.prod(shape) * bits != (end - begin) * 8:
@@ -399,7 +399,7 @@ def _check_entry(found: object, start: int, size: int) -> Entry:
 
 
 def _check_order(path: Path, tensors: dict[str, Entry], start: int, size: int) -> None:
-    """Check that the tensors are all of the data, and each byte is one tensor's."""
+    """Check that each byte of the data belongs to exactly one tensor."""
     at = start
     for name, entry in sorted(tensors.items(), key=lambda item: item[1][2:]):
         if entry.begin != at:
@@ -429,7 +429,7 @@ def read_header(file: File) -> Header:
     if file.size < 8:
         raise ValueError(f"{path}: is too short for a file of safetensors")
     with opened(file) as binary:
-        # The kernel reads nothing ahead, which would stay in the page cache.
+        # No readahead: those pages would stay in the page cache.
         os.posix_fadvise(binary.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
         first = _read(file, binary, 8)
         length = int.from_bytes(first, "little")

@@ -14,7 +14,7 @@ _warned = False
 
 
 def _check_strides(tensor: Tensor) -> None:
-    """Refuse what PyTorch would end the process for."""
+    """Refuse strides with which PyTorch ends the process."""
     _, _, shape, strides, *_ = tensor._spec
     steps = [stride for length, stride in zip(shape, strides, strict=True) if length > 1]
     if tensor.nbytes and min(steps, default=0) < 0:
@@ -25,7 +25,7 @@ def _check_strides(tensor: Tensor) -> None:
 
 
 def _warn_of_readonly() -> None:
-    """Warn once, as torch.from_numpy() does, in the line that has called torch()."""
+    """Warn once, like torch.from_numpy(), at the line that called torch()."""
     global _warned
 
     if _warned:

@@ -502,7 +502,7 @@ class Pin:
     def device(self) -> str:
         """Name of the device in whose context the memory is registered, such as "cuda:0".
 
-        All others can use it, too.
+        Other devices can use it, too.
         """
     @property
     def readonly(self) -> bool:
@@ -570,7 +570,7 @@ class StreamWait:
 
 @final
 class Watcher:
-    """What waits until a name leads to another region.
+    """Waits until a name leads to another region.
 
     Made by watch(). For a reader that has to notice a new region of that name, and the end of
     the one it has, such as a server that was killed before it published anything::
@@ -652,8 +652,8 @@ class Region(Mapping[str, Tensor], Buffer):
     that were taken from it remain usable.
 
     A long list of tensors is read when a key is first looked up or the keys are first asked
-    for. That raises OSError with EPROTO if another process has damaged the list, which the
-    kmod backend rules out.
+    for. The call raises OSError with EPROTO if another process has damaged the list, which
+    the kmod backend rules out.
     """
 
     __hash__: ClassVar[Any]
@@ -685,16 +685,16 @@ class Region(Mapping[str, Tensor], Buffer):
         :param size: Bytes; None for as many as the tensors need.
         :param dmabuf: Descriptor of another driver's dma-buf that the region is to consist of,
             instead of new memory. It stays the caller's, needs a name, and keeps what is in it.
-            All who open the name get this dma-buf, for which they must be allowed to write if
-            it is writable. The region goes with its name.
+            Processes that open the name get this dma-buf, and must be allowed to write if it
+            is writable. The region goes with its name.
         :param mode: Permission bits to read and to write, in 0o666. The umask does not apply.
         :param lifetime: How long the name stays: "maker": until this process ends. "users":
             while any process has the region open. "persist": until it is unlinked.
         :param draft: Create a draft, which has the name and can't be opened before finish(). It
             is removed when it is closed or this process ends, with any lifetime.
             multiprocessing passes it to other processes.
-        :param exist_ok: Replace, in one step, a region of this user that has the name. That
-            region stays for its users, without a name. A draft replaces it in
+        :param exist_ok: Replace, in one step, a region of this user that has the name. The
+            old region stays for its users, without a name. A draft replaces it in
             finish().
         :param node: NUMA node that the memory must be on; None for any.
         :param dma32: Demand physical addresses below 4 GiB.
@@ -821,8 +821,8 @@ class Region(Mapping[str, Tensor], Buffer):
         """Return the address of the generation for a CUDA device, for kernels.
 
         It is a 64-bit number. A kernel reads it by a load with acquire order at system scope
-        and, as the only publisher, adds one by a store with release order. That wakes nobody:
-        see Documentation/cuda.rst. The address is valid as long as the region is mapped.
+        and, as the only publisher, adds one by a store with release order. The store wakes no
+        waiter: see Documentation/cuda.rst. The address is valid as long as the region is mapped.
 
         :param device: Number of a CUDA device, or its name, such as "cuda:0"; None for that of
             the thread's current context, or 0 if it has none.
@@ -832,12 +832,12 @@ class Region(Mapping[str, Tensor], Buffer):
             that uses CUDA. EIO: CUDA has failed; the text has its error.
         """
     def publish_on(self, stream: _CudaStream, *, device: _CudaDevice | None = None) -> None:
-        """Have a CUDA stream publish when it comes to that.
+        """Make a CUDA stream publish after its earlier work.
 
-        When all that was put on the stream before has ended, what it has written is visible,
-        and a thread of the driver's publishes as publish() does. What is put on the stream
-        later begins after that. The call returns at once. The stream keeps the memory until
-        then, even if the region is closed.
+        When all earlier work of the stream has ended, its writes are visible, and a thread of
+        the driver publishes as publish() does. Later work of the stream begins after that.
+        The call returns at once. The stream keeps the memory until then, even if the region
+        is closed.
 
         :param stream: The stream: its handle; 1, the legacy default one; 2, that of the thread;
             or an object with __cuda_stream__(), whose handle 0 is the legacy default stream.
@@ -859,11 +859,11 @@ class Region(Mapping[str, Tensor], Buffer):
         *,
         device: _CudaDevice | None = None,
     ) -> StreamWait:
-        """Have a CUDA stream wait until the generation is above seen.
+        """Make a CUDA stream wait until the generation is above seen.
 
-        What is put on the stream later begins when that is published, and sees what was written
-        before. The call returns at once, and the stream waits whether its result is kept or
-        not.
+        Later work of the stream begins when such a generation is published, and sees the
+        writes before it. The call returns at once, and the stream waits whether its result is
+        kept or not.
 
         The wait ends for every reason that ends a wait(), and when the process exits. The
         stream goes on then, too: synchronise with it, and look at the result before what it
@@ -949,11 +949,11 @@ class Region(Mapping[str, Tensor], Buffer):
             then end earlier, after the last tensor's bytes or, without tensors, in the region's
             last page.
         :param threads: Threads that read at a time, 1 to 64; None for the library's choice.
-        :param direct: Have the disk write into the region (O_DIRECT), so that the page cache
-            doesn't grow. What can't be read so is read through the page cache, and dropped from
-            it at once; what is there already is copied, and stays.
-        :param progress: Called now and then with the bytes that were read so far. What it raises
-            ends the call.
+        :param direct: Let the disk write into the region (O_DIRECT), so that the page cache
+            doesn't grow. Parts that can't be read so go through the page cache, and are dropped
+            from it at once; parts that it has already are copied, and stay.
+        :param progress: Called now and then with the bytes that were read so far. An exception
+            in it ends the call.
         :raises PermissionError: The region is read-only.
         :raises ValueError: The place is not inside the region, or an argument is out of its range.
         :raises OSError: ENODATA: the file is shorter. EBADF, ESPIPE or EISDIR: fd is no file that
@@ -967,14 +967,14 @@ class Region(Mapping[str, Tensor], Buffer):
         The name leads to the region from one moment on. Processes that open it see all data
         written before. After an error the region is still a draft.
 
-        :param replace: Replace a region of this user that has the name. That region stays for
-            its users, without a name. A draft that was created with exist_ok=True does so here
-            without being asked to.
+        :param replace: Replace a region of this user that has the name. The old region stays
+            for its users, without a name. A draft that was created with exist_ok=True always
+            does so here.
         :raises ValueError: The region is not a draft.
         :raises FileExistsError: Another region has the name, and replace is not given.
         :raises FileNotFoundError: The name was removed.
-        :raises PermissionError: That region is another user's, or the draft was created in
-            another process.
+        :raises PermissionError: The other region is another user's, or the draft was created
+            in another process.
         """
     def unlink(self) -> None:
         """Remove the region's own name, and never that of a region which has taken it over.
@@ -1069,7 +1069,7 @@ def create(
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
         removed when it is closed or this process ends, with any lifetime. multiprocessing passes
         it to other processes.
-    :param exist_ok: Replace, in one step, a region of this user that has the name. That region
+    :param exist_ok: Replace, in one step, a region of this user that has the name. The old one
         stays for its users, without a name. A draft replaces it in finish().
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
@@ -1164,7 +1164,7 @@ def asarray(
     :param draft: Create a draft, which has the name and can't be opened before finish(). It is
         removed when it is closed or this process ends, with any lifetime. multiprocessing passes
         it to other processes.
-    :param exist_ok: Replace, in one step, a region of this user that has the name. That region
+    :param exist_ok: Replace, in one step, a region of this user that has the name. The old one
         stays for its users, without a name. A draft replaces it in finish().
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.

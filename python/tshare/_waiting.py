@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Waiting for a generation, or for a name, in an event loop.
 
-For generations the loops watch a region's event descriptor, which one thread of the library's makes
-readable, for all regions of the process. To read the descriptor takes the news from
-all other loops that watch it. So the loop that has read it looks on behalf of all
-tasks that wait for the region, in whatever thread their loops run.
+For generations the loops wait for a region's event descriptor. One thread of the library makes
+it readable, for all regions of the process. A loop that reads the descriptor resets it for all
+other loops. So that loop looks on behalf of all tasks that wait for the region, in whatever
+thread their loops run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Wait:
-    """One task's wait: a future of its loop, and what completes it."""
+    """One task's wait: completes a future of its loop."""
 
     def __init__(self, region: Region, seen: int) -> None:
         self.region = region
@@ -32,7 +32,7 @@ class _Wait:
         self.future: asyncio.Future[int] = self.loop.create_future()
 
     def look(self) -> None:
-        """Complete the future if the wait is over; in its loop."""
+        """Complete the future if the wait is over; runs in the future's loop."""
         if self.future.done():
             return
         try:
@@ -49,12 +49,12 @@ class _Wait:
 
 
 class _Watch:
-    """What waits for one region have in common; there while there are any."""
+    """Shared by all waits for one region; exists while there are any."""
 
     def __init__(self, region: Region) -> None:
         self.waits: set[_Wait] = set()
         self.loops: Counter[Any] = Counter()
-        # A duplicate: close() of the region may come before the loops stop watching.
+        # A duplicate: the region may be closed before the loops drop their readers.
         self.fd = region._dup_async_fd()
 
     def join(self, wait: _Wait) -> None:
@@ -71,8 +71,8 @@ class _Watch:
             wait.loop.remove_reader(self.fd)
 
     def look(self, loop: Any) -> None:
-        """Called by a loop that has found the descriptor readable."""
-        # Another loop may have been faster, and looks on behalf of all.
+        """Called by a loop when the descriptor is readable."""
+        # Another loop may have read it first; both look on behalf of all.
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.fd)
         with _lock:
@@ -81,7 +81,7 @@ class _Watch:
             if wait.loop is loop:
                 wait.look()
             else:
-                # A loop that was closed has nobody left to be told.
+                # A closed loop has no task left to wake.
                 with contextlib.suppress(RuntimeError):
                     wait.loop.call_soon_threadsafe(wait.look)
 
@@ -91,7 +91,7 @@ _watches: dict[Region, _Watch] = {}
 
 
 def _after_fork_in_child() -> None:
-    """Forget what the parent's loops wait for: its descriptors are the parent's."""
+    """Drop the waits of the parent's loops, and the descriptors inherited with them."""
     global _lock
 
     _lock = threading.Lock()
@@ -119,7 +119,7 @@ def _join(wait: _Wait) -> _Watch:
 def _leave(watch: _Watch, wait: _Wait) -> None:
     with _lock:
         watch.leave(wait)
-        # In a child of fork() it isn't the present one any more, and is closed.
+        # After a fork() the child has closed this watch, and may have another.
         if not watch.waits and _watches.get(wait.region) is watch:
             del _watches[wait.region]
             os.close(watch.fd)
@@ -135,7 +135,7 @@ async def wait_async(region: Region, seen: int, timeout: float | None) -> int:
     timer = None
     watch = _join(wait)
     try:
-        # What has come since the first look may have been read by another loop.
+        # Another loop may have read the news since the first look.
         wait.look()
         if timeout is not None and timeout != math.inf:
             timer = wait.loop.call_later(timeout, wait.expire)
@@ -147,7 +147,7 @@ async def wait_async(region: Region, seen: int, timeout: float | None) -> int:
 
 
 async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None) -> int | None:
-    # A descriptor of this task's own, as a loop has one reader for each.
+    # A duplicate for this task: a loop has only one reader for each descriptor.
     hold, fd = watcher._hold(), os.dup(watcher.fileno())
     loop = asyncio.get_running_loop()
     until = math.inf if timeout is None else loop.time() + timeout

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""python -m tshare weights, or tshare.weights: loads files, shows and verifies what was loaded.
+"""python -m tshare weights, or tshare.weights: loads files; shows and verifies loaded ones.
 
-The command tshare calls this for its verb weights.
+The command tshare runs this for its verb weights.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PIECE = 4 << 20
 
 _BAR = 40
 
-# What ends a process that keeps weights for others.
+# Signals that end a process which keeps weights for others.
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
@@ -88,7 +88,7 @@ def _load(given: argparse.Namespace) -> int:
     )
     with loaded:
         if not given.persist:
-            # One that is sent as soon as the facts are there waits for sigwait().
+            # A signal sent as soon as the facts are printed waits for sigwait().
             signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
         _print_facts(loaded, given.json)
         sys.stdout.flush()
@@ -109,7 +109,7 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _first_difference(region: Region, path: Path, offset: int, size: int) -> int | None:
-    """Return the first byte of a file that the region has otherwise, or has not."""
+    """Return a file's first byte that differs in the region, or is missing."""
     at = 0
     with open(path, "rb", buffering=0) as file, memoryview(region) as view:
         while piece := file.read(_PIECE):
@@ -131,7 +131,7 @@ def _verify(given: argparse.Namespace) -> int:
             raise ValueError(
                 f"{given.path}: leads to {len(files)} files, and {given.name} has {len(places)}"
             )
-        # Both are in the order of names, since those of a copy may be others.
+        # Both are in the order of names: a copy of the files may have other names.
         for path, (offset, size) in zip(files, places.values(), strict=True):
             at = _first_difference(loaded.region, path, offset, size)
             if at is not None:
@@ -169,6 +169,6 @@ def main(arguments: Sequence[str]) -> int:
         file = getattr(error, "filename", None)
         if isinstance(error, FileNotFoundError) and given.verb != "load" and file == given.name:
             return _failure_of_name("weights", given.name, error)
-        # What is an argument of load() is an option here.
+        # Arguments of load() are options here.
         text = re.sub(r"\b(replace)=True\b", r"--\1", _reason(error))
         return _failure("weights", f"{file}: {text}" if file else text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which tensors of which files tshare.weights.load() is to load, and where each goes."""
+"""Selects the files and tensors for tshare.weights.load(), and places them in the region."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from . import _safetensors
 from ._safetensors import METADATA, Entry, File
 
-# Where a file begins in the region: mapped by large pages, and taken by O_DIRECT.
+# Alignment of a file in the region, for huge pages and O_DIRECT.
 _FILE_ALIGNMENT = 2 << 20
 _BLOCK = 4096
 _TENSOR_ALIGNMENT = 64
 
-# Tensors so near to one another are read by one read, with what is between them.
+# Tensors this near to one another are read by one read, with the bytes between them.
 _GAP = 64 << 10
 
 
@@ -30,7 +30,7 @@ def path_arg(given: object, name: str = "path") -> Path:
     if not isinstance(given, str | bytes | os.PathLike):
         raise TypeError(f"{name}: must be a path, not {type(given)}")
     path = os.fsdecode(given)
-    # Path() would take it for the current folder.
+    # Path("") would be the current folder.
     if not path:
         raise ValueError(f"{name}: is empty")
     if "\0" in path:
@@ -50,7 +50,7 @@ def names_arg(only: object) -> frozenset[str] | None:
     return frozenset(names)
 
 
-# What is to be loaded
+# Layout
 
 
 class Segment(NamedTuple):
@@ -62,7 +62,7 @@ class Segment(NamedTuple):
 
 
 class Layout:
-    """Where everything of some files lies in a region."""
+    """The places of files and tensors in a region."""
 
     def __init__(self) -> None:
         self.end = 0
@@ -96,7 +96,7 @@ class Layout:
         return segments
 
     def add(self, file: File, tensors: dict[str, Entry], whole: bool) -> None:
-        """Place a file, or what these tensors need of it."""
+        """Place a whole file, or the parts with these tensors."""
         segments = self._place_whole(file) if whole else self._place_parts(file, tensors.values())
         self.segments.append((file, segments))
         place = iter(segments)
@@ -113,7 +113,7 @@ class Layout:
                 self.specs[name] = (entry.shape, entry.dtype, None, offset)
 
     def add_copies(self) -> None:
-        """Place the tensors whose addresses no library takes, behind all files."""
+        """Place copies of misaligned tensors, which no library takes, behind all files."""
         for name, entry, found in self.unaligned:
             length = entry.end - entry.begin
             offset = self._take(length, _TENSOR_ALIGNMENT)
@@ -121,7 +121,7 @@ class Layout:
             self.specs[name] = (entry.shape, entry.dtype, None, offset)
 
     def places(self) -> dict[str, tuple[int, int]]:
-        """Return where each file that is there as a whole begins, and its bytes."""
+        """Return the offset and the size of each file, if whole files are placed."""
         return {file.path.name: (parts[0].offset, file.size) for file, parts in self.segments}
 
     def add_manifest(self, length: int) -> int:
@@ -131,7 +131,7 @@ class Layout:
 
 
 class Source:
-    """Files, and which of their tensors are wanted."""
+    """Files, and the tensors to load from them."""
 
     def __init__(self, path: str | os.PathLike[str], only: Collection[str] | None) -> None:
         self.path = path_arg(path)
@@ -142,13 +142,13 @@ class Source:
         self.identity = hashlib.sha256(json.dumps([known, names]).encode()).hexdigest()
 
     def name(self, mode: int) -> str:
-        """Return the default name, which another user has as well if they may share."""
+        """Return the default name; users have the same one if the mode lets them share."""
         stem = re.sub(r"[^A-Za-z0-9._-]", "_", self.path.resolve().name)[:60]
         owner = f"{os.geteuid()}-" if not mode & 0o077 else ""
         return f"weights-{owner}{stem}-{self.identity[:32]}"
 
     def owners(self) -> set[int]:
-        """Return the users whose region of these files is as good as the files."""
+        """Return the users whose region of these files is trusted like the files."""
         return {0, os.geteuid(), *(file.owner for file in self.files)}
 
     def _contents(self) -> Iterator[tuple[File, dict[str, str], dict[str, Entry]]]:

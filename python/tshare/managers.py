@@ -29,7 +29,7 @@ _SLT = TypeVar("_SLT", int, float, bool, str, bytes, None)
 
 
 class _SharedMemoryTracker(_std._SharedMemoryTracker):  # type: ignore[name-defined,misc]
-    """The names that a server has made, or that were registered with it."""
+    """The names that a server made, or that were registered with it."""
 
     def destroy_segment(self, segment_name: str) -> None:
         util.debug(f"Destroy segment {segment_name!r} in pid {os.getpid()}")
@@ -46,7 +46,7 @@ class SharedMemoryServer(_std.SharedMemoryServer):
     public = [*_std.SharedMemoryServer.public, "create_segment"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Not the standard server's __init__(), which would make a tracker of its own.
+        # The standard server's __init__() would make a tracker of its own.
         _std.Server.__init__(self, *args, **kwargs)
         # An address in the abstract namespace is bytes.
         address: Any = self.address
@@ -59,7 +59,7 @@ class SharedMemoryServer(_std.SharedMemoryServer):
     def create_segment(self, c: Any, size: int) -> str | Exception:
         """Make memory and return its name.
 
-        An error is returned for the caller to raise; raised here it would arrive as a
+        Return an error for the caller to raise: if this raised it, the caller would get a
         RemoteError.
         """
         try:
@@ -81,7 +81,7 @@ class SharedMemoryManager(_std.SharedMemoryManager):
     _Server = SharedMemoryServer
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Not the standard manager's __init__(), which starts a resource tracker first.
+        # The standard manager's __init__() would start a resource tracker first.
         BaseManager.__init__(self, *args, **kwargs)
         util.debug(f"{self.__class__.__name__} created by pid {os.getpid()}")
 
@@ -114,7 +114,7 @@ class SharedMemoryManager(_std.SharedMemoryManager):
 
 
 def _end_with_parent() -> None:
-    """End the server when the process that started it has ended without shutting it down."""
+    """End the server when its parent process has ended without shutting it down."""
     parent = process.parent_process()
     if parent is not None:
         parent.join()

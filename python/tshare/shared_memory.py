@@ -44,12 +44,12 @@ __all__ = ["ShareableList", "SharedMemory"]
 
 _SLT = TypeVar("_SLT", int, float, bool, str, bytes, None)
 
-# Private names of the standard module, too, which programs and tests read and replace.
+# The standard module has these names, too: programs and tests read and replace them.
 _USE_POSIX = True
 _O_CREX = os.O_CREAT | os.O_EXCL
 _SHM_NAME_PREFIX = "/psm_"
 
-# What the library, which counts bits, takes for a size: more than any machine has.
+# The largest size for the library, which counts bits: more than any machine has.
 _SIZE_MAX = (1 << 60) - 1
 
 # TSHARE_NAME_MAX of <tshare.h>; shm_open() takes 255.
@@ -156,7 +156,7 @@ class SharedMemory(_std.SharedMemory):
         except FileExistsError as error:
             raise _error(errno.EEXIST, name) from error
         except OSError as error:
-            # Such as how much room there is.
+            # The text says more, such as how much room there is.
             raise _error(error.errno or 0, name, error.strerror) from error
 
     def _create_somewhere(self, size: int) -> tuple[str, _tshare.Tensor]:
@@ -218,7 +218,7 @@ def _keep_until_then(tensor: _tshare.Tensor) -> None:
 class _Text(str):
     """A str whose length makes the standard class leave room for its bytes.
 
-    For a length that class leaves room for at least one more, in multiples of 8.
+    That class leaves room for at least one byte more than the length, in multiples of 8.
     """
 
     __slots__ = ()
@@ -236,8 +236,8 @@ def _ends_with_null(value: object) -> bool:
 def _list_init(memory: Callable[..., _std.SharedMemory]) -> Callable[..., None]:
     """Return the standard ShareableList.__init__() with memory() in place of SharedMemory().
 
-    So the layout, with each Python version's corrections, is the standard one; but strings have
-    room for their bytes, and null characters at an end are kept.
+    The layout is the standard one, with each Python version's corrections. But strings have room
+    for their bytes, and null characters at an end are kept.
     """
     init: Any = _std.ShareableList.__init__
     names = {**init.__globals__, "SharedMemory": memory}
@@ -274,8 +274,8 @@ class ShareableList(_std.ShareableList[_SLT]):
     if not TYPE_CHECKING:
         _types_mapping = {**_std.ShareableList._types_mapping, _Text: "%ds"}
 
-        # The standard codes stand for values without null characters at their ends, of which the
-        # format has the room. For those of these codes the format has the exact length.
+        # For standard codes the format has the room; nulls at the end of a value are padding. For
+        # codes 4 and 5 it has the exact length, as the value ends with a null.
         _back_transforms_mapping = {
             **_std.ShareableList._back_transforms_mapping,
             4: bytes.decode,

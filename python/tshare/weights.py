@@ -6,9 +6,9 @@
     weights = tshare.weights.load("model.safetensors")       # in each worker
     tshare.weights.assign(model, weights)                    # PyTorch, no copy
 
-The first process reads the files into a region. The others sleep until it is complete, and map
-the same memory read-only. If the first one is killed, another of its user's reads in its place.
-The region goes with the last process that uses it.
+The first process reads the files into a region. The others sleep until the region is complete, and
+map the same memory read-only. If the first process is killed, another one of its user reads the
+files. The region ends with the last process that uses it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["Weights", "assign", "load", "load_file", "open"]
 _Path = str | os.PathLike[str]
 _Progress = Callable[[int, int], object]
 
-# Seconds after which a process that waits for another one looks again. While the name leads to a
-# region that is to be replaced, nobody learns that the process which was about to do so has died;
-# and if that dies just before the wait, it is a wait for a name that nobody gives.
+# Seconds after which a process that waits for another one looks again. Two deaths don't end a wait:
+# while the name leads to a region that is to be replaced, that of the replacing process; and that
+# of the process that was to give the name, just before the wait.
 _LOOK_AGAIN = 1.0
 
 
-# What a region says of itself
+# The manifest of a region
 
 
 def _is_place(found: object) -> bool:
@@ -63,7 +63,7 @@ def _is_text(found: object) -> bool:
 
 
 def _is_manifest(found: object) -> bool:
-    """Whether this is what _load() puts into __metadata__."""
+    """Whether this is a manifest as _load() writes it into __metadata__."""
     if not isinstance(found, dict):
         return False
     copied = found.get("copied")
@@ -78,7 +78,7 @@ def _is_manifest(found: object) -> bool:
 
 
 def _manifest_of(region: Region) -> dict[str, Any] | None:
-    """Return what load() has written about the files; None of a region that it has not made."""
+    """Return the manifest of the files; None for a region that load() has not made."""
     if METADATA not in region or region[METADATA].dtype != "uint8":
         return None
     try:
@@ -103,21 +103,21 @@ class Weights(Mapping[str, Tensor]):
 
     @property
     def region(self) -> Region:
-        """Region that the tensors lie in, with one more, of JSON, that is called __metadata__."""
+        """Region with the tensors, and one more of JSON, __metadata__."""
         return self._region
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the files have in their __metadata__."""
+        """The __metadata__ of the files."""
         return dict(self._manifest["metadata"])
 
     @property
     def copied(self) -> tuple[str, ...]:
-        """Names of tensors that are not aligned in their file, and so were copied behind it."""
+        """Names of tensors that are not aligned in their files, and were copied behind them."""
         return tuple(self._manifest["copied"])
 
     def close(self) -> None:
-        """Drop this object's reference to the memory; tensors that were taken keep it."""
+        """Drop this object's reference to the memory; tensors taken from it keep theirs."""
         self._region.close()
 
     def __enter__(self) -> Weights:
@@ -156,7 +156,7 @@ class Weights(Mapping[str, Tensor]):
 
 
 def _digests(sha256: str | Mapping[str, str] | None, source: Source) -> dict[str, str]:
-    """Return the digest that is wanted of each file, by its name."""
+    """Return the expected digest of each file, by its name."""
     if sha256 is None:
         return {}
     if not isinstance(sha256, str | Mapping):
@@ -194,7 +194,7 @@ def _check_digests(region: Region, places: Mapping[str, Any], digests: dict[str,
 
 
 class _Report:
-    """What is passed on to progress: the bytes of all segments so far, and of all there are."""
+    """Calls progress with the bytes read so far, and those of all segments."""
 
     def __init__(self, progress: _Progress | None, total: int) -> None:
         self.progress = progress
@@ -203,7 +203,7 @@ class _Report:
         self.last = -1
 
     def __call__(self, done: int) -> None:
-        # read() reports once more when all is read, and each segment begins where one ended.
+        # read() reports the end of a segment twice, and the next one begins there.
         if self.progress and self.before + done > self.last:
             self.last = self.before + done
             self.progress(self.last, self.total)
@@ -248,36 +248,36 @@ def _fill(
 
 
 def _check_draft(name: str, owners: set[int], was_seen: bool) -> bool:
-    """Return whether the draft of this name can be seen; PermissionError if it is a stranger's.
+    """Return whether the draft of this name is listed; PermissionError if it is a stranger's.
 
-    :param was_seen: False if a draft of this name could not be seen a moment ago.
+    :param was_seen: False if no draft of this name was listed a moment ago.
     """
     users = {info.uid for info in list_regions() if info.name == name and info.draft}
-    # A draft that stays and is never seen is one that this process may not read.
+    # A draft that stays and is never listed is unreadable for this process.
     if users - owners or not (users or was_seen):
         raise PermissionError(errno.EPERM, "the draft of this name is another user's", name)
     return bool(users)
 
 
 def _look(name: str, owners: set[int]) -> Region | None:
-    """Return the finished region that has the name, after the draft that has it; or None."""
+    """Return the finished region that has the name, or None; waits for a draft first."""
     seen = True
     while True:
         try:
             with contextlib.suppress(BlockingIOError):
                 return Region.open(name, readonly=True)
             seen = _check_draft(name, owners, seen)
-            # The draft may have ended before this call, which then waits for a name that nobody
-            # is about to give.
+            # The draft may have ended before this call, which then waits although no process is
+            # about to give the name.
             with contextlib.suppress(TimeoutError):
                 return Region.open(name, readonly=True, wait=_LOOK_AGAIN)
         except FileNotFoundError:
-            # Nobody has the name, or the process that was to finish the draft has ended.
+            # No region has the name, or the process that was to finish the draft has ended.
             return None
 
 
 def _has_maker(name: str, found: Region | None) -> bool:
-    """Whether a process makes the region of this name, or the one that is to replace this one."""
+    """Whether a process makes the region of this name, or the successor of found."""
     if found is not None:
         return any(info.draft and info.name == name for info in list_regions())
     try:
@@ -290,9 +290,9 @@ def _has_maker(name: str, found: Region | None) -> bool:
 
 
 def _await_other(name: str, found: Region | None) -> bool:
-    """Wait while another process makes the region of this name, or the one to replace this one.
+    """Wait while another process makes the region of this name, or the successor of found.
 
-    :return: False if none does: this process can't remove what has the claim to the name.
+    :return: False if no process does: then this process can't remove what claims the name.
     """
     try:
         Region.open(name, readonly=True, wait=_LOOK_AGAIN, other_than=found).close()
@@ -305,7 +305,7 @@ def _await_other(name: str, found: Region | None) -> bool:
 
 
 def _was_replaced(name: str, found: Region | None) -> bool:
-    """Whether the name leads to another finished region by now."""
+    """Whether the name now leads to another finished region."""
     if found is None:
         return False
     try:
@@ -345,9 +345,9 @@ def _load(
     is_taken: bool,
     **options: Any,
 ) -> Weights | None:
-    """Read the files into a draft and finish it; None if another process is doing that.
+    """Read the files into a draft and finish it; None if another process does so.
 
-    :param is_taken: That a draft can't be made is an error: no process was seen that makes one.
+    :param is_taken: Raise FileExistsError if the name is taken: no other process makes a draft.
     """
     progress = options.pop("progress")
     layout = source.layout()
@@ -370,13 +370,13 @@ def _load(
             raise
         return None
     except ValueError as error:
-        # There are more of them, or their names are longer, than a region describes.
+        # The tensors are too many for a region, or their names too long.
         if str(error).startswith("tensors: "):
             raise ValueError(f"{source.path}: {error}") from None
         raise
     try:
-        # While there is this draft nobody else can replace what has the name; before it was
-        # there, another process may have done so, perhaps by the same files.
+        # As long as this draft exists, no other process can replace the region of this name.
+        # Another process may have done so before, perhaps with the same files.
         if _was_replaced(name, found):
             region.unlink()
             return None
@@ -385,7 +385,7 @@ def _load(
         region.finish(replace=found is not None)
         return Weights(readonly)
     except BaseException:
-        # Now, and not when the last reference goes: the traceback holds some.
+        # Now, as the traceback holds references that keep the draft.
         with contextlib.suppress(OSError):
             region.unlink()
         raise
@@ -427,8 +427,8 @@ def load(
     :param sha256: SHA-256 of the file in hexadecimal digits, or a mapping from the files' names
         to theirs.
     :raises FileNotFoundError: A file is missing.
-    :raises FileExistsError: The name is that of a region which holds something else, or is taken
-        by what only another user can remove, as what a process of theirs left that was killed.
+    :raises FileExistsError: The region of that name holds something else; or the name is taken, and
+        only another user can remove it, as after one of their processes was killed.
     :raises PermissionError: The region or draft of this name is another user's, or can't be
         opened.
     :raises ValueError: A file is damaged, or has more tensors than a region; a folder has several
@@ -462,7 +462,7 @@ def load(
 
 
 def open(name: str, *, wait: float = 0.0) -> Weights:
-    """Open by its name what load() has made, perhaps without the files.
+    """Open a region that load() has made, by its name. The files aren't needed.
 
     :param name: Name of the region.
     :param wait: Seconds to wait until a finished region has the name; math.inf for ever.
@@ -485,7 +485,7 @@ def _as_torch(name: str, tensor: Tensor) -> torch.Tensor:
     import torch
     from torch.utils.dlpack import from_dlpack
 
-    # Not by torch(), which warns of memory that is read-only: all weights are.
+    # torch() would warn of read-only memory, which all weights are.
     dtype = getattr(torch, tensor.dtype, None)
     shape = tensor.shape
     if tensor.dtype == "float4_e2m1fn" and shape and not shape[-1] % 2:
@@ -511,10 +511,10 @@ def load_file(
 ) -> dict[str, torch.Tensor]:
     """Return the tensors of a file for PyTorch, as safetensors.torch.load_file() does.
 
-    The memory is that of load(), which must not be written: PyTorch ignores that it is
+    The memory is that of load(), and must not be written: PyTorch ignores that it is
     read-only, and a write ends the process with SIGSEGV.
 
-    :param filename: What load() takes as path.
+    :param filename: The path for load().
     :param device: Where the tensors are to be; a copy on any device but the CPU.
     :param backend: Ignored: how safetensors would read the file.
     """
@@ -526,7 +526,7 @@ def load_file(
 
 
 def _tied(module: torch.nn.Module) -> Iterator[list[str]]:
-    """Return the names of each parameter and buffer that has several."""
+    """Return the names of each parameter or buffer that has several names."""
     names: dict[int, list[str]] = {}
     for found in (module.named_parameters, module.named_buffers):
         for name, tensor in found(remove_duplicate=False):
@@ -535,7 +535,7 @@ def _tied(module: torch.nn.Module) -> Iterator[list[str]]:
 
 
 def _is_extra(name: str) -> bool:
-    """Whether that is what get_extra_state() returned, whose shape nobody but the module knows."""
+    """Whether this is the name of get_extra_state()'s result, whose shape only the module knows."""
     return name.rpartition(".")[2] == "_extra_state"
 
 
@@ -555,10 +555,10 @@ def _check_types(module: object, weights: object) -> None:
 
 
 def _initialiser(module: torch.nn.Module, path: str) -> Callable[[], object] | None:
-    """Return what computes the buffers of a submodule, which nothing but its own code can do.
+    """Return the function that computes a submodule's buffers: only its own code can.
 
-    Two conventions have it do that: transformers, from version 5 on, calls _init_weights() of the
-    model for each module, and PyTorch's FSDP calls reset_parameters() of the module.
+    There are two conventions: transformers, from version 5 on, calls the model's _init_weights()
+    for each module; PyTorch's FSDP calls the module's reset_parameters().
     """
     owner = module.get_submodule(path)
     parts = path.split(".") if path else []
@@ -579,14 +579,14 @@ def _few(names: list[str]) -> str:
 def _make_buffers(
     module: torch.nn.Module, path: str, names: list[str], undo: contextlib.ExitStack
 ) -> set[str]:
-    """Have a submodule compute buffers that are on "meta"; return the names of those it does."""
+    """Let a submodule compute its buffers on "meta"; return the names of the computed ones."""
     import torch
 
     buffers = module.get_submodule(path)._buffers
     parameters = module.get_submodule(path)._parameters
     initialise = _initialiser(module, path)
     others = {name: tensor for name, tensor in buffers.items() if name not in names} | parameters
-    # It writes to those, too. On "meta" nothing is lost.
+    # The function writes to the other tensors, too. On "meta" nothing is lost.
     if initialise is None or any(t is not None and not t.is_meta for t in others.values()):
         return set()
     meta = {name: tensor for name, tensor in buffers.items() if name in names}
@@ -609,7 +609,7 @@ def _make_buffers(
 def _make_unsaved(
     module: torch.nn.Module, saved: Collection[str], undo: contextlib.ExitStack
 ) -> list[str]:
-    """Compute what is on "meta" and not in state_dict(); return the names of what stays there."""
+    """Compute tensors on "meta" that aren't in state_dict(); return the names of the others."""
     import torch
 
     left = []
@@ -621,7 +621,7 @@ def _make_unsaved(
             if tensor.is_meta and prefix + name not in saved
         ]
         made = _make_buffers(module, path, names, undo) if names else set()
-        # Tensors that are simple attributes are in no state_dict() either.
+        # Tensors that are plain attributes aren't in state_dict(), either.
         names += [k for k, v in vars(owner).items() if isinstance(v, torch.Tensor) and v.is_meta]
         left += [prefix + name for name in names if name not in made]
     return left
@@ -630,24 +630,24 @@ def _make_unsaved(
 def assign(
     module: torch.nn.Module, weights: Mapping[str, Tensor], *, strict: bool = True
 ) -> list[str]:
-    """Have a module use these tensors as its parameters and buffers, without a copy.
+    """Make these tensors the parameters and buffers of a module, without a copy.
 
     The module may have been made on the device "meta", where it takes no memory. Tied weights
-    stay tied, and one of their names in weights is enough. No such parameter requires a gradient
+    stay tied, and one of their names in weights is enough. The parameters don't require gradients
     afterwards, since the memory can't be written.
 
-    A buffer that no file has (persistent=False) is computed by the module, if it is on "meta":
-    by _init_weights() of a model of transformers, from version 5 on, or by reset_parameters().
+    The module computes a buffer on "meta" that no file has (persistent=False): by _init_weights()
+    of a model of transformers, from version 5 on, or by reset_parameters().
 
     Extra state that is a tensor is passed to the module's set_extra_state(), as a copy, since the
-    module may write to it. Of another kind it can't be in a file, and what the module has is left
-    alone.
+    module may write to it. A file can't have extra state of another kind, and the module keeps
+    its own.
 
     :param module: The module.
-    :param weights: What load() returned, or another mapping of tensors.
-    :param strict: False lets the module keep what weights lacks and what can't be computed, and
-        ignores what the module lacks.
-    :return: The names of what the module has kept: without strict, or else none.
+    :param weights: The result of load(), or another mapping of tensors.
+    :param strict: False lets the module keep tensors that weights lacks or that can't be computed,
+        and ignores tensors that the module lacks.
+    :return: The names of the tensors that the module has kept; empty if strict.
     :raises ValueError: A tensor of the module is not in weights, or the other way round; or it
         is on "meta", is in no file and can't be computed. A tensor has another shape, also
         without strict. The module is unchanged then.
@@ -681,7 +681,7 @@ def assign(
     for name, tensor in own.items():
         if _is_extra(name) or not isinstance(tensor, torch.Tensor) or name in missing:
             continue
-        # The second name of a tied one counts, too, if weights has it.
+        # The second name of a tied tensor counts, too, if weights has it.
         shape = tuple(found[name if name in found else first[name]].shape)
         if shape != tuple(tensor.shape):
             raise ValueError(
@@ -695,7 +695,7 @@ def assign(
                 "module's reset_parameters() (set them before, or with strict=False afterwards)"
             )
         undo.pop_all()
-    # Or else load_state_dict() has the new ones require them, too, which integers can't.
+    # load_state_dict() copies requires_grad to the new tensors; integers can't have it.
     for name, parameter in module.named_parameters(remove_duplicate=False):
         if first.get(name, name) in found:
             parameter.requires_grad_(False)
