@@ -166,30 +166,26 @@ static int wait_in_child(void *name)
 	return tshare_region_open(ctx, name, &patiently, &region) ? 2 : 0;
 }
 
-static void *make_later(void *name)
-{
-	struct tshare_region *region;
-
-	usleep(300000);
-	if (tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region))
-		return NULL;
-	return region;
-}
-
 TEST(a_child_has_nothing_of_its_parents_waits)
 {
-	struct tshare_region *draft;
+	struct tshare_region *draft, *region;
 	struct opener openers[2];
 	char name[] = "child";
-	pthread_t thread;
-	void *region;
+	int status;
+	pid_t pid;
 
 	CHECK(!tshare_region_create(ctx, "parent", 1, NULL, 0, &draft_options, &draft));
 	start_opener(&openers[0], "parent");
 	start_opener(&openers[1], name);
-	CHECK(!pthread_create(&thread, NULL, make_later, name));
-	CHECK(!in_child(wait_in_child, name));
-	CHECK(!pthread_join(thread, &region) && region);
+	pid = fork();
+	if (!pid) {
+		alarm(HANG_SECONDS);
+		_exit(wait_in_child(name));
+	}
+	while (!is_asleep(pid))
+		usleep(1000);
+	region = new_region(name);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	CHECK(!error_of(&openers[1]));
 	CHECK(!tshare_region_finish(draft, 0));
 	CHECK(!error_of(&openers[0]));
