@@ -84,7 +84,11 @@ int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout)
 	return wait_event_interruptible_hrtimeout(waiter->queue, READ_ONCE(waiter->woken), timeout);
 }
 
-static void waiter_wake(struct tshare_waiter *waiter)
+/**
+ * tshare_waiter_wake() - wake a waiter, so that it looks at the name
+ * @waiter: the waiter
+ */
+void tshare_waiter_wake(struct tshare_waiter *waiter)
 {
 	WRITE_ONCE(waiter->woken, true);
 	wake_up(&waiter->queue);
@@ -110,7 +114,7 @@ void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft
 			continue;
 		if (!draft)
 			waiter->draft = 0;
-		waiter_wake(waiter);
+		tshare_waiter_wake(waiter);
 	}
 }
 
@@ -128,7 +132,7 @@ void tshare_waiters_wake_watches(const struct tshare_ns *ns, const char *name)
 	rb_for_each(node, name, &ns->waiters, waiter_compare) {
 		waiter = rb_entry(node, struct tshare_waiter, node);
 		if (waiter->watches)
-			waiter_wake(waiter);
+			tshare_waiter_wake(waiter);
 	}
 }
 

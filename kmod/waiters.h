@@ -37,6 +37,7 @@ void tshare_waiter_add(struct tshare_waiter *waiter, struct tshare_ns *ns, const
 void tshare_waiter_remove(struct tshare_waiter *waiter);
 void tshare_waiter_rearm(struct tshare_waiter *waiter);
 int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout);
+void tshare_waiter_wake(struct tshare_waiter *waiter);
 void tshare_waiters_wake(const struct tshare_ns *ns, const char *name, u64 draft);
 void tshare_waiters_wake_watches(const struct tshare_ns *ns, const char *name);
 void tshare_waiters_follow(const struct tshare_ns *ns, const char *name, u64 draft);

@@ -43,7 +43,7 @@ static ssize_t watch_read(struct file *file, char __user *to, size_t size, loff_
 			return err;
 	}
 	if (copy_to_user(to, &id, sizeof(id))) {
-		WRITE_ONCE(watch->waiter.woken, true);
+		tshare_waiter_wake(&watch->waiter);
 		return -EFAULT;
 	}
 	return sizeof(id);
