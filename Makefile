@@ -145,7 +145,7 @@ LOGS         = $(wildcard $(MESON_LOG) $(C_LOG) $(SYSTEM_LOG) $(MODULES_LOG))
 # Installs what has one of TAGS, and writes LOG. Nothing is compiled here, as this is often run by
 # root, who wants no files in $(BUILD)/.
 define meson_install
-	@test -e $(BUILD)/c/lib/cli/tshare || { \
+	@test -e $(BUILD)/c/tools/tshare || { \
 		echo 'make: $@: nothing is built (run "make all" first)' >&2; exit 1; }
 	@test -z '$(PREFIX)' || test '$(PREFIX)' = "$(BUILT_FOR)" || { \
 		echo "make: PREFIX: the build is for $(BUILT_FOR) (run \"make all PREFIX=$(PREFIX)\"" \

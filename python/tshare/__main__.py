@@ -75,7 +75,7 @@ EXIT_FAILED = 1
 EXIT_MISSING = 3
 
 
-# Characters that reorder the text around them, end a line, or take no place, as in lib/cli/text.c.
+# Characters that reorder the text around them, end a line, or take no place, as in tools/text.c.
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"

@@ -15,7 +15,7 @@ import tshare
 from support import STUB
 from tshare._tshare import raw_interface
 
-COMMAND = Path(__file__).resolve().parents[2] / "build/c/lib/cli/tshare"
+COMMAND = Path(__file__).resolve().parents[2] / "build/c/tools/tshare"
 
 
 def module(*arguments, **options):
