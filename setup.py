@@ -48,7 +48,9 @@ if os.environ.get("TSHARE_SYSTEM_LIBRARY") == "1":
     library_sources, library_macros, library_folders = [], [], []
     libraries = ["tshare"]
 else:
-    library_sources = [*sorted(glob("lib/*.c")), *sorted(glob("lib/shm/*.c")), "kmod/desc.c"]
+    # Lines are relative to lib/.
+    lines = Path("lib/sources").read_text().splitlines()
+    library_sources = [os.path.normpath(f"lib/{line}") for line in lines if line[0] != "#"]
     # The library's functions are for the extension alone.
     library_macros = [("TSHARE_EXPORT", "")]
     library_folders = ["lib", "kmod"]
@@ -125,8 +127,7 @@ setup(
             sources=[*sorted(glob("python/ext/*.c")), *library_sources],
             depends=[
                 *glob("python/ext/*.h"),
-                *glob("lib/*.h"),
-                *glob("lib/shm/*.h"),
+                *glob("lib/**/*.h", recursive=True),
                 *glob("include/**/*.h", recursive=True),
                 "kmod/desc.h",
                 STUB,

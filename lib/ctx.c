@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "base/refcount.h"
+#include "base/sized.h"
 #include "ctx.h"
-#include "error.h"
-#include "export.h"
+#include "format/region-name.h"
 #include "log.h"
-#include "names.h"
-#include "refcount.h"
-#include "sized.h"
 
 const struct backend_ops *const tshare_backends[] = {
 	&tshare_backend_kmod,

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 
 struct tshare_ctx {
 	atomic_uint refs;

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/error.h"
+#include "base/export.h"
+#include "base/lock.h"
+#include "base/thread.h"
 #include "ctx.h"
-#include "error.h"
-#include "export.h"
-#include "lock.h"
 #include "log.h"
-#include "thread.h"
 
 /* A call of a log function of @ctx, on the stack of the thread that makes it. */
 struct call {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "export.h"
+#include "base/export.h"
 #include "tshare.h"
 
 TSHARE_EXPORT

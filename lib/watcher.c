@@ -11,16 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "base/fd.h"
+#include "base/futex.h"
+#include "base/refcount.h"
+#include "base/thread.h"
 #include "ctx.h"
-#include "error.h"
-#include "export.h"
-#include "fd.h"
-#include "futex.h"
-#include "names.h"
-#include "refcount.h"
-#include "thread.h"
-#include "wait.h"
+#include "format/region-name.h"
+#include "generation/waiter.h"
 
 struct tshare_watcher {
 	atomic_uint refs;

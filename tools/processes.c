@@ -40,7 +40,7 @@ static const struct process *add_user(struct details *details, pid_t pid)
 	return user;
 }
 
-/* The maker of a region on shm locks the file's first byte, see backend-shm.c. */
+/* The maker of a region on shm locks the file's first byte, see backend/shm.c. */
 static bool has_makers_lock(pid_t pid, const char *fd)
 {
 	char path[64], *line = NULL;

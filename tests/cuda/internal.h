@@ -4,7 +4,7 @@
  * functions for it, and the control of both that stub.h offers.
  *
  * The driver's constants, structs and parameters stand here once more. They aren't shared
- * with lib/cuda-abi.h: where the library declares something wrongly, it and the stub
+ * with lib/cuda/abi.h: where the library declares something wrongly, it and the stub
  * disagree, and a test fails.
  */
 #ifndef TSHARE_TESTS_CUDA_INTERNAL_H

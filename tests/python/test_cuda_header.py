@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = (ROOT / "lib/cuda-abi.h").read_text()
+OURS = (ROOT / "lib/cuda/abi.h").read_text()
 ENUMERATORS = re.findall(r"\b(CU\w+) = \d+", OURS)
 TYPES = [
     *re.findall(r"^typedef .*?(CU\w+);$", OURS, re.M),

@@ -110,7 +110,7 @@ def test_extension_links_the_library_of_the_system_if_it_is_asked_to(described, 
 def test_extension_has_the_library_in_it_if_it_is_not_asked(described, monkeypatch):
     monkeypatch.delenv("TSHARE_SYSTEM_LIBRARY", raising=False)
     extension = described(False)["ext_modules"][0]
-    assert "lib/region.c" in extension.sources
+    assert "lib/region/region.c" in extension.sources
     assert "tshare" not in extension.libraries
 
 

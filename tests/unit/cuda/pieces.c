@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cuda.h"
+#include "cuda/driver.h"
 #include "other.h"
-#include "region.h"
+#include "region/region.h"
 
 #define GIB (1ULL << 30)
 

@@ -5,7 +5,7 @@
  * library's.
  */
 #define _GNU_SOURCE 1
-#include "populate.h"
+#include "base/populate.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Names: how long each lives, how the name of a dead maker is removed, and the names that a
+ * session holds.
+ */
+#define _GNU_SOURCE 1
+#include "backend/shm/name.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/backend.h"
+#include "backend/shm/file.h"
+#include "backend/shm/session.h"
+#include "backend/shm/users.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/futex.h"
+#include "base/lock.h"
+#include "base/ofd-lock.h"
+
+/* Names that each creation looks at. */
+#define SWEEP_BATCH 8
+
+/* Names of the dead */
+
+/* The state of a name whose home or file can't be opened. */
+static enum shm_name_state state_unread(int err)
+{
+	return shm_is_shortage(err) ? SHM_NAME_UNSEEN : SHM_NAME_TAKEN;
+}
+
+/*
+ * Removes a home without a region's file. A pipe in it is from a process that was killed while it
+ * removed a draft: a home gets its file before its pipe, so a home with a pipe and then without a
+ * file never gets a file again.
+ */
+static enum shm_name_state remove_without_file(int dir, const char *file, int home)
+{
+	struct statx st;
+
+	if (shm_stat(home, SHM_MAKER_FILE, &st) && !shm_home_stat_file(home, &st))
+		unlinkat(home, SHM_MAKER_FILE, 0);
+	return shm_home_remove_if_empty(dir, file, home);
+}
+
+/* Whether nothing keeps the name; false if that can't be read. Stores the header's flags. */
+static bool name_is_dead(int fd, uint32_t *flags)
+{
+	struct shm_head head;
+	size_t length;
+	bool alive;
+
+	if (shm_file_read_life(fd, &head, &length, &alive))
+		return false;
+	*flags = head.header.flags;
+	return !alive;
+}
+
+static enum shm_name_state clear_if_there(int dir, const char *file, int home)
+{
+	return shm_home_is_at(dir, file, home) ? shm_home_clear(dir, file, home) : SHM_NAME_GONE;
+}
+
+/*
+ * Removes the home of a region without users, unless a user has begun: see users.c. While this
+ * holds the lock no process finishes a draft, so its home stays where it is.
+ */
+static enum shm_name_state clear_unused(int dir, const char *file, int home)
+{
+	_cleanup_close_ int fd = shm_home_open_file(home, O_RDWR);
+	int err;
+
+	if (fd == -ENOENT)
+		return remove_without_file(dir, file, home);
+	if (fd == -EACCES)
+		return SHM_NAME_STUCK;
+	if (fd < 0)
+		return state_unread(fd);
+	err = ofd_lock_set(fd, F_WRLCK, SHM_USED);
+	return err ? SHM_NAME_TAKEN : clear_if_there(dir, file, home);
+}
+
+/* Removes a dead maker's region that has no name yet, whatever its lifetime. */
+static enum shm_name_state unlink_unfinished_if_dead(int dir, const char *file, int home, int fd)
+{
+	bool locked = shm_file_is_locked(fd, SHM_LIFE);
+	struct shm_head head;
+	size_t length;
+
+	if (shm_file_read_head(fd, &head, &length) || !shm_header_is_known(&head.header))
+		return SHM_NAME_TAKEN;
+	if (!locked)
+		return clear_if_there(dir, file, home);
+	/* A draft that no object has open can't be finished any more. */
+	return head.header.flags & SHM_DRAFT && !shm_file_is_used(fd) ?
+		       clear_unused(dir, file, home) :
+		       SHM_NAME_TAKEN;
+}
+
+/* Whether the maker of a draft has ended. Works also if the draft can't be read. */
+static bool maker_has_ended(int home)
+{
+	_cleanup_close_ int maker = shm_home_open_maker(home);
+
+	return maker == -ENXIO;
+}
+
+/*
+ * A finished region in a hidden home has lost its name to another one. Or its maker has finished
+ * it elsewhere, after the home was opened here: so clear_if_there() looks where the home is once
+ * more. A finished home that is at the hidden place is there for good. So is the home of a dead
+ * maker, which nobody else moves.
+ */
+static enum shm_name_state unlink_hidden_if_dead(int dir, const char *file, int home)
+{
+	_cleanup_close_ int fd = shm_home_open_unfinished(home, O_RDONLY);
+	struct statx st;
+
+	/* A home that is filled meanwhile is not empty, and stays. */
+	if (fd == -ENOENT && !shm_stat(home, SHM_REGION_FILE, &st))
+		return remove_without_file(dir, file, home);
+	if (fd == -ENOENT)
+		return clear_if_there(dir, file, home);
+	if (fd == -EACCES && maker_has_ended(home))
+		return SHM_NAME_STUCK;
+	return fd < 0 ? state_unread(fd) : unlink_unfinished_if_dead(dir, file, home, fd);
+}
+
+/* Removes a dead maker's claim in a home, and counts it. */
+static enum shm_name_state unlink_claim_if_dead(int named, unsigned int *removed)
+{
+	_cleanup_close_ int claim = shm_home_open(named, SHM_CLAIM);
+	enum shm_name_state state;
+
+	if (claim == -ENOENT)
+		return SHM_NAME_GONE;
+	state = claim < 0 ? state_unread(claim) : unlink_hidden_if_dead(named, SHM_CLAIM, claim);
+	*removed += state == SHM_NAME_GONE;
+	return state;
+}
+
+/* Removes a dead region's home, but not a claim in it. */
+static enum shm_name_state unlink_home_if_dead(int dir, const char *file, int home)
+{
+	_cleanup_close_ int fd = -1;
+	uint32_t flags;
+
+	if (shm_home_is_hidden(file))
+		return unlink_hidden_if_dead(dir, file, home);
+	fd = shm_home_open_file(home, O_RDONLY);
+	/* The maker may be about to fill the home; it then finds that removed and makes another. */
+	if (fd == -ENOENT)
+		return remove_without_file(dir, file, home);
+	if (fd < 0)
+		return state_unread(fd);
+	if (!name_is_dead(fd, &flags))
+		return SHM_NAME_TAKEN;
+	return flags & SHM_USERS ? clear_unused(dir, file, home) : shm_home_clear(dir, file, home);
+}
+
+static enum shm_name_state unlink_both_if_dead(int dir, const char *file, int home,
+					       unsigned int *removed)
+{
+	enum shm_name_state state, claim = SHM_NAME_GONE;
+	struct statx st;
+
+	/* A claim has no claim, whatever its owner makes in it. */
+	if (strcmp(file, SHM_CLAIM))
+		claim = unlink_claim_if_dead(home, removed);
+	state = unlink_home_if_dead(dir, file, home);
+	*removed += state == SHM_NAME_GONE;
+	/* Without a region, a home is taken by its claim. */
+	return state != SHM_NAME_GONE && claim != SHM_NAME_GONE && !shm_home_stat_file(home, &st) ?
+		       claim :
+		       state;
+}
+
+enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home)
+{
+	unsigned int removed = 0;
+
+	return unlink_both_if_dead(dir, file, home, &removed);
+}
+
+enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file)
+{
+	_cleanup_close_ int home = shm_home_open(dir, file);
+
+	if (home == -ENOENT)
+		return SHM_NAME_GONE;
+	return home < 0 ? state_unread(home) : shm_home_unlink_if_dead(dir, file, home);
+}
+
+static void sweep_home(int dir, const char *file, unsigned int *removed)
+{
+	_cleanup_close_ int home = shm_home_open(dir, file);
+
+	if (home >= 0)
+		unlink_both_if_dead(dir, file, home, removed);
+}
+
+unsigned int shm_names_sweep(int dir)
+{
+	_cleanup_closedir_ DIR *stream = shm_directory_stream(dir);
+	unsigned int removed = 0;
+	const char *file;
+
+	if (!stream)
+		return 0;
+	while ((file = shm_directory_next(stream, true)))
+		sweep_home(dir, file, &removed);
+	return removed;
+}
+
+int64_t shm_sweep_if_due(struct shm_session *session, int64_t since, int64_t pause)
+{
+	int64_t begin = clock_ns(), last = atomic_load(&session->swept_at), took;
+
+	took = atomic_load(&session->sweep_took) * (100 * pause / SHM_SWEEP_PAUSE_NS);
+	if (since < last)
+		since = last;
+	if (since && begin < since + (took < pause ? pause : took))
+		return since + (took < pause ? pause : took);
+	if (!atomic_flag_test_and_set(&session->sweeping)) {
+		shm_names_sweep(session->dir);
+		atomic_store(&session->sweep_took, clock_ns() - begin);
+		atomic_store(&session->swept_at, begin);
+		atomic_flag_clear(&session->sweeping);
+	}
+	return begin + pause;
+}
+
+int shm_check_owner(int dir, const char *entry)
+{
+	struct statx st;
+
+	if (!shm_stat(dir, entry, &st))
+		return -errno;
+	if (geteuid() && geteuid() != st.stx_uid)
+		return -EPERM;
+	/*
+	 * Root of a user namespace may be a stranger to the owner, and all accounts without an id
+	 * there share one.
+	 */
+	return !*entry && faccessat(dir, ".", W_OK, AT_EACCESS) && errno == EACCES ? -EPERM : 0;
+}
+
+/* Names of a session */
+
+void shm_name_close_maker(struct shm_name *name)
+{
+	if (name->maker >= 0)
+		close(name->maker);
+	name->maker = -1;
+}
+
+static bool is_being_made(const struct shm_name *name)
+{
+	return name->file >= 0;
+}
+
+void shm_name_drop(struct shm_session *session, struct shm_name *name)
+{
+	TAILQ_REMOVE(&session->names, name, entry);
+	close(name->fd);
+	if (is_being_made(name))
+		close(name->file);
+	if (name->home >= 0)
+		close(name->home);
+	shm_user_drop(name->user);
+	shm_name_close_maker(name);
+	free(name);
+}
+
+static int lock_life(int fd)
+{
+	int err = ofd_lock_set(fd, F_WRLCK, SHM_LIFE);
+
+	return err ? tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err)) : 0;
+}
+
+/* Opens a file without a name in the directory, and its description with the lock SHM_LIFE. */
+static int open_new(const struct shm_session *session, struct shm_name *name)
+{
+	_cleanup_close_ int file = -1, life = -1;
+	int err;
+
+	file = fd_open_at(session->dir, ".", O_TMPFILE | O_RDWR, SHM_OWNER_ACCESS);
+	if (file < 0 && shm_is_shortage(-errno))
+		return tshare_fail_name(-errno, name->name);
+	if (file < 0)
+		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+	life = shm_file_reopen(file, O_RDWR);
+	err = life < 0 ? life : lock_life(life);
+	if (err)
+		return err;
+	name->file = no_cleanup(file);
+	name->fd = no_cleanup(life);
+	return 0;
+}
+
+/*
+ * fork() takes the process's lock, so that a child has both descriptions in its session,
+ * and drops them, or has neither.
+ */
+int shm_name_begin(struct shm_session *session, const struct backend_request *request,
+		   struct shm_name **begun)
+{
+	_cleanup_free_ struct shm_name *name = malloc(sizeof(*name));
+	int err;
+
+	if (!name)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	*name = (struct shm_name){
+		.home = -1,
+		.maker = -1,
+		.draft = request->flags & TSHARE_DRAFT,
+		.lifetime = request->lifetime,
+	};
+	stpcpy(name->name, request->name);
+	tshare_lock();
+	err = open_new(session, name);
+	if (!err)
+		TAILQ_INSERT_TAIL(&session->names, name, entry);
+	tshare_unlock();
+	if (!err)
+		*begun = no_cleanup(name); /* now the session's */
+	return err;
+}
+
+int shm_name_complete(struct shm_session *session, struct shm_name *name, void **user)
+{
+	int file;
+
+	tshare_lock();
+	file = name->file;
+	*user = name->user;
+	name->file = -1;
+	name->user = NULL;
+	if (name->home >= 0)
+		close(name->home);
+	name->home = -1;
+	/* The header or the users keep the name. */
+	if (name->lifetime != TSHARE_LIFETIME_MAKER && !name->draft)
+		shm_name_drop(session, name);
+	tshare_unlock();
+	return file;
+}
+
+/* Returns @home, which may be an error, or -ENOENT if the file isn't in it. */
+static int keep_if_it_has(int home, const struct statx *file)
+{
+	if (home >= 0 && !shm_home_has_file(home, file)) {
+		close(home);
+		return -ENOENT;
+	}
+	return home == -EPROTO ? -ENOENT : home;
+}
+
+static int open_home_of(int dir, const struct shm_name *name, const struct statx *st, bool *claim)
+{
+	char file[SHM_HOME_NAME_LEN];
+	int home = -ENOENT;
+
+	shm_home_name(file, name->name);
+	/* Another process may have finished the draft since a fork(). */
+	if (name->draft)
+		home = keep_if_it_has(shm_claim_open(dir, file), st);
+	*claim = home != -ENOENT;
+	return *claim ? home : keep_if_it_has(shm_home_open(dir, file), st);
+}
+
+int shm_name_open_home(const struct shm_session *session, const struct shm_name *name, bool *claim)
+{
+	struct statx st;
+
+	return shm_stat(name->fd, "", &st) ? open_home_of(session->dir, name, &st, claim) : -errno;
+}
+
+void shm_claim_clear(int dir, const char *name, int claim)
+{
+	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int named = -1;
+
+	shm_home_name(file, name);
+	named = shm_home_open(dir, file);
+	if (named < 0)
+		return;
+	shm_home_clear(named, SHM_CLAIM, claim);
+	shm_home_remove_if_empty(dir, file, named);
+}
+
+/* Whether another process has the lock since a fork(); true if in doubt. */
+static bool is_held_elsewhere(int dir, const struct shm_name *name)
+{
+	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int claim = -1, fd = -ENOENT;
+
+	shm_home_name(file, name->name);
+	if (name->draft)
+		claim = shm_claim_open(dir, file);
+	if (claim >= 0)
+		fd = shm_home_open_file(claim, O_RDONLY);
+	if (fd == -ENOENT)
+		fd = shm_directory_open_file(dir, file, O_RDONLY);
+	return fd < 0 || shm_file_is_locked(fd, SHM_LIFE);
+}
+
+/* A name that is dropped before it is removed: no other descriptors may be left for the removal. */
+struct ended {
+	struct shm_name name;
+	struct statx file;
+	bool known;
+};
+
+/* With the process's lock held. */
+static void drop_before_end(struct shm_session *session, struct shm_name *name, struct ended *ended)
+{
+	ended->name = *name;
+	ended->known = shm_stat(name->fd, "", &ended->file);
+	shm_name_drop(session, name);
+}
+
+/*
+ * Removes a name at the end of its session, whatever a peer has written to the
+ * header. After fork() another process may hold the lock: then the name stays.
+ */
+static void end_name(int dir, const struct ended *ended)
+{
+	const struct shm_name *name = &ended->name;
+	char file[SHM_HOME_NAME_LEN];
+	_cleanup_close_ int home = -1;
+	bool claim;
+
+	if (!ended->known || is_held_elsewhere(dir, name))
+		return;
+	home = open_home_of(dir, name, &ended->file, &claim);
+	if (home < 0)
+		return;
+	shm_home_name(file, name->name);
+	/* Without a claim: maybe a draft that an ended process has finished since a fork(). */
+	if (claim)
+		shm_claim_clear(dir, name->name, home);
+	else if (name->lifetime == TSHARE_LIFETIME_MAKER)
+		shm_home_clear(dir, file, home);
+}
+
+void shm_name_abandon(struct shm_session *session, struct shm_name *name)
+{
+	if (name->home >= 0)
+		shm_claim_clear(session->dir, name->name, name->home);
+	tshare_lock();
+	shm_name_drop(session, name);
+	tshare_unlock();
+}
+
+/* Removing a large region takes long, so other threads may take the lock meanwhile. */
+void shm_names_close(struct shm_session *session)
+{
+	struct shm_name *name;
+	struct ended ended;
+
+	tshare_lock();
+	session->ends = true;
+	while ((name = TAILQ_FIRST(&session->names))) {
+		drop_before_end(session, name, &ended);
+		tshare_unlock();
+		end_name(session->dir, &ended);
+		tshare_lock();
+	}
+	tshare_unlock();
+}
+
+void shm_names_exit(struct shm_session *session)
+{
+	struct shm_name *name, *next;
+	struct ended ended;
+
+	for (name = TAILQ_FIRST(&session->names); name; name = next) {
+		next = TAILQ_NEXT(name, entry);
+		/* The thread that makes it still uses it. A draft is removed with its user. */
+		if (is_being_made(name))
+			continue;
+		drop_before_end(session, name, &ended);
+		end_name(session->dir, &ended);
+	}
+}
+
+/*
+ * Whether the file has lost its name, whatever other links a process with write access has made.
+ * False if there are no descriptors to find out.
+ */
+static bool is_unlinked(const struct shm_session *session, const struct shm_name *name)
+{
+	bool claim;
+	_cleanup_close_ int home = shm_name_open_home(session, name, &claim);
+
+	return home == -ENOENT;
+}
+
+void shm_name_drop_if_unlinked(struct shm_session *session, const char *name)
+{
+	struct shm_name *held, *next;
+
+	tshare_lock();
+	for (held = TAILQ_FIRST(&session->names); held; held = next) {
+		next = TAILQ_NEXT(held, entry);
+		if (!is_being_made(held) && !strcmp(held->name, name) && is_unlinked(session, held))
+			shm_name_drop(session, held);
+	}
+	tshare_unlock();
+}
+
+void shm_name_leave_draft(struct shm_session *session, const char *name)
+{
+	struct shm_name *held;
+
+	TAILQ_FOREACH(held, &session->names, entry)
+	if (!is_being_made(held) && !strcmp(held->name, name))
+		shm_name_close_maker(held);
+}
+
+void shm_names_drop_in_child(struct shm_session *session)
+{
+	struct shm_name *held, *next;
+
+	for (held = TAILQ_FIRST(&session->names); held; held = next) {
+		next = TAILQ_NEXT(held, entry);
+		if (session->ends || is_being_made(held))
+			shm_name_drop(session, held);
+	}
+}
+
+void shm_names_drop_some_unlinked(struct shm_session *session)
+{
+	struct shm_name *name, *last;
+	unsigned int i;
+
+	tshare_lock();
+	last = TAILQ_LAST(&session->names, shm_name_list);
+	for (i = 0; last && i < SWEEP_BATCH; i++) {
+		name = TAILQ_FIRST(&session->names);
+		if (name == last)
+			i = SWEEP_BATCH;
+		TAILQ_REMOVE(&session->names, name, entry);
+		TAILQ_INSERT_TAIL(&session->names, name, entry);
+		if (!is_being_made(name) && is_unlinked(session, name))
+			shm_name_drop(session, name);
+	}
+	tshare_unlock();
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A user is an object that has a draft open, or a region whose name lives as long as its users. It
+ * holds a reader's lock (SHM_USED) through an open file description of its own. A process that
+ * removes the name must hold that lock as its writer, so that no user can begin meanwhile. A
+ * process that opened the file before finds the name gone once it has got its own lock.
+ */
+#define _GNU_SOURCE 1
+#include "backend/shm/users.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "backend/backend.h"
+#include "backend/shm/file.h"
+#include "backend/shm/name.h"
+#include "backend/shm/session.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/lock.h"
+#include "base/ofd-lock.h"
+
+struct shm_user {
+	LIST_ENTRY(shm_user) entry;
+	int fd;	 /* has the lock; -1 after exit() has begun */
+	int dir; /* of the name, or negative */
+	bool owns_dir;
+	bool draft;
+	char name[TSHARE_NAME_LEN];
+};
+
+/* All users of the process, under its lock. */
+static LIST_HEAD(, shm_user) users = LIST_HEAD_INITIALIZER(users);
+
+static int add_user(int fd, const struct shm_header *header, struct shm_user *new)
+{
+	_cleanup_close_ int own = shm_file_reopen(fd, O_RDONLY);
+	int err;
+
+	if (own < 0)
+		return own;
+	err = ofd_lock_set(own, F_RDLCK, SHM_USED);
+	if (err == -EAGAIN || err == -EACCES)
+		return -ESTALE;
+	if (err)
+		return tshare_fail(err, "region: lock: %s", strerror(-err));
+	new->fd = no_cleanup(own);
+	new->draft = !!(header->flags & SHM_DRAFT);
+	memcpy(new->name, header->name, sizeof(new->name));
+	LIST_INSERT_HEAD(&users, new, entry);
+	return 0;
+}
+
+/* fork() takes the process's lock: a child has the user in its list, or nothing of it. */
+int shm_user_new(int dir, int fd, const struct shm_header *header, void **user)
+{
+	_cleanup_free_ struct shm_user *new = malloc(sizeof(*new));
+	int err;
+
+	if (!new)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	new->dir = dir;
+	new->owns_dir = false;
+	tshare_lock();
+	err = add_user(fd, header, new);
+	if (!err)
+		*user = no_cleanup(new);
+	tshare_unlock();
+	return err;
+}
+
+void shm_user_keep_directory(void *keeping, int dir)
+{
+	struct shm_user *user = keeping;
+
+	user->dir = dir;
+	user->owns_dir = true;
+}
+
+/* Closes the file, which releases the lock, unless another process has the file since a fork(). */
+static void end_user(struct shm_user *user)
+{
+	LIST_REMOVE(user, entry);
+	if (user->fd >= 0)
+		close(user->fd);
+}
+
+void shm_user_drop(void *ending)
+{
+	if (ending)
+		end_user(ending);
+	free(ending);
+}
+
+static void unlink_if_unused(const struct shm_user *user)
+{
+	char file[SHM_HOME_NAME_LEN];
+
+	if (user->dir < 0)
+		return;
+	shm_home_name(file, user->name);
+	shm_name_unlink_if_dead(user->dir, file);
+}
+
+void shm_user_free(void *ending, bool unlink)
+{
+	struct shm_user *user = ending;
+
+	if (!user)
+		return;
+	tshare_lock();
+	end_user(user);
+	tshare_unlock();
+	if (unlink)
+		unlink_if_unused(user);
+	if (user->owns_dir)
+		close(user->dir);
+	free(user);
+}
+
+void shm_user_finish(struct backend_region *region, uint32_t lifetime)
+{
+	struct shm_user *user = region->user;
+
+	user->draft = false;
+	if (lifetime == TSHARE_LIFETIME_USERS)
+		return;
+	end_user(user);
+	free(user);
+	region->user = NULL;
+}
+
+void shm_users_end(void)
+{
+	struct shm_user *user;
+
+	/* Nothing is freed, as other threads use their objects until the process has ended. */
+	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, entry)) {
+		close(user->fd);
+		user->fd = -1;
+		unlink_if_unused(user);
+	}
+}
+
+/* Whether an object of this process has that draft open. With the process's lock held. */
+static bool has_draft_open(const char *name)
+{
+	const struct shm_user *user;
+
+	LIST_FOREACH(user, &users, entry)
+	if (user->draft && !strcmp(user->name, name))
+		break;
+	return user;
+}
+
+void shm_release(void *opened, struct backend_region *region)
+{
+	const struct shm_user *user = region->user;
+	struct shm_session *session = opened;
+	bool draft = user && user->draft;
+
+	shm_user_free(region->user, true);
+	if (!session || !draft)
+		return;
+	shm_name_drop_if_unlinked(session, region->name);
+	/* In one step: another thread may be making the next draft of that name. */
+	tshare_lock();
+	if (!has_draft_open(region->name))
+		shm_name_leave_draft(session, region->name);
+	tshare_unlock();
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include "cuda/registration.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/lock.h"
+#include "base/populate.h"
+#include "cuda/driver.h"
+#include "region/region.h"
+
+static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
+
+/* The child lacks the threads that waited. */
+static void after_fork_in_child(void)
+{
+	unlocked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+void registration_lock(struct tshare_region *region)
+{
+	tshare_lock();
+	while (region->registration.locked)
+		tshare_lock_wait(&unlocked);
+	region->registration.locked = true;
+	tshare_unlock();
+}
+
+void registration_unlock(struct tshare_region *region)
+{
+	tshare_lock();
+	region->registration.locked = false;
+	pthread_cond_broadcast(&unlocked);
+	tshare_unlock();
+}
+
+/* Registered memory */
+
+bool registered_is_valid(const struct registered *memory, const void *start)
+{
+	return memory->made && cuda_memory_is((uintptr_t)start, memory->id);
+}
+
+int registered_make(struct registered *memory, void *start, uint64_t size, bool readonly,
+		    struct cuda_scope *scope)
+{
+	int result = cuda_register(start, size, readonly);
+
+	memory->made = !result;
+	if (result)
+		return result;
+	memory->id = cuda_memory_id((uintptr_t)start);
+	memory->device = scope->device;
+	memory->retained = cuda_keep_context(scope);
+	return 0;
+}
+
+void registered_drop(struct registered *memory, void *start, uint64_t size)
+{
+	bool valid = registered_is_valid(memory, start);
+	struct cuda_scope scope;
+
+	memory->made = false;
+	if (!valid)
+		return;
+	if (!cuda_enter_to_undo(&scope, memory->device)) {
+		cuda_unregister(start, size);
+		cuda_leave(&scope);
+	}
+	if (memory->retained)
+		cuda_release(memory->device);
+}
+
+/* Regions */
+
+bool registration_is_valid(const struct tshare_region *region)
+{
+	return registered_is_valid(&region->registration.memory, region->data);
+}
+
+static int register_region(struct tshare_region *region, struct cuda_scope *scope)
+{
+	/* The driver would populate it in one thread, under locks that all its users need. */
+	tshare_populate(region->data, region->handle.size, !region->readonly);
+	return registered_make(&region->registration.memory, region->data, region->handle.size,
+			       region->readonly, scope);
+}
+
+int registration_make(struct tshare_region *region, int device, bool *created)
+{
+	struct cuda_scope scope;
+	int result;
+
+	*created = false;
+	if (region->readonly && !cuda_registers_readonly(device))
+		return -EOPNOTSUPP;
+	if (registration_is_valid(region))
+		return 0;
+	region->registration.memory.made = false;
+	region->registration.imported = false;
+	result = cuda_enter(&scope, device);
+	if (result)
+		return result;
+	result = register_region(region, &scope);
+	*created = scope.created && !result;
+	cuda_leave(&scope);
+	return result;
+}
+
+void registration_drop(struct tshare_region *region)
+{
+	struct registration *registration = &region->registration;
+
+	if (registration->pins || registration->imported)
+		return;
+	registered_drop(&registration->memory, region->data, region->handle.size);
+}
+
+bool registration_pin_again(struct tshare_region *region)
+{
+	struct registration *registration = &region->registration;
+	bool again;
+
+	/* Without a pin, a copy needn't wait for an import, which holds the lock. */
+	if (!registration->pins)
+		return false;
+	registration_lock(region);
+	again = registration->pins && registration_is_valid(region);
+	if (again)
+		registration->pins++;
+	registration_unlock(region);
+	return again;
+}
+
+void registration_unpin(struct tshare_region *region)
+{
+	registration_lock(region);
+	region->registration.pins--;
+	registration_drop(region);
+	registration_unlock(region);
+}
+
+void registration_release(struct tshare_region *region)
+{
+	/* In a child of fork() it is the parent's. */
+	if (!cuda_is_forked())
+		registration_drop(region);
+}

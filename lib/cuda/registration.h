@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A region's memory, registered with CUDA's driver where it is mapped: once for each object,
+ * however many pins and imports need it.
+ */
+#ifndef TSHARE_CUDA_REGISTRATION_H
+#define TSHARE_CUDA_REGISTRATION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cuda_scope;
+struct tshare_region;
+
+/* Memory of the process's that is registered with the driver. */
+struct registered {
+	bool made;
+	uint64_t id;   /* see cuda_memory_id() */
+	int device;    /* in a context of which it was registered */
+	bool retained; /* it holds a reference to the primary context */
+};
+
+/*
+ * In a scope: registers memory that isn't registered. A registration ends with its context: the
+ * caller's context has ended, or the device was reset. A reset also drops the reference to the
+ * primary context. 0, or a result of the driver's.
+ */
+int registered_make(struct registered *memory, void *start, uint64_t size, bool readonly,
+		    struct cuda_scope *scope);
+
+/* Whether it is still registered: a reset of the device, or its context's end, ends that. */
+bool registered_is_valid(const struct registered *memory, const void *start);
+
+/* Unregisters it, if it is registered. */
+void registered_drop(struct registered *memory, void *start, uint64_t size);
+
+/* Members belong to the thread that holds @locked. */
+struct registration {
+	bool locked;	  /* under the process's lock */
+	atomic_uint pins; /* read by any thread */
+	bool imported;	  /* a device has its address, until the region goes */
+	struct registered memory;
+};
+
+/*
+ * Waits until no other thread uses the driver for this region. The process's lock must not
+ * be held: registering memory takes seconds. A forked child may find it locked for ever, so
+ * cuda_start() comes first, or cuda_is_forked().
+ */
+void registration_lock(struct tshare_region *region);
+void registration_unlock(struct tshare_region *region);
+
+/*
+ * With the registration locked: registers the region's memory if it isn't. As
+ * registered_make(), or a negative errno if the driver wasn't asked. @created: the device
+ * has got a primary context, which lasts as long as the registration.
+ */
+int registration_make(struct tshare_region *region, int device, bool *created);
+
+bool registration_is_valid(const struct tshare_region *region);
+
+/*
+ * Adds a pin if there is one already and the memory is still registered; returns whether.
+ * registration_unpin() drops a pin. Both lock the registration.
+ */
+bool registration_pin_again(struct tshare_region *region);
+void registration_unpin(struct tshare_region *region);
+
+/* With the registration locked: ends it, unless a pin or an import needs it. */
+void registration_drop(struct tshare_region *region);
+
+/* Ends the registration of a region that is being freed, before it is unmapped. */
+void registration_release(struct tshare_region *region);
+
+#endif /* TSHARE_CUDA_REGISTRATION_H */

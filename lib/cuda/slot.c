@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Each context has pages of its own: a page's registration ends with the context that it
+ * was made in, and so do the streams that wait for the page. Only more work on a stream
+ * could show that the stream has passed its wait. So a page stays registered until its
+ * context ends.
+ */
+#define _GNU_SOURCE 1
+#include "cuda/slot.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/lock.h"
+#include "cuda/driver.h"
+
+#define PAGE_BYTES 4096
+#define SLOT_BYTES 64 /* streams that poll for one are not disturbed by another */
+#define SLOTS	   (PAGE_BYTES / SLOT_BYTES)
+
+struct slot_page {
+	LIST_ENTRY(slot_page) entry;
+	const void *context; /* NULL when it has ended */
+	uint64_t address;    /* the device's */
+	uint64_t memory_id;
+	uint64_t used; /* a bit for each slot */
+	uint64_t values[SLOTS];
+	char *start;
+};
+
+_Static_assert(SLOTS == 64, "a page has a bit for each slot");
+
+/* Under the process's lock, as their members are. */
+static LIST_HEAD(, slot_page) pages = LIST_HEAD_INITIALIZER(pages);
+
+static _Atomic(uint64_t) *word_of(const struct slot *slot)
+{
+	return (_Atomic(uint64_t) *)(slot->page->start + (size_t)slot->index * SLOT_BYTES);
+}
+
+static void page_free(struct slot_page *page)
+{
+	munmap(page->start, PAGE_BYTES);
+	free(page);
+}
+
+/* A child of fork() has no copy: after a copy on write the page would not be the device's. */
+static int page_new(const void *context, struct slot_page **result)
+{
+	_cleanup_free_ struct slot_page *page = calloc(1, sizeof(*page));
+	int err;
+
+	if (!page)
+		return -ENOMEM;
+	page->start =
+		mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page->start == MAP_FAILED)
+		return -ENOMEM;
+	madvise(page->start, PAGE_BYTES, MADV_DONTFORK);
+	page->context = context;
+	err = cuda_register(page->start, PAGE_BYTES, false);
+	if (err) {
+		munmap(page->start, PAGE_BYTES);
+		return err;
+	}
+	err = cuda_get_address(page->start, PAGE_BYTES, &page->address);
+	if (err) {
+		cuda_unregister(page->start, PAGE_BYTES);
+		munmap(page->start, PAGE_BYTES);
+		return err;
+	}
+	page->memory_id = cuda_memory_id((uintptr_t)page->start);
+	*result = no_cleanup(page);
+	return 0;
+}
+
+/* With the process's lock held. */
+static bool take_from(struct slot_page *page, struct slot *slot)
+{
+	unsigned int index;
+
+	if (!~page->used)
+		return false;
+	index = __builtin_ctzll(~page->used);
+	page->used |= 1ULL << index;
+	*slot = (struct slot){
+		.page = page,
+		.index = index,
+		.address = page->address + (uint64_t)index * SLOT_BYTES,
+		.value = ++page->values[index],
+	};
+	return true;
+}
+
+static bool find_free(const void *context, struct slot *slot)
+{
+	struct slot_page *page;
+	bool found = false;
+
+	tshare_lock();
+	for (page = LIST_FIRST(&pages); page && !found; page = LIST_NEXT(page, entry))
+		found = page->context == context && take_from(page, slot);
+	tshare_unlock();
+	return found;
+}
+
+int slot_take(struct slot *slot)
+{
+	struct slot_page *page;
+	const void *context;
+	int err;
+
+	err = cuda_current_context(&context);
+	if (err)
+		return err;
+	while (find_free(context, slot)) {
+		if (cuda_memory_is((uintptr_t)slot->page->start, slot->page->memory_id))
+			return 0;
+		/* The page's context has ended, and this one has its address. */
+		tshare_lock();
+		slot->page->context = NULL;
+		slot_release(slot);
+		tshare_unlock();
+	}
+	err = page_new(context, &page);
+	if (err)
+		return err;
+	tshare_lock();
+	LIST_INSERT_HEAD(&pages, page, entry);
+	take_from(page, slot);
+	tshare_unlock();
+	return 0;
+}
+
+void slot_release(struct slot *slot)
+{
+	struct slot_page *page = slot->page;
+
+	atomic_store(word_of(slot), slot->value);
+	page->used &= ~(1ULL << slot->index);
+	if (!page->context && !page->used) {
+		LIST_REMOVE(page, entry);
+		page_free(page);
+	}
+}

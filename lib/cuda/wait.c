@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Streams that publish, and streams that wait.
+ *
+ * A stream publishes by a host function, because a device's store would wake no sleeper. It
+ * waits for a slot, a word of page-locked memory that a feeder of this process writes to
+ * when something was published, or when there is a reason to give up.
+ *
+ * A stream must never be left waiting: nobody could synchronise its device. So the code that
+ * ends a wait records why, and then releases the slot.
+ *
+ * At exit() the library's handler runs before the driver's own, which was installed earlier,
+ * and which may wait for streams.
+ */
+#include "cuda/wait.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/container.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "base/futex.h"
+#include "base/lock.h"
+#include "base/refcount.h"
+#include "cuda/driver.h"
+#include "cuda/reaper.h"
+#include "cuda/scope.h"
+#include "cuda/slot.h"
+#include "generation/feeder.h"
+#include "generation/publisher.h"
+#include "generation/waiter.h"
+#include "region/region.h"
+
+/* Publishing */
+
+struct stream_publish {
+	struct reaped reaped;
+	struct tshare_region *region;
+};
+
+static void drop_publish(struct reaped *reaped)
+{
+	struct stream_publish *publish = container_of(reaped, struct stream_publish, reaped);
+
+	tshare_region_unref(publish->region);
+	free(publish);
+}
+
+/* Runs in a thread of the driver. put_publish() has done what can fail. */
+static void publish_now(void *data)
+{
+	struct stream_publish *publish = data;
+
+	tshare_region_publish(publish->region, NULL);
+	tshare_lock();
+	reaper_add(&publish->reaped);
+	tshare_unlock();
+}
+
+static int put_publish(struct stream_publish *publish, struct CUstream_st *stream)
+{
+	int err;
+
+	stream_watch_exit();
+	tshare_lock();
+	err = publisher_start(publish->region);
+	if (!err)
+		err = reaper_start();
+	tshare_unlock();
+	if (err)
+		return err;
+	err = cuda_stream_call(stream, publish_now, publish);
+	return err ? cuda_fail(err, "stream") : 0;
+}
+
+TSHARE_EXPORT
+int tshare_region_publish_on(struct tshare_region *region,
+			     const struct tshare_cuda_options *options, struct CUstream_st *stream)
+{
+	_cleanup_free_ struct stream_publish *publish = NULL;
+	struct cuda_scope scope;
+	int err;
+
+	if (region->readonly)
+		return tshare_fail(-EACCES, "region: is read-only");
+	publish = malloc(sizeof(*publish));
+	if (!publish)
+		return tshare_fail(-ENOMEM, "region: out of memory");
+	err = stream_enter(&scope, options, stream);
+	if (err)
+		return err;
+	*publish = (struct stream_publish){
+		.reaped.drop = drop_publish,
+		.region = tshare_region_ref(region),
+	};
+	err = put_publish(publish, stream);
+	cuda_leave(&scope);
+	if (err)
+		tshare_region_unref(region);
+	else
+		(void)no_cleanup(publish); /* now the stream's */
+	return err;
+}
+
+/* Waiting */
+
+struct tshare_stream_wait {
+	atomic_uint refs; /* one of them its own, while it waits */
+
+	/* Used until it ends, under the process's lock: */
+	LIST_ENTRY(tshare_stream_wait) entry;
+	struct watch watch;
+	struct tshare_region *region;
+	struct tshare_waiter *waiter; /* NULL if it is the region's own */
+	uint64_t seen;
+	int64_t deadline;
+	struct slot slot;
+	struct reaped reaped;
+
+	/* Written before @result is: */
+	uint64_t generation;
+	char reason[128];
+	atomic_int result; /* -EINPROGRESS while it waits */
+};
+
+/* Under the process's lock. */
+static LIST_HEAD(wait_list, tshare_stream_wait) waits = LIST_HEAD_INITIALIZER(waits);
+/* In a child: its parent's waits, so that leak checkers find them in use. */
+static struct wait_list inherited = LIST_HEAD_INITIALIZER(inherited);
+static bool exiting;
+
+static int fail_exiting(void)
+{
+	return tshare_fail(-ECANCELED, "wait: the process exits");
+}
+
+static struct tshare_stream_wait *wait_of(struct watch *watch)
+{
+	return container_of(watch, struct tshare_stream_wait, watch);
+}
+
+static void drop_wait(struct reaped *reaped)
+{
+	struct tshare_stream_wait *wait = container_of(reaped, struct tshare_stream_wait, reaped);
+
+	tshare_waiter_unref(wait->waiter);
+	tshare_region_unref(wait->region);
+	tshare_stream_wait_unref(wait);
+}
+
+/*
+ * With the process's lock held; the thread's error has the text of @reason. A new generation
+ * takes precedence: the counter is read after @reason was found.
+ */
+static void wait_end(struct tshare_stream_wait *wait, int reason)
+{
+	int result;
+
+	wait->generation = newest(watch_counter(&wait->watch));
+	result = wait->generation > wait->seen ? 0 : reason;
+	if (result)
+		snprintf(wait->reason, sizeof(wait->reason), "%s", tshare_error_get());
+	/* Before the slot, so that the result is there when the stream goes on. */
+	atomic_store(&wait->result, result);
+	slot_release(&wait->slot);
+	LIST_REMOVE(wait, entry);
+	reaper_add(&wait->reaped);
+}
+
+static void wait_end_early(struct tshare_stream_wait *wait, int reason)
+{
+	watch_end(&wait->watch);
+	wait_end(wait, reason);
+}
+
+static int64_t wait_look(struct watch *watch, uint64_t generation, bool woken)
+{
+	struct tshare_stream_wait *wait = wait_of(watch);
+	int64_t until;
+	int reason = 0;
+
+	if (generation <= wait->seen) {
+		reason = waiter_find_reason(watch->waiter, watch_counter(watch), wait->deadline,
+					    woken, &until);
+		if (!reason)
+			return until;
+	}
+	wait_end(wait, reason);
+	return WATCH_OVER;
+}
+
+/* The stream and the slot are the parent's. The child keeps the wait's references. */
+static void wait_forked(struct watch *watch)
+{
+	struct tshare_stream_wait *wait = wait_of(watch);
+
+	LIST_REMOVE(wait, entry);
+	LIST_INSERT_HEAD(&inherited, wait, entry);
+	snprintf(wait->reason, sizeof(wait->reason), "wait: the stream is the parent's");
+	atomic_store(&wait->result, -EOPNOTSUPP);
+}
+
+static const struct watch_ops wait_ops = { wait_look, wait_forked };
+
+void stream_waits_cancel(struct tshare_waiter *waiter)
+{
+	struct tshare_stream_wait *wait, *next;
+
+	tshare_lock();
+	for (wait = LIST_FIRST(&waits); wait; wait = next) {
+		next = LIST_NEXT(wait, entry);
+		if (wait->watch.waiter == waiter)
+			wait_end_early(wait, waiter_check(waiter));
+	}
+	tshare_unlock();
+}
+
+/* In the scope of the stream: begins the wait, which may be over on return. */
+static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *scope)
+{
+	struct watch *watch = &wait->watch;
+	int err;
+
+	if (!cuda_streams_wait_for_values(scope->device))
+		return tshare_fail(-EOPNOTSUPP,
+				   "stream: device %d, or its driver, can't have a stream wait for "
+				   "memory",
+				   scope->device);
+	err = slot_take(&wait->slot);
+	if (err)
+		return cuda_fail(err, "stream: the memory that it waits for");
+	stream_watch_exit();
+	tshare_lock();
+	err = exiting ? fail_exiting() : reaper_start();
+	if (!err)
+		err = watch_start(watch);
+	if (err) {
+		slot_release(&wait->slot);
+		tshare_unlock();
+		return err;
+	}
+	LIST_INSERT_HEAD(&waits, wait, entry);
+	refcount_get(&wait->refs);
+	tshare_region_ref(wait->region);
+	if (wait->waiter)
+		tshare_waiter_ref(wait->waiter);
+	if (wait_look(watch, newest(watch_counter(watch)), true) == WATCH_OVER)
+		watch_end(watch);
+	tshare_unlock();
+	return 0;
+}
+
+/* A stream passes a wait that is over already. */
+static int make_stream_wait(struct tshare_stream_wait *wait, struct CUstream_st *stream)
+{
+	int err;
+
+	err = cuda_stream_wait(stream, wait->slot.address, wait->slot.value);
+	if (!err)
+		return 0;
+	err = cuda_fail(err, "stream");
+	tshare_lock();
+	if (atomic_load(&wait->result) == -EINPROGRESS)
+		wait_end_early(wait, err);
+	tshare_unlock();
+	return err;
+}
+
+/* @own is NULL if @waiter is the region's. */
+static int wait_on(struct tshare_waiter *waiter, struct tshare_waiter *own,
+		   const struct tshare_cuda_options *options, struct CUstream_st *stream,
+		   uint64_t seen, int64_t timeout_ns, struct tshare_stream_wait **result)
+{
+	const int64_t deadline = wait_deadline(timeout_ns, clock_ns());
+	struct tshare_stream_wait *wait;
+	struct cuda_scope scope;
+	int err;
+
+	err = waiter_check(waiter);
+	if (!err)
+		err = stream_enter(&scope, options, stream);
+	if (err)
+		return err;
+	wait = malloc(sizeof(*wait));
+	if (wait) {
+		*wait = (struct tshare_stream_wait){
+			.watch = { .waiter = waiter, .ops = &wait_ops },
+			.region = waiter->region,
+			.waiter = own,
+			.seen = seen,
+			.deadline = deadline,
+			.reaped.drop = drop_wait,
+		};
+		atomic_init(&wait->refs, 1);
+		atomic_init(&wait->result, -EINPROGRESS);
+		err = begin_wait(wait, &scope);
+	} else {
+		err = tshare_fail(-ENOMEM, "wait: out of memory");
+	}
+	if (!err)
+		err = make_stream_wait(wait, stream);
+	cuda_leave(&scope);
+	if (err || !result)
+		tshare_stream_wait_unref(wait);
+	else
+		*result = wait;
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_region_wait_on(struct tshare_region *region, const struct tshare_cuda_options *options,
+			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
+			  struct tshare_stream_wait **wait)
+{
+	return wait_on(&region->generation.waiter, NULL, options, stream, seen, timeout_ns, wait);
+}
+
+TSHARE_EXPORT
+int tshare_waiter_wait_on(struct tshare_waiter *waiter, const struct tshare_cuda_options *options,
+			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
+			  struct tshare_stream_wait **wait)
+{
+	return wait_on(waiter, waiter, options, stream, seen, timeout_ns, wait);
+}
+
+TSHARE_EXPORT
+struct tshare_stream_wait *tshare_stream_wait_ref(struct tshare_stream_wait *wait)
+{
+	refcount_get(&wait->refs);
+	return wait;
+}
+
+TSHARE_EXPORT
+struct tshare_stream_wait *tshare_stream_wait_unref(struct tshare_stream_wait *wait)
+{
+	keep_errno();
+
+	if (wait && refcount_put(&wait->refs))
+		free(wait);
+	return NULL;
+}
+
+TSHARE_EXPORT
+void tshare_stream_wait_cancel(struct tshare_stream_wait *wait)
+{
+	tshare_lock();
+	if (atomic_load(&wait->result) == -EINPROGRESS)
+		wait_end_early(wait, wait_fail_cancelled());
+	tshare_unlock();
+}
+
+TSHARE_EXPORT
+int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_t *generation)
+{
+	int result = atomic_load(&wait->result);
+
+	if (result == -EINPROGRESS)
+		return tshare_fail(result, "wait: nothing was published yet");
+	if (result)
+		return tshare_fail(result, "%s", wait->reason);
+	*generation = wait->generation;
+	return 0;
+}
+
+/* Exit */
+
+/* With the process's lock held. */
+static void end_all_waits(void)
+{
+	struct tshare_stream_wait *wait;
+
+	exiting = true;
+	while ((wait = LIST_FIRST(&waits)))
+		wait_end_early(wait, fail_exiting());
+}
+
+TSHARE_EXPORT
+void tshare_stream_wait_shutdown(void)
+{
+	tshare_lock();
+	end_all_waits();
+	tshare_unlock();
+}
+
+/* Other threads may still begin waits, and streams publish. */
+static void handle_exit(void)
+{
+	tshare_lock();
+	reaper_stop();
+	end_all_waits();
+	tshare_unlock();
+}
+
+static pthread_once_t exit_handler = PTHREAD_ONCE_INIT;
+
+static void install_exit_handler(void)
+{
+	atexit(handle_exit);
+}
+
+void stream_watch_exit(void)
+{
+	pthread_once(&exit_handler, install_exit_handler);
+}

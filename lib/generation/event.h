@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Descriptors for poll() that are readable when there is news. */
+#ifndef TSHARE_GENERATION_EVENT_H
+#define TSHARE_GENERATION_EVENT_H
+
+#include "generation/generation.h"
+
+int event_get_fd(struct tshare_waiter *waiter, int *fd);
+
+/* Makes the descriptor readable, if there is one. */
+void event_signal(struct tshare_waiter *waiter);
+
+/* Closes it, if there is one. */
+void event_end(struct tshare_waiter *waiter);
+
+#endif /* TSHARE_GENERATION_EVENT_H */

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Generations: a region's counter, in shared memory that processes sleep on.
+ *
+ * The backend chooses the counter's place (see backend.h), in a file that futex()
+ * works on. This file maps it. publisher.c adds to it, waiter.c sleeps on it, and
+ * event.c makes descriptors readable when it changes.
+ */
+#define _GNU_SOURCE 1
+#include "generation/generation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/export.h"
+#include "base/futex.h"
+#include "base/lock.h"
+#include "ctx.h"
+#include "generation/event.h"
+#include "generation/publisher.h"
+#include "region/region.h"
+
+_Static_assert(sizeof(struct counter) <= TSHARE_COUNTER_BYTES, "the counter has its place");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared between processes");
+
+/* Setting up, with the process's lock held */
+
+static int find_counter(const struct tshare_region *region, bool own, struct backend_counter *found)
+{
+	void *session = ctx_session(region->ctx, region->backend);
+
+	return region->backend->counter(session, &region->handle, own, found);
+}
+
+int generation_check_version(struct counter *counter)
+{
+	uint32_t version = atomic_load_explicit(&counter->version, memory_order_relaxed);
+
+	if (!version || version == COUNTER_VERSION)
+		return 0;
+	return tshare_fail(-EPROTO,
+			   "region: its counter is of version %" PRIu32 ", and this library knows "
+			   "%d; use the same version of tshare in all its processes",
+			   version, COUNTER_VERSION);
+}
+
+/* Sets the version of a new counter. */
+static int begin_to_use(struct counter *counter, bool readonly)
+{
+	uint32_t none = 0;
+
+	if (!readonly)
+		atomic_compare_exchange_strong(&counter->version, &none, COUNTER_VERSION);
+	return generation_check_version(counter);
+}
+
+int generation_map(struct tshare_region *region)
+{
+	struct generation *generation = &region->generation;
+	uint64_t page_size = region->ctx->page_size, within;
+	struct backend_counter at;
+	char *page;
+	int err;
+
+	if (atomic_load(&generation->counter))
+		return 0;
+	err = find_counter(region, false, &at);
+	if (err)
+		return err;
+	within = at.offset % page_size;
+	page = mmap(NULL, page_size, region->readonly ? PROT_READ : PROT_READ | PROT_WRITE,
+		    MAP_SHARED, at.fd, at.offset - within);
+	err = errno;
+	close(at.fd);
+	if (page == MAP_FAILED)
+		return tshare_fail(-err, "region: mmap of its counter: %s", strerror(err));
+	err = begin_to_use((struct counter *)(page + within), region->readonly);
+	if (err) {
+		munmap(page, page_size);
+		return err;
+	}
+	generation->lock = at.lock;
+	atomic_store(&generation->counter, (struct counter *)(page + within));
+	return 0;
+}
+
+int generation_prepare_to_ask(struct tshare_region *region)
+{
+	struct generation *generation = &region->generation;
+	struct backend_counter at;
+	int err;
+
+	if (atomic_load(&generation->ask_fd) >= 0)
+		return 0;
+	err = find_counter(region, false, &at);
+	if (err)
+		return err;
+	atomic_store(&generation->ask_fd, at.fd);
+	return 0;
+}
+
+int generation_open_own(struct tshare_region *region, int *fd)
+{
+	struct backend_counter at;
+	int err;
+
+	err = find_counter(region, true, &at);
+	if (err)
+		return err;
+	*fd = at.fd;
+	return 0;
+}
+
+struct counter *generation_counter(struct tshare_region *region, int *err)
+{
+	struct counter *counter;
+
+	counter = atomic_load_explicit(&region->generation.counter, memory_order_acquire);
+	if (counter)
+		return counter;
+	tshare_lock();
+	*err = generation_map(region);
+	tshare_unlock();
+	return *err ? NULL : atomic_load(&region->generation.counter);
+}
+
+void generation_init(struct tshare_region *region)
+{
+	struct generation *generation = &region->generation;
+
+	atomic_init(&generation->counter, NULL);
+	atomic_init(&generation->ask_fd, -1);
+	atomic_init(&generation->lock_fd, -1);
+	publisher_init(generation);
+	generation->waiter.region = region;
+}
+
+void generation_release(struct tshare_region *region)
+{
+	struct generation *generation = &region->generation;
+	uintptr_t counter = (uintptr_t)atomic_load(&generation->counter);
+	size_t page_size = region->ctx->page_size;
+
+	if (!counter)
+		return;
+	event_end(&generation->waiter);
+	publisher_end(generation);
+	if (atomic_load(&generation->ask_fd) >= 0)
+		close(atomic_load(&generation->ask_fd));
+	munmap((void *)(counter & ~(uintptr_t)(page_size - 1)), page_size);
+}
+
+TSHARE_EXPORT
+int tshare_region_get_generation(struct tshare_region *region, uint64_t *generation)
+{
+	struct counter *counter;
+	int err;
+
+	counter = generation_counter(region, &err);
+	if (!counter)
+		return err;
+	err = generation_check_version(counter);
+	if (err)
+		return err;
+	*generation = newest(counter);
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The publishers of a region, and whether any of them is left. */
+#ifndef TSHARE_GENERATION_PUBLISHER_H
+#define TSHARE_GENERATION_PUBLISHER_H
+
+#include "generation/generation.h"
+
+void publisher_init(struct generation *generation);
+
+/* With the process's lock held: makes the object a publisher, unless it is one. */
+int publisher_start(struct tshare_region *region);
+
+/* Does nothing if it isn't a publisher. */
+void publisher_end(struct generation *generation);
+
+/*
+ * -EOWNERDEAD if other objects have become publishers of the region, and all of them
+ * have ended; 0 if there has been none, or one is left. Checks every 100 ms, or if
+ * @now_due; else the last answer counts. Stores in @due when to call it again:
+ * INT64_MAX for not before the counter was woken.
+ */
+int publisher_check(struct tshare_region *region, struct counter *counter, int64_t now,
+		    bool now_due, int64_t *due);
+
+/* Whether publisher_check() has found another publisher at @since or later. */
+bool publisher_was_seen(const struct tshare_region *region, int64_t since);
+
+#endif /* TSHARE_GENERATION_PUBLISHER_H */

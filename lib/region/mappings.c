@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A tree of the regions mapped in this process, by address. Mappings never
+ * overlap, so nodes that compare equal are the same mapping, or an address and
+ * its mapping.
+ */
+#include "region/mappings.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/lock.h"
+#include "base/refcount.h"
+#include "region/region.h"
+
+static void *mappings; /* under the process's lock */
+
+static int compare(const void *a, const void *b)
+{
+	const struct tshare_region *left = a, *right = b;
+	uintptr_t left_start = (uintptr_t)left->data, right_start = (uintptr_t)right->data;
+
+	if (left_start + left->handle.size <= right_start)
+		return -1;
+	return right_start + right->handle.size <= left_start;
+}
+
+int tshare_mappings_add(struct tshare_region *region)
+{
+	void *node;
+
+	tshare_lock();
+	node = tsearch(region, &mappings, compare);
+	tshare_unlock();
+	return node ? 0 : tshare_fail(-ENOMEM, "region: out of memory");
+}
+
+void tshare_mappings_remove(struct tshare_region *region)
+{
+	tshare_lock();
+	tdelete(region, &mappings, compare);
+	tshare_unlock();
+}
+
+struct tshare_region *tshare_mappings_find(const void *address)
+{
+	const struct tshare_region key = { .data = (void *)address, .handle = { .size = 1 } };
+	struct tshare_region *found = NULL;
+	void *node;
+
+	tshare_lock();
+	node = tfind(&key, &mappings, compare);
+	/* The thread that dropped the last reference is about to take the region out. */
+	if (node && refcount_get_unless_zero(&(*(struct tshare_region **)node)->refs))
+		found = *(struct tshare_region **)node;
+	tshare_unlock();
+	return found;
+}
