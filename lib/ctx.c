@@ -15,9 +15,9 @@
 #include "format/region-name.h"
 #include "log.h"
 
-const struct backend_ops *const tshare_backends[] = {
-	&tshare_backend_kmod,
-	&tshare_backend_shm,
+const struct backend_ops *const backends[] = {
+	&backend_kmod,
+	&backend_shm,
 	NULL,
 };
 
@@ -35,10 +35,10 @@ static int open_named_session(struct tshare_ctx *ctx, const char *name, const ch
 {
 	size_t i;
 
-	for (i = 0; tshare_backends[i]; i++)
-		if (!strcmp(tshare_backends[i]->name, name))
-			return open_session(ctx, tshare_backends[i]);
-	return tshare_fail(-EINVAL, "%s: '%s' is neither \"kmod\" nor \"shm\"", source, name);
+	for (i = 0; backends[i]; i++)
+		if (!strcmp(backends[i]->name, name))
+			return open_session(ctx, backends[i]);
+	return fail(-EINVAL, "%s: '%s' is neither \"kmod\" nor \"shm\"", source, name);
 }
 
 /*
@@ -60,14 +60,14 @@ static int open_best_session(struct tshare_ctx *ctx)
 	int err = -ENODEV;
 	size_t i;
 
-	for (i = 0; tshare_backends[i]; i++) {
-		err = open_session(ctx, tshare_backends[i]);
+	for (i = 0; backends[i]; i++) {
+		err = open_session(ctx, backends[i]);
 		if (!err) {
-			tshare_error_clear();
+			error_clear();
 			return 0;
 		}
-		tshare_log(ctx, refusal_priority(err), "%s is not used: %s",
-			   tshare_backends[i]->name, tshare_error_get());
+		log_message(ctx, refusal_priority(err), "%s is not used: %s", backends[i]->name,
+			    tshare_error_get());
 	}
 	return err;
 }
@@ -95,8 +95,7 @@ static int read_options(const struct tshare_ctx_options *options, struct tshare_
 	if (err)
 		return err;
 	if (known->flags)
-		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
-				   known->flags);
+		return fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32, known->flags);
 	return log_check_priority(known->log_priority, "options.log_priority");
 }
 
@@ -112,7 +111,7 @@ int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx *
 		return err;
 	new = calloc(1, sizeof(*new));
 	if (!new)
-		return tshare_fail(-ENOMEM, "ctx: out of memory");
+		return fail(-ENOMEM, "ctx: out of memory");
 	atomic_init(&new->refs, 1);
 	/* First, since opening a session logs through it. */
 	log_set_fn(new, known.log_fn, known.log_data, known.log_priority);
@@ -168,7 +167,7 @@ int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name)
 {
 	if (err != -ENOENT)
 		return err;
-	return tshare_fail(err, "name: there is no region '%s' on %s", name, ctx->backend->name);
+	return fail(err, "name: there is no region '%s' on %s", name, ctx->backend->name);
 }
 
 TSHARE_EXPORT
@@ -177,7 +176,7 @@ int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name)
 	char checked[TSHARE_NAME_LEN];
 	int err;
 
-	err = tshare_name_copy(checked, name);
+	err = region_name_copy(checked, name);
 	if (err)
 		return err;
 	return ctx_fail_name(ctx, ctx->backend->unlink(ctx->session, checked), checked);
@@ -195,8 +194,8 @@ int tshare_ctx_list_all(struct tshare_ctx *ctx,
 			int (*fn)(const struct tshare_region_info *info, void *data), void *data)
 {
 	if (!ctx->backend->list_all)
-		return tshare_fail(-EOPNOTSUPP, "regions on %s belong to no IPC namespace",
-				   ctx->backend->name);
+		return fail(-EOPNOTSUPP, "regions on %s belong to no IPC namespace",
+			    ctx->backend->name);
 	return ctx->backend->list_all(ctx->session, fn, data);
 }
 
@@ -204,9 +203,9 @@ TSHARE_EXPORT
 int tshare_ctx_unlink_id(struct tshare_ctx *ctx, uint64_t id)
 {
 	if (!ctx->backend->unlink_id)
-		return tshare_fail(-EOPNOTSUPP, "regions on %s are not found by an id",
-				   ctx->backend->name);
+		return fail(-EOPNOTSUPP, "regions on %s are not found by an id",
+			    ctx->backend->name);
 	if (!id)
-		return tshare_fail(-EINVAL, "id: is 0");
+		return fail(-EINVAL, "id: is 0");
 	return ctx->backend->unlink_id(ctx->session, id);
 }

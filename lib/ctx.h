@@ -41,6 +41,6 @@ static inline int64_t ctx_sweep(const struct tshare_ctx *ctx, bool died)
 int ctx_fail_name(const struct tshare_ctx *ctx, int err, const char *name);
 
 /* All backends, best first; NULL ends the list. */
-extern const struct backend_ops *const tshare_backends[];
+extern const struct backend_ops *const backends[];
 
 #endif /* TSHARE_CTX_H */

@@ -62,7 +62,7 @@ static int priority_from_environment(void)
 int log_check_priority(int priority, const char *argument)
 {
 	if (priority < 0 || priority > LOG_DEBUG)
-		return tshare_fail(-EINVAL, "%s: %d is not 0 to LOG_DEBUG", argument, priority);
+		return fail(-EINVAL, "%s: %d is not 0 to LOG_DEBUG", argument, priority);
 	return 0;
 }
 
@@ -87,11 +87,11 @@ static void call_run(struct call *call, tshare_log_fn fn, void *data, int priori
 {
 	no_cancellation();
 	fn(data, priority, text);
-	tshare_lock();
+	process_lock();
 	own_call = call->outer;
 	LIST_REMOVE(call, entry);
 	pthread_cond_broadcast(&calls_ended);
-	tshare_unlock();
+	process_unlock();
 }
 
 /* Whether a thread is in a log function of @ctx. With the process's lock held. */
@@ -105,7 +105,7 @@ static bool is_called(const struct tshare_ctx *ctx)
 	return call;
 }
 
-void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
+void log_message(struct tshare_ctx *ctx, int priority, const char *format, ...)
 {
 	struct call call = { .ctx = ctx };
 	char text[512];
@@ -115,20 +115,20 @@ void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	void *data;
 
 	/* The function is called without the lock: it may well replace itself. */
-	tshare_lock();
+	process_lock();
 	wanted = priority <= ctx->log_priority;
 	fn = ctx->log_fn;
 	data = ctx->log_data;
 	if (wanted && fn)
 		call_begin(&call);
-	tshare_unlock();
+	process_unlock();
 	if (!wanted)
 		return;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	tshare_make_printable(text);
+	make_printable(text);
 	if (fn)
 		call_run(&call, fn, data, priority, text);
 	else
@@ -142,11 +142,11 @@ int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, 
 
 	if (err)
 		return err;
-	tshare_lock();
+	process_lock();
 	log_set_fn(ctx, fn, data, priority);
 	/* A log function that replaces itself doesn't wait. */
 	while (is_called(ctx) && !own_call)
-		tshare_lock_wait(&calls_ended);
-	tshare_unlock();
+		process_lock_wait(&calls_ended);
+	process_unlock();
 	return 0;
 }

@@ -15,7 +15,7 @@ int log_check_priority(int priority, const char *argument);
  */
 void log_set_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority);
 
-void tshare_log(struct tshare_ctx *ctx, int priority, const char *format, ...)
+void log_message(struct tshare_ctx *ctx, int priority, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif /* TSHARE_LOG_H */

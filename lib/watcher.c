@@ -38,7 +38,7 @@ static int fail_errno(const struct tshare_watcher *watcher, const char *call)
 {
 	int err = -errno;
 
-	return tshare_fail(err, "name '%s': %s: %s", watcher->name, call, strerror(-err));
+	return fail(err, "name '%s': %s: %s", watcher->name, call, strerror(-err));
 }
 
 /* Opens both descriptors, and adds @cancel to @epoll. */
@@ -78,15 +78,15 @@ int tshare_ctx_watch(struct tshare_ctx *ctx, const char *name, struct tshare_wat
 	no_cancellation();
 	new = calloc(1, sizeof(*new));
 	if (!new)
-		return tshare_fail(-ENOMEM, "watcher: out of memory");
+		return fail(-ENOMEM, "watcher: out of memory");
 	atomic_init(&new->refs, 1);
 	new->ctx = tshare_ctx_ref(ctx);
 	new->pid = getpid();
 	new->epoll = -1;
 	new->cancel = -1;
-	err = tshare_name_copy(new->name, name);
+	err = region_name_copy(new->name, name);
 	if (!err && !*new->name)
-		err = tshare_fail(-EINVAL, "name: is empty");
+		err = fail(-EINVAL, "name: is empty");
 	if (!err)
 		err = open_events(new);
 	if (!err)
@@ -141,17 +141,15 @@ static int watcher_wait(struct tshare_watcher *watcher, uint64_t seen, int64_t d
 
 	do {
 		if (atomic_load(&watcher->cancelled))
-			return tshare_fail(-ECANCELED, "name '%s': the wait was cancelled",
-					   watcher->name);
+			return fail(-ECANCELED, "name '%s': the wait was cancelled", watcher->name);
 		err = watcher->ctx->backend->watch_look(watcher->watch, id);
 		if (err || *id != seen)
 			return err;
 		err = sleep_until(watcher, deadline);
 	} while (!err);
 	if (err == -ETIMEDOUT)
-		return tshare_fail(err, "timeout: name '%s' led nowhere else in time",
-				   watcher->name);
-	return tshare_fail_name(err, watcher->name);
+		return fail(err, "timeout: name '%s' led nowhere else in time", watcher->name);
+	return fail_name(err, watcher->name);
 }
 
 TSHARE_EXPORT
@@ -163,9 +161,9 @@ int tshare_watcher_wait(struct tshare_watcher *watcher, uint64_t seen, int64_t t
 
 	no_cancellation();
 	if (watcher->pid != getpid())
-		return tshare_fail(-EOPNOTSUPP, "watcher: a child of fork() needs its own");
+		return fail(-EOPNOTSUPP, "watcher: a child of fork() needs its own");
 	if (atomic_flag_test_and_set(&watcher->waiting))
-		return tshare_fail(-EBUSY, "watcher: another thread waits, and needs its own");
+		return fail(-EBUSY, "watcher: another thread waits, and needs its own");
 	err = watcher_wait(watcher, seen, wait_deadline(timeout_ns, clock_ns()), &found);
 	atomic_flag_clear(&watcher->waiting);
 	if (!err)

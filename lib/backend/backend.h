@@ -196,7 +196,7 @@ struct backend_ops {
 		    struct tshare_region_info *info);
 };
 
-extern const struct backend_ops tshare_backend_kmod;
-extern const struct backend_ops tshare_backend_shm;
+extern const struct backend_ops backend_kmod;
+extern const struct backend_ops backend_shm;
 
 #endif /* TSHARE_BACKEND_BACKEND_H */

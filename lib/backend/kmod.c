@@ -50,9 +50,9 @@ static int device_ioctl(int fd, unsigned long command, void *argument)
 static int fail_missing_device(void)
 {
 	if (!access("/sys/module/tshare", F_OK))
-		return tshare_fail(-ENODEV, DEVICE ": no such device, but the module is loaded; "
-						   "a container needs --device " DEVICE);
-	return tshare_fail(-ENODEV, DEVICE ": no such device; load the module tshare");
+		return fail(-ENODEV, DEVICE ": no such device, but the module is loaded; "
+					    "a container needs --device " DEVICE);
+	return fail(-ENODEV, DEVICE ": no such device; load the module tshare");
 }
 
 static int fail_open_device(int err)
@@ -60,13 +60,13 @@ static int fail_open_device(int err)
 	switch (err) {
 	case -EACCES:
 	case -EPERM:
-		return tshare_fail(-EACCES, DEVICE ": permission denied; join group tshare");
+		return fail(-EACCES, DEVICE ": permission denied; join group tshare");
 	case -ENOENT:
 	case -ENODEV:
 	case -ENXIO:
 		return fail_missing_device();
 	default:
-		return tshare_fail(err, DEVICE ": %s", strerror(-err));
+		return fail(err, DEVICE ": %s", strerror(-err));
 	}
 }
 
@@ -85,10 +85,10 @@ static int query(int fd, struct tshare_query *query)
 	memset(query, 0, sizeof(*query));
 	err = device_ioctl(fd, TSHARE_IOCTL_QUERY, query);
 	if (err)
-		return tshare_fail(err, DEVICE ": query: %s", strerror(-err));
+		return fail(err, DEVICE ": query: %s", strerror(-err));
 	if (query->version != TSHARE_ABI_VERSION)
-		return tshare_fail(-ENODEV, DEVICE ": the module has ABI version %u, not %u",
-				   query->version, TSHARE_ABI_VERSION);
+		return fail(-ENODEV, DEVICE ": the module has ABI version %u, not %u",
+			    query->version, TSHARE_ABI_VERSION);
 	return 0;
 }
 
@@ -159,7 +159,7 @@ static int keep_fd(int32_t fd, const char *what)
 {
 	int kept = fd_move_up(fd);
 
-	return kept < 0 ? tshare_fail(-errno, "%s: %s", what, strerror(errno)) : kept;
+	return kept < 0 ? fail(-errno, "%s: %s", what, strerror(errno)) : kept;
 }
 
 /* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
@@ -178,24 +178,24 @@ static bool name_is_drafts(void *session, const char *name)
 }
 
 /* TSHARE_REPLACE takes over the name of a finished region, but never a draft's. */
-static int fail_taken(void *session, const struct backend_request *request)
+static int fail_name_taken(void *session, const struct backend_request *request)
 {
-	return tshare_fail_taken(request->name, request->flags & TSHARE_REPLACE ||
-							name_is_drafts(session, request->name));
+	return fail_taken(request->name, request->flags & TSHARE_REPLACE ||
+						 name_is_drafts(session, request->name));
 }
 
 static int fail_create_dmabuf(int err, const struct backend_request *request)
 {
 	switch (err) {
 	case -EBADF:
-		return tshare_fail(err, "fd: %d is not open", *request->dmabuf);
+		return fail(err, "fd: %d is not open", *request->dmabuf);
 	case -EINVAL:
-		return tshare_fail(err, "fd: %d is not another driver's dma-buf", *request->dmabuf);
+		return fail(err, "fd: %d is not another driver's dma-buf", *request->dmabuf);
 	case -EOPNOTSUPP:
-		return tshare_fail(err, "options.lifetime: the last user of another driver's "
-					"dma-buf is unknown; use TSHARE_LIFETIME_PERSIST");
+		return fail(err, "options.lifetime: the last user of another driver's "
+				 "dma-buf is unknown; use TSHARE_LIFETIME_PERSIST");
 	default:
-		return tshare_fail_name(err, request->name);
+		return fail_name(err, request->name);
 	}
 }
 
@@ -203,25 +203,23 @@ static int fail_create(int err, const struct backend_request *request)
 {
 	switch (err) {
 	case -EDQUOT:
-		return tshare_fail(err,
-				   "size: %" PRIu64 " bytes exceed RLIMIT_MEMLOCK, a limit of "
-				   "the module, or one of the cgroup",
-				   request->size);
+		return fail(err,
+			    "size: %" PRIu64 " bytes exceed RLIMIT_MEMLOCK, a limit of "
+			    "the module, or one of the cgroup",
+			    request->size);
 	case -ENOMEM:
 		if (request->descs_size > FIRST_DESCS_SIZE)
-			return tshare_fail(err,
-					   "size: no contiguous run of %" PRIu64
-					   " bytes, or no %zu bytes to describe %zu tensors",
-					   request->size, request->descs_size, request->desc_count);
-		return tshare_fail(err, "size: no contiguous run of %" PRIu64 " bytes",
-				   request->size);
+			return fail(err,
+				    "size: no contiguous run of %" PRIu64
+				    " bytes, or no %zu bytes to describe %zu tensors",
+				    request->size, request->descs_size, request->desc_count);
+		return fail(err, "size: no contiguous run of %" PRIu64 " bytes", request->size);
 	case -EINVAL:
 		if (request->flags & TSHARE_NODE)
-			return tshare_fail(err, "options.node: %" PRId32 " is not online",
-					   request->node);
-		return tshare_fail(err, DEVICE ": create: the module refused the arguments");
+			return fail(err, "options.node: %" PRId32 " is not online", request->node);
+		return fail(err, DEVICE ": create: the module refused the arguments");
 	default:
-		return tshare_fail_name(err, request->name);
+		return fail_name(err, request->name);
 	}
 }
 
@@ -259,7 +257,7 @@ static int kmod_create(void *session, const struct backend_request *request,
 	memcpy(create.name, request->name, sizeof(create.name));
 	err = device_ioctl(session_fd(session), TSHARE_IOCTL_CREATE, &create);
 	if (err == -EEXIST)
-		return fail_taken(session, request);
+		return fail_name_taken(session, request);
 	if (err)
 		return request->dmabuf ? fail_create_dmabuf(err, request) :
 					 fail_create(err, request);
@@ -281,7 +279,7 @@ static int adopt_descs(struct backend_region *region, const void *first, size_t 
 	if (count && size <= FIRST_DESCS_SIZE) {
 		region->descs = desc_list_copy(count, first, size);
 		if (!region->descs)
-			return tshare_fail(-ENOMEM, "region: out of memory");
+			return fail(-ENOMEM, "region: out of memory");
 	}
 	region->descs_size = size;
 	region->desc_count = count;
@@ -292,9 +290,9 @@ static int adopt_descs(struct backend_region *region, const void *first, size_t 
 static int fail_ask(int err, const char *what)
 {
 	if (err == -ENOENT)
-		return tshare_fail(err, "region: it is gone with its name, since another driver "
-					"has its dma-buf");
-	return tshare_fail(err, DEVICE ": %s: %s", what, strerror(-err));
+		return fail(err, "region: it is gone with its name, since another driver "
+				 "has its dma-buf");
+	return fail(err, DEVICE ": %s: %s", what, strerror(-err));
 }
 
 /* Asks the kernel about the region whose descriptor and id @info has. */
@@ -356,7 +354,7 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	err = (how->timeout_ns ? once_ioctl : device_ioctl)(session_fd(session), TSHARE_IOCTL_OPEN,
 							    &request);
 	if (err)
-		return tshare_fail_name(err, name);
+		return fail_name(err, name);
 	found.fd = keep_fd(request.fd, "name");
 	if (found.fd < 0)
 		return found.fd;
@@ -396,22 +394,22 @@ static int kmod_watch(void *session, const char *name, int epoll, void **watch)
 	memcpy(request.name, name, sizeof(request.name));
 	err = device_ioctl(session_fd(session), TSHARE_IOCTL_WATCH, &request);
 	if (err == -EDQUOT)
-		return tshare_fail(err,
-				   "name: '%s': the IPC namespace has %d watches, and can "
-				   "have no more",
-				   name, TSHARE_WATCH_MAX);
+		return fail(err,
+			    "name: '%s': the IPC namespace has %d watches, and can "
+			    "have no more",
+			    name, TSHARE_WATCH_MAX);
 	if (err)
-		return tshare_fail_name(err, name);
+		return fail_name(err, name);
 	new = calloc(1, sizeof(*new));
 	if (!new) {
 		close(request.fd);
-		return tshare_fail(-ENOMEM, "watcher: out of memory");
+		return fail(-ENOMEM, "watcher: out of memory");
 	}
 	new->fd = keep_fd(request.fd, "name");
 	err = new->fd < 0 ? new->fd : 0;
 	if (!err && (fcntl(new->fd, F_SETFL, O_NONBLOCK) ||
 		     epoll_ctl(epoll, EPOLL_CTL_ADD, new->fd, &event)))
-		err = tshare_fail_name(-errno, name);
+		err = fail_name(-errno, name);
 	if (!err)
 		*watch = new;
 	else if (new->fd >= 0)
@@ -426,7 +424,7 @@ static int kmod_watch_look(void *data, uint64_t *id)
 	struct name_watch *watch = data;
 
 	if (read(watch->fd, &watch->id, sizeof(watch->id)) < 0 && errno != EAGAIN)
-		return tshare_fail(-errno, "watcher: read: %s", strerror(errno));
+		return fail(-errno, "watcher: read: %s", strerror(errno));
 	*id = watch->id;
 	return 0;
 }
@@ -460,10 +458,10 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 
 	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
 	if (err == -EINVAL && is_dmabuf(fd))
-		return tshare_fail(-EOPNOTSUPP, "fd: is another driver's dma-buf; open its region "
-						"by the name");
+		return fail(-EOPNOTSUPP, "fd: is another driver's dma-buf; open its region "
+					 "by the name");
 	if (err)
-		return tshare_fail(err, "fd: %s", strerror(-err));
+		return fail(err, "fd: %s", strerror(-err));
 	found.readonly = !(info.region_flags & TSHARE_REGION_WRITABLE);
 	found.id = info.id;
 	found.size = info.length;
@@ -476,7 +474,7 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	/* A foreign dma-buf can't be made read-only, but its mapping can. */
 	if (reader < 0 && reader != -EOPNOTSUPP) {
 		desc_list_free(found.descs);
-		return tshare_fail(reader, "fd: a read-only one of it: %s", strerror(-reader));
+		return fail(reader, "fd: a read-only one of it: %s", strerror(-reader));
 	}
 	if (reader >= 0) {
 		close(fd);
@@ -493,7 +491,7 @@ static int fail_dmabuf(int err)
 	char why[256];
 
 	snprintf(why, sizeof(why), "%s", tshare_error_get());
-	return tshare_fail(err, "fd: is a dma-buf, which only the module knows: %s", why);
+	return fail(err, "fd: is a dma-buf, which only the module knows: %s", why);
 }
 
 static int kmod_import(void *session, int fd, bool readonly, struct backend_region *region)
@@ -512,16 +510,16 @@ static int fail_finish(int err, const char *name)
 	case 0:
 		return 0;
 	case -EINVAL:
-		return tshare_fail(err, "region: is not a draft");
+		return fail(err, "region: is not a draft");
 	case -ENOENT:
-		return tshare_fail(err, "region: the draft's name was removed");
+		return fail(err, "region: the draft's name was removed");
 	case -EEXIST:
-		return tshare_fail_taken(name, false);
+		return fail_taken(name, false);
 	case -EPERM:
-		return tshare_fail(err, "region: the draft was made in another context, or its "
-					"name belongs to another user");
+		return fail(err, "region: the draft was made in another context, or its "
+				 "name belongs to another user");
 	default:
-		return tshare_fail(err, DEVICE ": finish: %s", strerror(-err));
+		return fail(err, DEVICE ": finish: %s", strerror(-err));
 	}
 }
 
@@ -558,7 +556,7 @@ static int kmod_unlink(void *session, const char *name)
 
 	memcpy(request.name, name, sizeof(request.name));
 	err = device_ioctl(session_fd(session), TSHARE_IOCTL_UNLINK, &request);
-	return err ? tshare_fail_name(err, name) : 0;
+	return err ? fail_name(err, name) : 0;
 }
 
 static int kmod_unlink_id(void *session, uint64_t id)
@@ -570,11 +568,11 @@ static int kmod_unlink_id(void *session, uint64_t id)
 	case 0:
 		return 0;
 	case -ENOENT:
-		return tshare_fail(err, "id: there is no named region with the id %" PRIu64, id);
+		return fail(err, "id: there is no named region with the id %" PRIu64, id);
 	case -EPERM:
-		return tshare_fail(err, "id: the region %" PRIu64 " belongs to another user", id);
+		return fail(err, "id: the region %" PRIu64 " belongs to another user", id);
 	default:
-		return tshare_fail(err, DEVICE ": unlink: %s", strerror(-err));
+		return fail(err, DEVICE ": unlink: %s", strerror(-err));
 	}
 }
 
@@ -636,10 +634,10 @@ static int list_regions(void *session, uint32_t flags,
 		request.count = LIST_BATCH;
 		ret = device_ioctl(session_fd(session), TSHARE_IOCTL_LIST, &request);
 		if (ret == -EPERM)
-			return tshare_fail(ret, "regions of all IPC namespaces are listed for the "
-						"machine's administrator only (CAP_SYS_ADMIN)");
+			return fail(ret, "regions of all IPC namespaces are listed for the "
+					 "machine's administrator only (CAP_SYS_ADMIN)");
 		if (ret)
-			return tshare_fail(ret, DEVICE ": list: %s", strerror(-ret));
+			return fail(ret, DEVICE ": list: %s", strerror(-ret));
 		for (i = 0; i < request.count; i++) {
 			if (entries[i].name[0])
 				ret = report_entry(&entries[i], fn, data);
@@ -674,7 +672,7 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 		return device;
 	err = device_ioctl(device, TSHARE_IOCTL_COUNTER, &request);
 	if (err == -ENOTTY)
-		return tshare_fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
+		return fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
 	if (err)
 		return fail_ask(err, "counter");
 	fd = keep_fd(request.counter_fd, "region");
@@ -694,10 +692,10 @@ static int kmod_export(void *session, const struct backend_region *region, uint6
 		return device;
 	ret = export_range(device, region->fd, offset, size, readonly);
 	if (ret == -EOPNOTSUPP)
-		return tshare_fail(ret, "region: parts and read-only descriptors of another "
-					"driver's dma-buf are not supported");
+		return fail(ret, "region: parts and read-only descriptors of another "
+				 "driver's dma-buf are not supported");
 	if (ret < 0)
-		return tshare_fail(ret, DEVICE ": export: %s", strerror(-ret));
+		return fail(ret, DEVICE ": export: %s", strerror(-ret));
 	*fd = ret;
 	return 0;
 }
@@ -730,7 +728,7 @@ static int kmod_info(void *session, const struct backend_region *region,
 	return 0;
 }
 
-const struct backend_ops tshare_backend_kmod = {
+const struct backend_ops backend_kmod = {
 	.name = "kmod",
 	.has_dmabufs = true,
 	.open = kmod_open,

@@ -144,7 +144,7 @@ static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_p
 		return dir;
 	session = calloc(1, sizeof(*session));
 	if (!session)
-		return tshare_fail(-ENOMEM, "ctx: out of memory");
+		return fail(-ENOMEM, "ctx: out of memory");
 	session->dir = no_cleanup(dir);
 	session->page_size = sysconf(_SC_PAGESIZE);
 	session->huge_page_size = read_huge_page_size(session->page_size);
@@ -153,9 +153,9 @@ static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_p
 	session->opened_at = clock_ns();
 	atomic_flag_clear(&session->sweeping);
 	TAILQ_INIT(&session->names);
-	tshare_lock();
+	process_lock();
 	LIST_INSERT_HEAD(&sessions, session, entry);
-	tshare_unlock();
+	process_unlock();
 	*opened = session;
 	return 0;
 }
@@ -174,10 +174,10 @@ static void shm_close(void *closing)
 	struct shm_session *session = closing;
 
 	shm_names_close(session);
-	tshare_lock();
+	process_lock();
 	LIST_REMOVE(session, entry);
 	close(session->dir);
-	tshare_unlock();
+	process_unlock();
 	free(session);
 }
 
@@ -190,11 +190,11 @@ __attribute__((destructor)) static void end_all_names(void)
 {
 	struct shm_session *session;
 
-	tshare_lock();
+	process_lock();
 	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
 		shm_names_exit(session);
 	shm_users_end();
-	tshare_unlock();
+	process_unlock();
 }
 
 /* The child lacks threads that created regions or closed a session, and drops their state. */
@@ -321,7 +321,7 @@ static int shm_unlink_name(void *opened, const char *name)
 
 	err = unlink_name(session->dir, name, -1);
 	if (err)
-		return tshare_fail_name(err, name);
+		return fail_name(err, name);
 	shm_name_drop_if_unlinked(session, name);
 	return 0;
 }
@@ -357,11 +357,11 @@ static int shm_counter(void *opened, const struct backend_region *region, bool o
 	(void)opened;
 	new = own ? shm_file_reopen(region->fd, O_RDONLY) : fd_duplicate(region->fd);
 	if (new < 0 && !own)
-		return tshare_fail(-errno, "region: %s", strerror(errno));
+		return fail(-errno, "region: %s", strerror(errno));
 	if (shm_is_shortage(new) || new == -ENODEV)
 		return new;
 	if (new < 0)
-		return tshare_fail_within(-EACCES, "region: may not be opened anew: ");
+		return fail_within(-EACCES, "region: may not be opened anew: ");
 	*counter = (struct backend_counter){ new, SHM_COUNTER_OFFSET, SHM_COUNTER };
 	return 0;
 }
@@ -374,13 +374,12 @@ static int shm_export(void *opened, const struct backend_region *region, uint64_
 
 	(void)opened;
 	if (offset || size != region->size)
-		return tshare_fail(-EOPNOTSUPP,
-				   "offset, size: a part of a region has no descriptor "
-				   "on shared memory; load the module tshare");
+		return fail(-EOPNOTSUPP, "offset, size: a part of a region has no descriptor "
+					 "on shared memory; load the module tshare");
 	new = readonly && !region->readonly ? shm_file_reopen(region->fd, O_RDONLY) :
 					      fd_duplicate(region->fd);
 	if (new == -1)
-		return tshare_fail(-errno, "region: %s", strerror(errno));
+		return fail(-errno, "region: %s", strerror(errno));
 	if (new < 0)
 		return new;
 	*fd = new;
@@ -438,7 +437,7 @@ static int list_file(const struct listing *listing, int home, bool draft)
 	struct tshare_region_info info;
 
 	if (shm_is_shortage(fd))
-		return tshare_fail(fd, "%s: %s", shm_directory(), strerror(-fd));
+		return fail(fd, "%s: %s", shm_directory(), strerror(-fd));
 	if (fd < 0 || shm_file_describe(fd, &info))
 		return 0;
 	if (!info.name[0] && !draft)
@@ -468,7 +467,7 @@ static int list_home(const struct listing *listing)
 	int ret;
 
 	if (shm_is_shortage(home))
-		return tshare_fail(home, "%s: %s", shm_directory(), strerror(-home));
+		return fail(home, "%s: %s", shm_directory(), strerror(-home));
 	if (home < 0)
 		return 0;
 	if (shm_home_is_hidden(listing->file)) {
@@ -497,7 +496,7 @@ static int shm_list(void *opened, int (*fn)(const struct tshare_region_info *inf
 	_cleanup_closedir_ DIR *stream = shm_directory_stream(session->dir);
 
 	if (!stream)
-		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+		return fail(-errno, "%s: %s", shm_directory(), strerror(errno));
 	return list_directory(session, stream, fn, data);
 }
 
@@ -507,7 +506,7 @@ static int shm_read_descs(void *opened, const struct backend_region *region, voi
 	return shm_file_read_descs(region, descs);
 }
 
-const struct backend_ops tshare_backend_shm = {
+const struct backend_ops backend_shm = {
 	.name = "shm",
 	.open = shm_open_session,
 	.close = shm_close,

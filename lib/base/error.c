@@ -34,7 +34,7 @@ static size_t printable_length(const unsigned char *text)
 	return length;
 }
 
-void tshare_make_printable(char *text)
+void make_printable(char *text)
 {
 	size_t length;
 
@@ -46,17 +46,17 @@ void tshare_make_printable(char *text)
 	}
 }
 
-void tshare_error_store(const char *format, ...)
+void error_store(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(last_error, sizeof(last_error), format, args);
 	va_end(args);
-	tshare_make_printable(last_error);
+	make_printable(last_error);
 }
 
-void tshare_error_store_before(const char *format, ...)
+void error_store_before(const char *format, ...)
 {
 	char text[sizeof(last_error)];
 	va_list args;
@@ -68,7 +68,7 @@ void tshare_error_store_before(const char *format, ...)
 	strncat(last_error, text, sizeof(last_error) - strlen(last_error) - 1);
 }
 
-void tshare_error_strip(const char *prefix)
+void error_strip(const char *prefix)
 {
 	size_t length = strlen(prefix);
 
@@ -76,40 +76,40 @@ void tshare_error_strip(const char *prefix)
 		memmove(last_error, last_error + length, strlen(last_error + length) + 1);
 }
 
-int tshare_fail_name(int err, const char *name)
+int fail_name(int err, const char *name)
 {
 	switch (err) {
 	case -ENOENT:
-		return tshare_fail(err, "name: there is no region '%s'", name);
+		return fail(err, "name: there is no region '%s'", name);
 	case -EACCES:
-		return tshare_fail(err, "name: the mode of '%s' denies the access", name);
+		return fail(err, "name: the mode of '%s' denies the access", name);
 	case -EPERM:
-		return tshare_fail(err, "name: '%s' belongs to another user", name);
+		return fail(err, "name: '%s' belongs to another user", name);
 	case -EAGAIN:
-		return tshare_fail(err, "name: '%s' still leads to other_than", name);
+		return fail(err, "name: '%s' still leads to other_than", name);
 	case -ETIMEDOUT:
-		return tshare_fail(err, "name: '%s' could not be opened within the timeout", name);
+		return fail(err, "name: '%s' could not be opened within the timeout", name);
 	case -EINPROGRESS:
-		return tshare_fail(err, "name: '%s' is a draft that is not finished yet", name);
+		return fail(err, "name: '%s' is a draft that is not finished yet", name);
 	default:
-		return tshare_fail(err, "name: '%s': %s", name, strerror(-err));
+		return fail(err, "name: '%s': %s", name, strerror(-err));
 	}
 }
 
-int tshare_fail_taken(const char *name, bool draft)
+int fail_taken(const char *name, bool draft)
 {
 	if (draft)
-		return tshare_fail(-EEXIST,
-				   "name: '%s' is taken by a draft; wait until its maker has "
-				   "finished it, or unlink it",
-				   name);
-	return tshare_fail(-EEXIST,
-			   "name: '%s' is taken by a finished region; unlink it, or replace it "
-			   "(TSHARE_REPLACE)",
-			   name);
+		return fail(-EEXIST,
+			    "name: '%s' is taken by a draft; wait until its maker has "
+			    "finished it, or unlink it",
+			    name);
+	return fail(-EEXIST,
+		    "name: '%s' is taken by a finished region; unlink it, or replace it "
+		    "(TSHARE_REPLACE)",
+		    name);
 }
 
-void tshare_error_clear(void)
+void error_clear(void)
 {
 	last_error[0] = '\0';
 }

@@ -6,7 +6,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int cancel_state; /* that the holder had before */
 
 /* A thread that is cancelled under the lock, as in open(), would never release it. */
-void tshare_lock(void)
+void process_lock(void)
 {
 	int state;
 
@@ -15,7 +15,7 @@ void tshare_lock(void)
 	cancel_state = state;
 }
 
-void tshare_unlock(void)
+void process_unlock(void)
 {
 	int state = cancel_state;
 
@@ -23,7 +23,7 @@ void tshare_unlock(void)
 	pthread_setcancelstate(state, &state);
 }
 
-void tshare_lock_wait(pthread_cond_t *condition)
+void process_lock_wait(pthread_cond_t *condition)
 {
 	int state = cancel_state;
 
@@ -33,5 +33,5 @@ void tshare_lock_wait(pthread_cond_t *condition)
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-	pthread_atfork(tshare_lock, tshare_unlock, tshare_unlock);
+	pthread_atfork(process_lock, process_unlock, process_unlock);
 }

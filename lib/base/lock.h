@@ -11,10 +11,10 @@
 
 #include <pthread.h>
 
-void tshare_lock(void);
-void tshare_unlock(void);
+void process_lock(void);
+void process_unlock(void);
 
 /* Releases the lock until @condition is signalled under it. */
-void tshare_lock_wait(pthread_cond_t *condition);
+void process_lock_wait(pthread_cond_t *condition);
 
 #endif /* TSHARE_BASE_LOCK_H */

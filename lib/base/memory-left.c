@@ -84,10 +84,10 @@ static void look_for_mount(int *err)
 
 static void find_mount(int *err)
 {
-	tshare_lock();
+	process_lock();
 	if (!mount_looked_for)
 		look_for_mount(err);
-	tshare_unlock();
+	process_unlock();
 }
 
 /* Finds the directory of the process's cgroup; false if none is visible. */
@@ -173,7 +173,7 @@ static uint64_t read_cgroup(const char *cgroup, uint64_t system_swap, int *err)
 	return saturating_difference(left, OVERHEAD_MIN + left / OVERHEAD_SHARE);
 }
 
-int tshare_memory_available(uint64_t *available, const char **limit)
+int memory_available(uint64_t *available, const char **limit)
 {
 	char cgroup[CGROUP_PATH_MAX], *slash;
 	struct system system;

@@ -10,6 +10,6 @@
  * names what sets the bound. Returns 0, or -EMFILE, -ENFILE or -ENOMEM, without a text, if no
  * descriptor or memory was left to open the kernel's files: the number may be too large.
  */
-int tshare_memory_available(uint64_t *available, const char **limit);
+int memory_available(uint64_t *available, const char **limit);
 
 #endif /* TSHARE_BASE_MEMORY_LEFT_H */

@@ -54,7 +54,7 @@ static unsigned int usable_cpus(void)
 	return sched_getaffinity(0, sizeof(cpus), cpus) ? 1 : CPU_COUNT_S(sizeof(cpus), cpus);
 }
 
-void tshare_populate(void *start, uint64_t size, bool writable)
+void populate(void *start, uint64_t size, bool writable)
 {
 	struct work work = {
 		.start = start,

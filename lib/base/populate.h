@@ -10,6 +10,6 @@
  * nothing before Linux 5.14, and ignores a lack of memory, which the next user of the pages
  * meets.
  */
-void tshare_populate(void *start, uint64_t size, bool writable);
+void populate(void *start, uint64_t size, bool writable);
 
 #endif /* TSHARE_BASE_POPULATE_H */

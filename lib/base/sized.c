@@ -50,8 +50,8 @@ int sized_check(const void *given, const char *prefix, size_t shortest)
 
 	if (size >= shortest && size <= SIZE_LIMIT)
 		return 0;
-	return tshare_fail(-EINVAL, "%ssize: %zu bytes is invalid; set it to the struct's sizeof",
-			   prefix, size);
+	return fail(-EINVAL, "%ssize: %zu bytes is invalid; set it to the struct's sizeof", prefix,
+		    size);
 }
 
 int sized_read(const void *given, const char *prefix, size_t shortest, void *known, size_t size)
@@ -63,10 +63,10 @@ int sized_read(const void *given, const char *prefix, size_t shortest, void *kno
 	if (err)
 		return err;
 	if (!is_zero((const char *)given + both, theirs - both))
-		return tshare_fail(-EINVAL,
-				   "%ssize: nonzero bytes beyond the %zu that this library "
-				   "supports; set them to 0",
-				   prefix, size);
+		return fail(-EINVAL,
+			    "%ssize: nonzero bytes beyond the %zu that this library "
+			    "supports; set them to 0",
+			    prefix, size);
 	memcpy(known, given, both);
 	memset((char *)known + both, 0, size - both);
 	memcpy(known, &size, sizeof(size)); /* so that it can be passed on */

@@ -71,10 +71,9 @@ static int allocate(struct tshare_cuda_copy *copy, const struct span *span)
 	int result = cuda_allocate(span->size, &copy->memory);
 
 	if (cuda_errno(result) == -ENOMEM)
-		return tshare_fail(-ENOMEM,
-				   "copy: CUDA device %" PRId32 " has no %" PRIu64
-				   " bytes of memory left",
-				   copy->info.device, span->size);
+		return fail(-ENOMEM,
+			    "copy: CUDA device %" PRId32 " has no %" PRIu64 " bytes of memory left",
+			    copy->info.device, span->size);
 	if (result)
 		return cuda_fail(result, "copy: the device's memory");
 	result = cuda_event_new(&copy->event);
@@ -107,9 +106,9 @@ static int start_reaper(void)
 	int err;
 
 	stream_watch_exit();
-	tshare_lock();
+	process_lock();
 	err = reaper_start();
-	tshare_unlock();
+	process_unlock();
 	return err;
 }
 
@@ -170,7 +169,7 @@ int tshare_cuda_copy_new(struct tshare_tensor *tensor, const struct tshare_cuda_
 	int err;
 
 	if (!new)
-		return tshare_fail(-ENOMEM, "copy: out of memory");
+		return fail(-ENOMEM, "copy: out of memory");
 	*new = (struct tshare_cuda_copy){ .tensor = tensor };
 	atomic_init(&new->refs, 1);
 	err = span.size ? make_copy(new, options, stream, &span) :
@@ -233,7 +232,7 @@ int tshare_cuda_copy_wait_on(const struct tshare_cuda_copy *copy, struct CUstrea
 		if (err)
 			err = cuda_fail(err, "stream");
 	} else {
-		err = tshare_fail(-EIO, "copy: has gone with the context that it was made in");
+		err = fail(-EIO, "copy: has gone with the context that it was made in");
 	}
 	cuda_leave(&scope);
 	return err;
@@ -274,9 +273,9 @@ static bool undo(const struct tshare_cuda_copy *copy)
 
 static void add_to_reaper(struct tshare_cuda_copy *copy)
 {
-	tshare_lock();
+	process_lock();
 	reaper_add(&copy->reaped);
-	tshare_unlock();
+	process_unlock();
 }
 
 static void free_copy(struct tshare_cuda_copy *copy)

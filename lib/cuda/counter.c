@@ -65,7 +65,7 @@ int tshare_cuda_import_counter(struct tshare_region *region,
 	int err;
 
 	if (region->readonly)
-		return tshare_fail(-EACCES, "region: is read-only, and so is its counter");
+		return fail(-EACCES, "region: is read-only, and so is its counter");
 	err = sized_check(info, "info.", SIZED_UPTO(struct tshare_cuda_info, readonly));
 	if (!err)
 		err = cuda_options_read_device(options, &known);

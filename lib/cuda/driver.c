@@ -112,19 +112,17 @@ static int fail_start(CUresult result)
 {
 	switch (result) {
 	case CUDA_ERROR_STUB_LIBRARY:
-		return tshare_fail(-EOPNOTSUPP,
-				   "CUDA: " LIBRARY " is the toolkit's stub for linking, "
-				   "not NVIDIA's driver");
+		return fail(-EOPNOTSUPP, "CUDA: " LIBRARY " is the toolkit's stub for linking, "
+					 "not NVIDIA's driver");
 	case CUDA_ERROR_NOT_INITIALIZED:
-		return tshare_fail(-EOPNOTSUPP,
-				   "CUDA: this process was forked from one that uses it; "
-				   "start it by exec, or by spawn in Python");
+		return fail(-EOPNOTSUPP, "CUDA: this process was forked from one that uses it; "
+					 "start it by exec, or by spawn in Python");
 	case CUDA_ERROR_NO_DEVICE:
-		return tshare_fail(-EOPNOTSUPP, "CUDA: the driver has no device, or "
-						"CUDA_VISIBLE_DEVICES hides them all");
+		return fail(-EOPNOTSUPP, "CUDA: the driver has no device, or "
+					 "CUDA_VISIBLE_DEVICES hides them all");
 	default:
-		return tshare_fail(-EOPNOTSUPP, "CUDA: the driver can't be started: %s",
-				   cuda_result_name(result));
+		return fail(-EOPNOTSUPP, "CUDA: the driver can't be started: %s",
+			    cuda_result_name(result));
 	}
 }
 
@@ -134,16 +132,15 @@ static int check_version(void *library)
 
 	*(void **)&get_version = dlsym(library, "cuDriverGetVersion");
 	if (!get_version)
-		return tshare_fail(-EOPNOTSUPP, "CUDA: " LIBRARY " lacks cuDriverGetVersion");
+		return fail(-EOPNOTSUPP, "CUDA: " LIBRARY " lacks cuDriverGetVersion");
 	result = get_version(&libcuda.version);
 	if (result)
 		return fail_start(result);
 	if (libcuda.version < OLDEST_VERSION)
-		return tshare_fail(
-			-EOPNOTSUPP,
-			"CUDA: the driver supports CUDA %d.%d, which is older than %d.%d",
-			libcuda.version / 1000, libcuda.version % 1000 / 10, OLDEST_VERSION / 1000,
-			OLDEST_VERSION % 1000 / 10);
+		return fail(-EOPNOTSUPP,
+			    "CUDA: the driver supports CUDA %d.%d, which is older than %d.%d",
+			    libcuda.version / 1000, libcuda.version % 1000 / 10,
+			    OLDEST_VERSION / 1000, OLDEST_VERSION % 1000 / 10);
 	return 0;
 }
 
@@ -157,8 +154,7 @@ static int find_functions(void *library)
 	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		address = find_function(&finder, &functions[i]);
 		if (!address && !functions[i].newer)
-			return tshare_fail(-EOPNOTSUPP, "CUDA: " LIBRARY " lacks %s",
-					   functions[i].name);
+			return fail(-EOPNOTSUPP, "CUDA: " LIBRARY " lacks %s", functions[i].name);
 		*(void **)functions[i].address = address;
 	}
 	return 0;
@@ -183,7 +179,7 @@ static int load(void)
 	int err;
 
 	if (!library)
-		return tshare_fail(-EOPNOTSUPP, "CUDA: no NVIDIA driver: %s", dlerror());
+		return fail(-EOPNOTSUPP, "CUDA: no NVIDIA driver: %s", dlerror());
 	err = check_version(library);
 	if (!err)
 		err = find_functions(library);
@@ -198,7 +194,7 @@ static int load(void)
 
 static int fail_forked(void)
 {
-	return tshare_fail(-EOPNOTSUPP, "CUDA: a forked child can't use it, since its parent does");
+	return fail(-EOPNOTSUPP, "CUDA: a forked child can't use it, since its parent does");
 }
 
 int cuda_start(void)
@@ -207,21 +203,21 @@ int cuda_start(void)
 
 	if (atomic_load_explicit(&state, memory_order_acquire) == STARTED)
 		return 0;
-	tshare_lock();
+	process_lock();
 	while (atomic_load(&state) == STARTING)
-		tshare_lock_wait(&start_ended);
+		process_lock_wait(&start_ended);
 	if (atomic_load(&state) == STOPPED) {
 		atomic_store(&state, STARTING);
 		/* Loading may take seconds, and fork() would wait for the lock. */
-		tshare_unlock();
+		process_unlock();
 		err = load();
-		tshare_lock();
+		process_lock();
 		atomic_store(&state, err ? STOPPED : STARTED);
 		pthread_cond_broadcast(&start_ended);
 	} else if (atomic_load(&state) == FORKED) {
 		err = fail_forked();
 	}
-	tshare_unlock();
+	process_unlock();
 	return err;
 }
 
@@ -283,7 +279,7 @@ int cuda_errno(int result)
 
 int cuda_fail(int result, const char *what)
 {
-	return tshare_fail(cuda_errno(result), "%s: %s", what, cuda_result_name(result));
+	return fail(cuda_errno(result), "%s: %s", what, cuda_result_name(result));
 }
 
 /* Devices */

@@ -156,9 +156,8 @@ static int fail_import(const struct tshare_cuda_info *info)
 				 length ? "; " : "", paths[path].name,
 				 reason_for(path, info->results[path]));
 	}
-	return tshare_fail(errno_for(info->results),
-			   "region: CUDA device %" PRId32 " can't reach it: %s", info->device,
-			   text);
+	return fail(errno_for(info->results), "region: CUDA device %" PRId32 " can't reach it: %s",
+		    info->device, text);
 }
 
 /* Imports */
@@ -214,7 +213,7 @@ static int make_import(struct tshare_region *region, uint32_t path, int device, 
 	int err;
 
 	if (!new)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+		return fail(-ENOMEM, "region: out of memory");
 	new->searched = searched;
 	new->info.device = device;
 	new->info.driver_version = cuda_driver_version();

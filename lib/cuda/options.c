@@ -12,17 +12,16 @@
 static int check_options(const struct tshare_cuda_options *options)
 {
 	if (options->flags & ~TSHARE_CUDA_DEVICE)
-		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
-				   options->flags);
+		return fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32, options->flags);
 	if (options->device && !(options->flags & TSHARE_CUDA_DEVICE))
-		return tshare_fail(-EINVAL,
-				   "options.device: %" PRId32 " is ignored without "
-				   "TSHARE_CUDA_DEVICE; set the flag, or 0",
-				   options->device);
+		return fail(-EINVAL,
+			    "options.device: %" PRId32 " is ignored without "
+			    "TSHARE_CUDA_DEVICE; set the flag, or 0",
+			    options->device);
 	if (options->path >= TSHARE_CUDA_PATHS)
-		return tshare_fail(-EINVAL, "options.path: %" PRIu32 " is unknown", options->path);
+		return fail(-EINVAL, "options.path: %" PRIu32 " is unknown", options->path);
 	if (options->reserved)
-		return tshare_fail(-EINVAL, "options.reserved: is not 0");
+		return fail(-EINVAL, "options.reserved: is not 0");
 	return 0;
 }
 
@@ -44,8 +43,7 @@ int cuda_options_read_device(const struct tshare_cuda_options *options,
 	int err = cuda_options_read(options, known);
 
 	if (!err && known->path)
-		err = tshare_fail(-EINVAL,
-				  "options.path: is for tshare_cuda_import(); set it to 0");
+		err = fail(-EINVAL, "options.path: is for tshare_cuda_import(); set it to 0");
 	return err;
 }
 
@@ -64,8 +62,8 @@ int cuda_options_choose_device(const struct tshare_cuda_options *options, int *d
 	if (result)
 		return cuda_fail(result, "options.device");
 	if (options->device < 0 || options->device >= count)
-		return tshare_fail(-EINVAL, "options.device: there is no device %" PRId32 " of %d",
-				   options->device, count);
+		return fail(-EINVAL, "options.device: there is no device %" PRId32 " of %d",
+			    options->device, count);
 	*device = options->device;
 	return 0;
 }

@@ -22,18 +22,18 @@ struct tshare_pin {
 static int fail_registration(const struct tshare_region *region, int result, int device)
 {
 	if (result == -EOPNOTSUPP)
-		return tshare_fail(result,
-				   "region: is read-only, and CUDA device %d can't register "
-				   "read-only memory",
-				   device);
+		return fail(result,
+			    "region: is read-only, and CUDA device %d can't register "
+			    "read-only memory",
+			    device);
 	if (cuda_errno(result) == -EBUSY)
-		return tshare_fail(-EBUSY, "region: some of its memory has been registered by "
-					   "another user of CUDA in this process");
+		return fail(-EBUSY, "region: some of its memory has been registered by "
+				    "another user of CUDA in this process");
 	if (cuda_errno(result) == -ENOMEM)
-		return tshare_fail(-ENOMEM,
-				   "region: CUDA is out of memory, for the device's context or to "
-				   "register %" PRIu64 " bytes",
-				   region->handle.size);
+		return fail(-ENOMEM,
+			    "region: CUDA is out of memory, for the device's context or to "
+			    "register %" PRIu64 " bytes",
+			    region->handle.size);
 	return cuda_fail(result, "region: CUDA can't register it");
 }
 
@@ -71,7 +71,7 @@ int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_opt
 		return err;
 	new = malloc(sizeof(*new));
 	if (!new)
-		return tshare_fail(-ENOMEM, "pin: out of memory");
+		return fail(-ENOMEM, "pin: out of memory");
 	*new = (struct tshare_pin){ .region = region };
 	atomic_init(&new->refs, 1);
 	err = pin_region(new, device);

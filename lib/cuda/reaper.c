@@ -38,12 +38,12 @@ static void *reaper_run(void *data)
 	(void)data;
 	pthread_setname_np(pthread_self(), "tshare-reaper");
 	for (;;) {
-		tshare_lock();
+		process_lock();
 		while (stopped || STAILQ_EMPTY(&queue))
-			tshare_lock_wait(&added);
+			process_lock_wait(&added);
 		reaped = STAILQ_FIRST(&queue);
 		STAILQ_REMOVE_HEAD(&queue, entry);
-		tshare_unlock();
+		process_unlock();
 		reaped->drop(reaped);
 	}
 	return NULL;
@@ -57,7 +57,7 @@ int reaper_start(void)
 		return 0;
 	err = thread_start(reaper_run, NULL);
 	if (err)
-		return tshare_fail(err, "region: the thread that drops it: %s", strerror(-err));
+		return fail(err, "region: the thread that drops it: %s", strerror(-err));
 	started = true;
 	return 0;
 }

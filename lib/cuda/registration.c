@@ -25,19 +25,19 @@ __attribute__((constructor)) static void watch_forks(void)
 
 void registration_lock(struct tshare_region *region)
 {
-	tshare_lock();
+	process_lock();
 	while (region->registration.locked)
-		tshare_lock_wait(&unlocked);
+		process_lock_wait(&unlocked);
 	region->registration.locked = true;
-	tshare_unlock();
+	process_unlock();
 }
 
 void registration_unlock(struct tshare_region *region)
 {
-	tshare_lock();
+	process_lock();
 	region->registration.locked = false;
 	pthread_cond_broadcast(&unlocked);
-	tshare_unlock();
+	process_unlock();
 }
 
 /* Registered memory */
@@ -87,7 +87,7 @@ bool registration_is_valid(const struct tshare_region *region)
 static int register_region(struct tshare_region *region, struct cuda_scope *scope)
 {
 	/* The driver would populate it in one thread, under locks that all its users need. */
-	tshare_populate(region->data, region->handle.size, !region->readonly);
+	populate(region->data, region->handle.size, !region->readonly);
 	return registered_make(&region->registration.memory, region->data, region->handle.size,
 			       region->readonly, scope);
 }

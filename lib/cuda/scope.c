@@ -11,9 +11,8 @@ static int check_stream(const struct CUstream_st *stream)
 {
 	if (stream)
 		return 0;
-	return tshare_fail(-EINVAL,
-			   "stream: NULL may be the legacy default stream or the thread's; "
-			   "use CU_STREAM_LEGACY or CU_STREAM_PER_THREAD");
+	return fail(-EINVAL, "stream: NULL may be the legacy default stream or the thread's; "
+			     "use CU_STREAM_LEGACY or CU_STREAM_PER_THREAD");
 }
 
 static int check_capture(struct CUstream_st *stream)
@@ -24,9 +23,9 @@ static int check_capture(struct CUstream_st *stream)
 	if (result)
 		return cuda_fail(result, "stream");
 	if (capturing)
-		return tshare_fail(-EOPNOTSUPP,
-				   "stream: is being captured into a graph, which would run it "
-				   "never, or more than once");
+		return fail(-EOPNOTSUPP,
+			    "stream: is being captured into a graph, which would run it "
+			    "never, or more than once");
 	return 0;
 }
 
@@ -35,8 +34,8 @@ static int check_device(const struct tshare_cuda_options *options, const struct 
 {
 	if (!(options->flags & TSHARE_CUDA_DEVICE) || options->device == scope->device)
 		return 0;
-	return tshare_fail(-EINVAL, "options.device: the stream is of device %d, not %d",
-			   scope->device, (int)options->device);
+	return fail(-EINVAL, "options.device: the stream is of device %d, not %d", scope->device,
+		    (int)options->device);
 }
 
 int stream_read(const struct tshare_cuda_options *options, const struct CUstream_st *stream,
@@ -63,8 +62,7 @@ static int enter(struct cuda_scope *scope, const struct tshare_cuda_options *opt
 	else
 		err = cuda_enter_stream(scope, stream, device);
 	if (err == -ENOENT)
-		return tshare_fail(-EINVAL, "stream: device %d has no context, and so no streams",
-				   device);
+		return fail(-EINVAL, "stream: device %d has no context, and so no streams", device);
 	if (err)
 		return cuda_fail(err, "stream");
 	err = check_device(&known, scope);

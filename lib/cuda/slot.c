@@ -101,10 +101,10 @@ static bool find_free(const void *context, struct slot *slot)
 	struct slot_page *page;
 	bool found = false;
 
-	tshare_lock();
+	process_lock();
 	for (page = LIST_FIRST(&pages); page && !found; page = LIST_NEXT(page, entry))
 		found = page->context == context && take_from(page, slot);
-	tshare_unlock();
+	process_unlock();
 	return found;
 }
 
@@ -121,18 +121,18 @@ int slot_take(struct slot *slot)
 		if (cuda_memory_is((uintptr_t)slot->page->start, slot->page->memory_id))
 			return 0;
 		/* The page's context has ended, and this one has its address. */
-		tshare_lock();
+		process_lock();
 		slot->page->context = NULL;
 		slot_release(slot);
-		tshare_unlock();
+		process_unlock();
 	}
 	err = page_new(context, &page);
 	if (err)
 		return err;
-	tshare_lock();
+	process_lock();
 	LIST_INSERT_HEAD(&pages, page, entry);
 	take_from(page, slot);
-	tshare_unlock();
+	process_unlock();
 	return 0;
 }
 

@@ -58,9 +58,9 @@ static void publish_now(void *data)
 	struct stream_publish *publish = data;
 
 	tshare_region_publish(publish->region, NULL);
-	tshare_lock();
+	process_lock();
 	reaper_add(&publish->reaped);
-	tshare_unlock();
+	process_unlock();
 }
 
 static int put_publish(struct stream_publish *publish, struct CUstream_st *stream)
@@ -68,11 +68,11 @@ static int put_publish(struct stream_publish *publish, struct CUstream_st *strea
 	int err;
 
 	stream_watch_exit();
-	tshare_lock();
+	process_lock();
 	err = publisher_start(publish->region);
 	if (!err)
 		err = reaper_start();
-	tshare_unlock();
+	process_unlock();
 	if (err)
 		return err;
 	err = cuda_stream_call(stream, publish_now, publish);
@@ -88,10 +88,10 @@ int tshare_region_publish_on(struct tshare_region *region,
 	int err;
 
 	if (region->readonly)
-		return tshare_fail(-EACCES, "region: is read-only");
+		return fail(-EACCES, "region: is read-only");
 	publish = malloc(sizeof(*publish));
 	if (!publish)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+		return fail(-ENOMEM, "region: out of memory");
 	err = stream_enter(&scope, options, stream);
 	if (err)
 		return err;
@@ -137,7 +137,7 @@ static bool exiting;
 
 static int fail_exiting(void)
 {
-	return tshare_fail(-ECANCELED, "wait: the process exits");
+	return fail(-ECANCELED, "wait: the process exits");
 }
 
 static struct tshare_stream_wait *wait_of(struct watch *watch)
@@ -212,13 +212,13 @@ void stream_waits_cancel(struct tshare_waiter *waiter)
 {
 	struct tshare_stream_wait *wait, *next;
 
-	tshare_lock();
+	process_lock();
 	for (wait = LIST_FIRST(&waits); wait; wait = next) {
 		next = LIST_NEXT(wait, entry);
 		if (wait->watch.waiter == waiter)
 			wait_end_early(wait, waiter_check(waiter));
 	}
-	tshare_unlock();
+	process_unlock();
 }
 
 /* In the scope of the stream: begins the wait, which may be over on return. */
@@ -228,21 +228,21 @@ static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *
 	int err;
 
 	if (!cuda_streams_wait_for_values(scope->device))
-		return tshare_fail(-EOPNOTSUPP,
-				   "stream: device %d, or its driver, can't have a stream wait for "
-				   "memory",
-				   scope->device);
+		return fail(-EOPNOTSUPP,
+			    "stream: device %d, or its driver, can't have a stream wait for "
+			    "memory",
+			    scope->device);
 	err = slot_take(&wait->slot);
 	if (err)
 		return cuda_fail(err, "stream: the memory that it waits for");
 	stream_watch_exit();
-	tshare_lock();
+	process_lock();
 	err = exiting ? fail_exiting() : reaper_start();
 	if (!err)
 		err = watch_start(watch);
 	if (err) {
 		slot_release(&wait->slot);
-		tshare_unlock();
+		process_unlock();
 		return err;
 	}
 	LIST_INSERT_HEAD(&waits, wait, entry);
@@ -252,7 +252,7 @@ static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *
 		tshare_waiter_ref(wait->waiter);
 	if (wait_look(watch, newest(watch_counter(watch)), true) == WATCH_OVER)
 		watch_end(watch);
-	tshare_unlock();
+	process_unlock();
 	return 0;
 }
 
@@ -265,10 +265,10 @@ static int make_stream_wait(struct tshare_stream_wait *wait, struct CUstream_st 
 	if (!err)
 		return 0;
 	err = cuda_fail(err, "stream");
-	tshare_lock();
+	process_lock();
 	if (atomic_load(&wait->result) == -EINPROGRESS)
 		wait_end_early(wait, err);
-	tshare_unlock();
+	process_unlock();
 	return err;
 }
 
@@ -301,7 +301,7 @@ static int wait_on(struct tshare_waiter *waiter, struct tshare_waiter *own,
 		atomic_init(&wait->result, -EINPROGRESS);
 		err = begin_wait(wait, &scope);
 	} else {
-		err = tshare_fail(-ENOMEM, "wait: out of memory");
+		err = fail(-ENOMEM, "wait: out of memory");
 	}
 	if (!err)
 		err = make_stream_wait(wait, stream);
@@ -349,10 +349,10 @@ struct tshare_stream_wait *tshare_stream_wait_unref(struct tshare_stream_wait *w
 TSHARE_EXPORT
 void tshare_stream_wait_cancel(struct tshare_stream_wait *wait)
 {
-	tshare_lock();
+	process_lock();
 	if (atomic_load(&wait->result) == -EINPROGRESS)
 		wait_end_early(wait, wait_fail_cancelled());
-	tshare_unlock();
+	process_unlock();
 }
 
 TSHARE_EXPORT
@@ -361,9 +361,9 @@ int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_
 	int result = atomic_load(&wait->result);
 
 	if (result == -EINPROGRESS)
-		return tshare_fail(result, "wait: nothing was published yet");
+		return fail(result, "wait: nothing was published yet");
 	if (result)
-		return tshare_fail(result, "%s", wait->reason);
+		return fail(result, "%s", wait->reason);
 	*generation = wait->generation;
 	return 0;
 }
@@ -383,18 +383,18 @@ static void end_all_waits(void)
 TSHARE_EXPORT
 void tshare_stream_wait_shutdown(void)
 {
-	tshare_lock();
+	process_lock();
 	end_all_waits();
-	tshare_unlock();
+	process_unlock();
 }
 
 /* Other threads may still begin waits, and streams publish. */
 static void handle_exit(void)
 {
-	tshare_lock();
+	process_lock();
 	reaper_stop();
 	end_all_waits();
-	tshare_unlock();
+	process_unlock();
 }
 
 static pthread_once_t exit_handler = PTHREAD_ONCE_INIT;

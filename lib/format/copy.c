@@ -87,9 +87,8 @@ static void copy_dims(char *to, const char *from, const struct dim *dims, int32_
 		copy_dims(to + i * dims->to, from + i * dims->from, dims + 1, ndim - 1, itemsize);
 }
 
-void tshare_copy_elements(void *to, const int64_t *to_strides, const void *from,
-			  const int64_t *from_strides, int32_t ndim, const int64_t *shape,
-			  size_t itemsize)
+void copy_elements(void *to, const int64_t *to_strides, const void *from,
+		   const int64_t *from_strides, int32_t ndim, const int64_t *shape, size_t itemsize)
 {
 	struct dim dims[TSHARE_NDIM_LIMIT];
 	int32_t used, i;

@@ -55,11 +55,11 @@ int desc_list_check(struct desc_list *list, uint64_t region_size, const char *ar
 		err = tshare_desc_check(desc_list_get(list, i), list->size - place, region_size,
 					&why);
 		if (err)
-			return tshare_fail(err, "%s[%zu].%s", array, i, why);
+			return fail(err, "%s[%zu].%s", array, i, why);
 		place += desc_list_get(list, i)->size;
 	}
 	if (place != list->size)
-		return tshare_fail(-EINVAL, "%s: bytes behind the last descriptor", array);
+		return fail(-EINVAL, "%s: bytes behind the last descriptor", array);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static int fill_random(void *buffer, size_t size)
 	while (size) {
 		got = getrandom(buffer, size, 0);
 		if (got < 0 && errno != EINTR)
-			return tshare_fail(-errno, "tensors: getrandom: %s", strerror(errno));
+			return fail(-errno, "tensors: getrandom: %s", strerror(errno));
 		if (got < 0)
 			continue;
 		buffer = (char *)buffer + got;
@@ -135,7 +135,7 @@ static int index_new(const struct desc_list *list, struct desc_index **result)
 	index = calloc(1, sizeof(*index) +
 				  (((size_t)1 << bits) + list->count) * sizeof(index->heads[0]));
 	if (!index)
-		return tshare_fail(-ENOMEM, "tensors: out of memory");
+		return fail(-ENOMEM, "tensors: out of memory");
 	err = fill_random(index->keys, sizeof(index->keys));
 	if (err)
 		return err;
@@ -173,8 +173,8 @@ static int get_index(struct desc_list *list, const struct desc_index **result)
 
 static int fail_twice(const struct desc_list *list, size_t first, size_t second)
 {
-	return tshare_fail(-EINVAL, "specs[%zu].name: '%s' is that of specs[%zu] too", second,
-			   tshare_desc_name(desc_list_get(list, first)), first);
+	return fail(-EINVAL, "specs[%zu].name: '%s' is that of specs[%zu] too", second,
+		    tshare_desc_name(desc_list_get(list, first)), first);
 }
 
 int desc_list_check_unique(struct desc_list *list)

@@ -74,7 +74,7 @@ int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype)
 	size_t i, len;
 
 	if (!name)
-		return tshare_fail(-EINVAL, "dtype: is NULL");
+		return fail(-EINVAL, "dtype: is NULL");
 	for (i = 0; i < N_TYPES; i++) {
 		len = strlen(types[i].name);
 		if (strncmp(name, types[i].name, len) || !parse_lanes(name + len, &lanes))
@@ -82,7 +82,7 @@ int tshare_dtype_parse(const char *name, struct tshare_dtype *dtype)
 		*dtype = (struct tshare_dtype){ types[i].code, types[i].bits, lanes };
 		return 0;
 	}
-	return tshare_fail(-EINVAL, "dtype: '%s' is not the name of a type", name);
+	return fail(-EINVAL, "dtype: '%s' is not the name of a type", name);
 }
 
 TSHARE_EXPORT
@@ -94,8 +94,8 @@ int tshare_dtype_get_name(struct tshare_dtype dtype, char *name)
 		if (types[i].code == dtype.code && types[i].bits == dtype.bits)
 			break;
 	if (i == N_TYPES || !dtype.lanes)
-		return tshare_fail(-EINVAL, "dtype: no name for code %u, %u bits, %u lanes",
-				   dtype.code, dtype.bits, dtype.lanes);
+		return fail(-EINVAL, "dtype: no name for code %u, %u bits, %u lanes", dtype.code,
+			    dtype.bits, dtype.lanes);
 	if (dtype.lanes == 1)
 		snprintf(name, TSHARE_DTYPE_NAME_LEN, "%s", types[i].name);
 	else

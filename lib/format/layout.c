@@ -14,14 +14,14 @@
 
 static int too_large(void)
 {
-	return tshare_fail(-EINVAL, "shape: more bytes than can be counted");
+	return fail(-EINVAL, "shape: more bytes than can be counted");
 }
 
 static int check_type(const struct tshare_spec *spec)
 {
 	if (!spec->dtype.bits || !spec->dtype.lanes)
-		return tshare_fail(-EINVAL, "dtype: %u bits and %u lanes", spec->dtype.bits,
-				   spec->dtype.lanes);
+		return fail(-EINVAL, "dtype: %u bits and %u lanes", spec->dtype.bits,
+			    spec->dtype.lanes);
 	return 0;
 }
 
@@ -30,14 +30,14 @@ static int check_shape(const struct tshare_spec *spec)
 	int32_t i;
 
 	if (spec->ndim < 0 || spec->ndim > TSHARE_NDIM_LIMIT)
-		return tshare_fail(-EINVAL, "ndim: %" PRId32 " is not 0 to %d", spec->ndim,
-				   TSHARE_NDIM_LIMIT);
+		return fail(-EINVAL, "ndim: %" PRId32 " is not 0 to %d", spec->ndim,
+			    TSHARE_NDIM_LIMIT);
 	if (spec->ndim && !spec->shape)
-		return tshare_fail(-EINVAL, "shape: is NULL");
+		return fail(-EINVAL, "shape: is NULL");
 	for (i = 0; i < spec->ndim; i++)
 		if (spec->shape[i] < 0)
-			return tshare_fail(-EINVAL, "shape[%" PRId32 "]: %" PRId64 " is negative",
-					   i, spec->shape[i]);
+			return fail(-EINVAL, "shape[%" PRId32 "]: %" PRId64 " is negative", i,
+				    spec->shape[i]);
 	return 0;
 }
 
@@ -74,7 +74,7 @@ static int place(const struct tshare_spec *spec, const int64_t *strides, uint64_
 		*start &= ~mask;
 	}
 	if (__builtin_add_overflow(*start, extent.above, cursor))
-		return tshare_fail(-ERANGE, "byte_offset: beyond any region");
+		return fail(-ERANGE, "byte_offset: beyond any region");
 	return 0;
 }
 
@@ -88,14 +88,14 @@ static size_t name_length(const struct tshare_spec *spec)
 int spec_read(const struct tshare_spec *spec, struct tshare_spec *known)
 {
 	if (!spec)
-		return tshare_fail(-EINVAL, "spec: is NULL");
+		return fail(-EINVAL, "spec: is NULL");
 	return sized_read(spec, "spec.", SPEC_SHORTEST, known, sizeof(*known));
 }
 
 /* Puts the spec's place before the stored text. */
 static int fail_spec(int err, size_t place)
 {
-	return tshare_fail_within(err, "specs[%zu].", place);
+	return fail_within(err, "specs[%zu].", place);
 }
 
 /* Reads an element of an array, in which all have the size of the first. */
@@ -105,9 +105,8 @@ static int read_element(const struct tshare_spec *specs, size_t i, struct tshare
 	int err;
 
 	if (spec->size != specs->size)
-		return tshare_fail(-EINVAL,
-				   "specs[%zu].size: %zu bytes, but that of specs[0] is %zu", i,
-				   spec->size, specs->size);
+		return fail(-EINVAL, "specs[%zu].size: %zu bytes, but that of specs[0] is %zu", i,
+			    spec->size, specs->size);
 	err = sized_read(spec, "", SPEC_SHORTEST, known, sizeof(*known));
 	return err ? fail_spec(err, i) : 0;
 }
@@ -124,8 +123,7 @@ static int measure(const struct tshare_spec *spec, size_t *size)
 	if (err)
 		return err;
 	if (name_len > TSHARE_TENSOR_NAME_MAX)
-		return tshare_fail(-ENAMETOOLONG, "name: longer than %d bytes",
-				   TSHARE_TENSOR_NAME_MAX);
+		return fail(-ENAMETOOLONG, "name: longer than %d bytes", TSHARE_TENSOR_NAME_MAX);
 	*size = tshare_desc_size(spec->ndim, name_len);
 	return 0;
 }
@@ -183,14 +181,13 @@ static int measure_all(const struct tshare_spec *specs, size_t count, size_t *to
 		*total += size;
 	}
 	if (*total > TSHARE_DESCS_SIZE_MAX)
-		return tshare_fail(-EINVAL,
-				   "specs: shapes and names of %zu bytes are more than %u MiB",
-				   *total, TSHARE_DESCS_SIZE_MAX >> 20);
+		return fail(-EINVAL, "specs: shapes and names of %zu bytes are more than %u MiB",
+			    *total, TSHARE_DESCS_SIZE_MAX >> 20);
 	return 0;
 }
 
-int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_list **list,
-		  uint64_t *size)
+int layout_specs(const struct tshare_spec *specs, size_t count, struct desc_list **list,
+		 uint64_t *size)
 {
 	_cleanup_desc_list_ struct desc_list *new = NULL;
 	uint64_t cursor = 0, end = 0;
@@ -203,7 +200,7 @@ int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_lis
 		return err;
 	new = desc_list_new(count, total);
 	if (!new)
-		return tshare_fail(-ENOMEM, "specs: out of memory");
+		return fail(-ENOMEM, "specs: out of memory");
 	for (i = 0; i < count; i++) {
 		new->places[i] = at;
 		err = read_element(specs, i, &spec);
@@ -222,8 +219,7 @@ int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_lis
 	return 0;
 }
 
-int tshare_layout_view(const struct tshare_spec *spec, uint64_t region_size,
-		       union desc_record *record)
+int layout_view(const struct tshare_spec *spec, uint64_t region_size, union desc_record *record)
 {
 	uint64_t cursor = 0;
 	const char *why;
@@ -236,7 +232,7 @@ int tshare_layout_view(const struct tshare_spec *spec, uint64_t region_size,
 	if (err)
 		return err;
 	err = tshare_desc_check(&record->desc, size, region_size, &why);
-	return err ? tshare_fail(err, "%s", why) : 0;
+	return err ? fail(err, "%s", why) : 0;
 }
 
 /*
@@ -260,9 +256,9 @@ static int check_place(uintptr_t data, const struct extent *extent, uintptr_t st
 
 	if (__builtin_sub_overflow(data, extent->below, &low) ||
 	    __builtin_add_overflow(data, extent->above, &high))
-		return tshare_fail(-ERANGE, "strides: reach beyond the address space");
+		return fail(-ERANGE, "strides: reach beyond the address space");
 	if (start && (low < start || high - start > size))
-		return tshare_fail(-ERANGE, "shape, strides: reach beyond the memory");
+		return fail(-ERANGE, "shape, strides: reach beyond the memory");
 	return 0;
 }
 
@@ -290,6 +286,6 @@ int tshare_spec_check(const struct tshare_spec *spec, const void *data, const vo
 	if (err || !extent.above)
 		return err;
 	if (!data)
-		return tshare_fail(-EINVAL, "data: is NULL");
+		return fail(-EINVAL, "data: is NULL");
 	return check_place((uintptr_t)data, &extent, (uintptr_t)memory, size);
 }

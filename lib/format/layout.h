@@ -19,8 +19,8 @@ int spec_read(const struct tshare_spec *spec, struct tshare_spec *known);
  * bytes that the tensors need together. desc_list_check() checks whether they are
  * inside a region.
  */
-int tshare_layout(const struct tshare_spec *specs, size_t count, struct desc_list **list,
-		  uint64_t *size);
+int layout_specs(const struct tshare_spec *specs, size_t count, struct desc_list **list,
+		 uint64_t *size);
 
 /* Room for any descriptor. */
 union desc_record {
@@ -29,7 +29,6 @@ union desc_record {
 };
 
 /* Describes a tensor in a region of @region_size bytes. */
-int tshare_layout_view(const struct tshare_spec *spec, uint64_t region_size,
-		       union desc_record *record);
+int layout_view(const struct tshare_spec *spec, uint64_t region_size, union desc_record *record);
 
 #endif /* TSHARE_FORMAT_LAYOUT_H */

@@ -9,23 +9,23 @@
 #include "format/region-name.h"
 #include "tshare.h"
 
-int tshare_name_copy(char copy[TSHARE_NAME_LEN], const char *name)
+int region_name_copy(char copy[TSHARE_NAME_LEN], const char *name)
 {
 	const char *why;
 	size_t length;
 	int err;
 
 	if (!name)
-		return tshare_fail(-EINVAL, "name: is NULL");
+		return fail(-EINVAL, "name: is NULL");
 	if (!*name)
-		return tshare_fail(-EINVAL, "name: is empty");
+		return fail(-EINVAL, "name: is empty");
 	length = strnlen(name, TSHARE_NAME_LEN);
 	if (length == TSHARE_NAME_LEN)
-		return tshare_fail(-ENAMETOOLONG, "name: longer than %d bytes", TSHARE_NAME_MAX);
+		return fail(-ENAMETOOLONG, "name: longer than %d bytes", TSHARE_NAME_MAX);
 	memset(copy, 0, TSHARE_NAME_LEN);
 	memcpy(copy, name, length);
 	err = tshare_name_check(copy, &why);
 	if (err)
-		return tshare_fail(err, "%s: '%s'", why, name);
+		return fail(err, "%s: '%s'", why, name);
 	return 0;
 }

@@ -11,6 +11,6 @@
  * Copies a region's name, padded with zeros. -EINVAL or -ENAMETOOLONG if it
  * isn't valid.
  */
-int tshare_name_copy(char copy[TSHARE_NAME_LEN], const char *name);
+int region_name_copy(char copy[TSHARE_NAME_LEN], const char *name);
 
 #endif /* TSHARE_FORMAT_REGION_NAME_H */

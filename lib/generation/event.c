@@ -72,11 +72,11 @@ static int event_new(struct tshare_waiter *waiter)
 	int err;
 
 	if (!event)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+		return fail(-ENOMEM, "region: out of memory");
 	event->watch.waiter = waiter;
 	event->watch.ops = &event_ops;
 	event->fd = fd_move_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	err = event->fd < 0 ? tshare_fail(-errno, "region: eventfd: %s", strerror(errno)) :
+	err = event->fd < 0 ? fail(-errno, "region: eventfd: %s", strerror(errno)) :
 			      watch_start(&event->watch);
 	if (err) {
 		if (event->fd >= 0)
@@ -95,34 +95,34 @@ int event_get_fd(struct tshare_waiter *waiter, int *fd)
 {
 	int err = 0;
 
-	tshare_lock();
+	process_lock();
 	if (!waiter->event)
 		err = event_new(waiter);
 	if (!err)
 		*fd = waiter->event->fd;
-	tshare_unlock();
+	process_unlock();
 	return err;
 }
 
 void event_signal(struct tshare_waiter *waiter)
 {
-	tshare_lock();
+	process_lock();
 	if (waiter->event)
 		make_readable(waiter->event);
-	tshare_unlock();
+	process_unlock();
 }
 
 void event_end(struct tshare_waiter *waiter)
 {
 	struct event *event;
 
-	tshare_lock();
+	process_lock();
 	event = waiter->event;
 	if (event) {
 		watch_end(&event->watch);
 		close(event->fd);
 		waiter->event = NULL;
 	}
-	tshare_unlock();
+	process_unlock();
 	free(event);
 }

@@ -117,16 +117,16 @@ static void *feeder_run(void *data)
 
 	pthread_setname_np(pthread_self(), "tshare-events");
 	for (;;) {
-		tshare_lock();
+		process_lock();
 		deadline = feeder_look(feeder, woken, words, &count);
 		if (deadline == WATCH_OVER)
 			break;
-		tshare_unlock();
+		process_unlock();
 		index = futex_sleep(words, count, deadline);
 		woken = index < 0 ? 0 : words[index].address;
 	}
 	LIST_REMOVE(feeder, entry);
-	tshare_unlock();
+	process_unlock();
 	free(feeder);
 	return NULL;
 }
@@ -137,14 +137,14 @@ static int feeder_new(struct feeder **feeder)
 	int err;
 
 	if (!new)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+		return fail(-ENOMEM, "region: out of memory");
 	LIST_INIT(&new->watches);
 	LIST_INSERT_HEAD(&feeders, new, entry);
 	err = thread_start(feeder_run, new);
 	if (err) {
 		LIST_REMOVE(new, entry);
 		free(new);
-		return tshare_fail(err, "region: the thread that watches it: %s", strerror(-err));
+		return fail(err, "region: the thread that watches it: %s", strerror(-err));
 	}
 	*feeder = new;
 	return 0;

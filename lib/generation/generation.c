@@ -42,10 +42,10 @@ int generation_check_version(struct counter *counter)
 
 	if (!version || version == COUNTER_VERSION)
 		return 0;
-	return tshare_fail(-EPROTO,
-			   "region: its counter is of version %" PRIu32 ", and this library knows "
-			   "%d; use the same version of tshare in all its processes",
-			   version, COUNTER_VERSION);
+	return fail(-EPROTO,
+		    "region: its counter is of version %" PRIu32 ", and this library knows "
+		    "%d; use the same version of tshare in all its processes",
+		    version, COUNTER_VERSION);
 }
 
 /* Sets the version of a new counter. */
@@ -77,7 +77,7 @@ int generation_map(struct tshare_region *region)
 	err = errno;
 	close(at.fd);
 	if (page == MAP_FAILED)
-		return tshare_fail(-err, "region: mmap of its counter: %s", strerror(err));
+		return fail(-err, "region: mmap of its counter: %s", strerror(err));
 	err = begin_to_use((struct counter *)(page + within), region->readonly);
 	if (err) {
 		munmap(page, page_size);
@@ -122,9 +122,9 @@ struct counter *generation_counter(struct tshare_region *region, int *err)
 	counter = atomic_load_explicit(&region->generation.counter, memory_order_acquire);
 	if (counter)
 		return counter;
-	tshare_lock();
+	process_lock();
 	*err = generation_map(region);
-	tshare_unlock();
+	process_unlock();
 	return *err ? NULL : atomic_load(&region->generation.counter);
 }
 

@@ -73,19 +73,19 @@ static void end_publisher(struct generation *generation)
 
 void publisher_end(struct generation *generation)
 {
-	tshare_lock();
+	process_lock();
 	if (atomic_load(&generation->lock_fd) >= 0)
 		end_publisher(generation);
-	tshare_unlock();
+	process_unlock();
 }
 
 /* At exit() a process that still holds regions wakes the waiters, which see its end at once. */
 __attribute__((destructor)) static void end_publishers(void)
 {
-	tshare_lock();
+	process_lock();
 	while (!LIST_EMPTY(&publishers))
 		end_publisher(LIST_FIRST(&publishers));
-	tshare_unlock();
+	process_unlock();
 }
 
 /* Locks before it counts itself, so a waiter that reads the count finds the lock. */
@@ -101,14 +101,14 @@ int publisher_start(struct tshare_region *region)
 	if (!err)
 		err = generation_open_own(region, &fd);
 	if (err == -EMFILE || err == -ENFILE)
-		return tshare_fail(err, "region: publish needs a file descriptor of its own: %s",
-				   strerror(-err));
+		return fail(err, "region: publish needs a file descriptor of its own: %s",
+			    strerror(-err));
 	if (err)
 		return err;
 	err = ofd_lock_set(fd, F_RDLCK, generation->lock);
 	if (err) {
 		close(fd);
-		return tshare_fail(err, "region: lock: %s", strerror(-err));
+		return fail(err, "region: lock: %s", strerror(-err));
 	}
 	counter = atomic_load(&generation->counter);
 	atomic_fetch_add(&counter->publishers, 1);
@@ -125,16 +125,16 @@ static int ask_for_others(struct tshare_region *region, bool *others)
 	int fd = atomic_load(&generation->lock_fd), err = 0;
 
 	if (fd < 0 && atomic_load(&generation->ask_fd) < 0) {
-		tshare_lock();
+		process_lock();
 		err = generation_prepare_to_ask(region);
-		tshare_unlock();
+		process_unlock();
 	}
 	if (err)
 		return err;
 	if (fd < 0)
 		fd = atomic_load(&generation->ask_fd);
 	err = ofd_lock_test(fd, F_WRLCK, generation->lock, others);
-	return err ? tshare_fail(err, "region: lock: %s", strerror(-err)) : 0;
+	return err ? fail(err, "region: lock: %s", strerror(-err)) : 0;
 }
 
 int publisher_check(struct tshare_region *region, struct counter *counter, int64_t now,
@@ -158,7 +158,7 @@ int publisher_check(struct tshare_region *region, struct counter *counter, int64
 		alive_at = others ? now : -ALIVE_NS;
 		atomic_store_explicit(&generation->alive_at, alive_at, memory_order_relaxed);
 		if (!others)
-			return tshare_fail(-EOWNERDEAD, "region: all publishers have exited");
+			return fail(-EOWNERDEAD, "region: all publishers have exited");
 	}
 	*due = alive_at + ALIVE_NS;
 	return 0;
@@ -171,7 +171,7 @@ bool publisher_was_seen(const struct tshare_region *region, int64_t since)
 
 static int fail_readonly(void)
 {
-	return tshare_fail(-EACCES, "region: is read-only");
+	return fail(-EACCES, "region: is read-only");
 }
 
 TSHARE_EXPORT
@@ -224,9 +224,9 @@ int tshare_region_announce(struct tshare_region *region)
 		return fail_readonly();
 	if (atomic_load_explicit(&region->generation.lock_fd, memory_order_acquire) >= 0)
 		return 0;
-	tshare_lock();
+	process_lock();
 	err = publisher_start(region);
-	tshare_unlock();
+	process_unlock();
 	return err;
 }
 

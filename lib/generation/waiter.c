@@ -56,7 +56,7 @@ int64_t wait_deadline(int64_t timeout_ns, int64_t now)
 
 int wait_fail_cancelled(void)
 {
-	return tshare_fail(-ECANCELED, "region: the wait was cancelled");
+	return fail(-ECANCELED, "region: the wait was cancelled");
 }
 
 int waiter_check(struct tshare_waiter *waiter)
@@ -77,7 +77,7 @@ int waiter_find_reason(struct tshare_waiter *waiter, struct counter *counter, in
 	if (err)
 		return err;
 	if (now >= deadline)
-		return tshare_fail(-ETIMEDOUT, "timeout: nothing was published in time");
+		return fail(-ETIMEDOUT, "timeout: nothing was published in time");
 	if (deadline < *until)
 		*until = deadline;
 	return 0;
@@ -108,7 +108,7 @@ static int sleep_until(struct tshare_waiter *waiter, struct counter *counter, ui
 		words[1] = futex_private(&waiter->cancelled, 0);
 		slept = futex_sleep(words, 2, until);
 		if (slept < 0 && slept != -EAGAIN && slept != -ETIMEDOUT)
-			err = tshare_fail(slept, "region: waiting: %s", strerror(-slept));
+			err = fail(slept, "region: waiting: %s", strerror(-slept));
 	}
 	return 0;
 }
@@ -182,7 +182,7 @@ int tshare_waiter_new(struct tshare_region *region, struct tshare_waiter **waite
 
 	new = calloc(1, sizeof(*new));
 	if (!new)
-		return tshare_fail(-ENOMEM, "waiter: out of memory");
+		return fail(-ENOMEM, "waiter: out of memory");
 	atomic_init(&new->refs, 1);
 	new->region = tshare_region_ref(region);
 	*waiter = new;

@@ -27,34 +27,34 @@ static int compare(const void *a, const void *b)
 	return right_start + right->handle.size <= left_start;
 }
 
-int tshare_mappings_add(struct tshare_region *region)
+int mappings_add(struct tshare_region *region)
 {
 	void *node;
 
-	tshare_lock();
+	process_lock();
 	node = tsearch(region, &mappings, compare);
-	tshare_unlock();
-	return node ? 0 : tshare_fail(-ENOMEM, "region: out of memory");
+	process_unlock();
+	return node ? 0 : fail(-ENOMEM, "region: out of memory");
 }
 
-void tshare_mappings_remove(struct tshare_region *region)
+void mappings_remove(struct tshare_region *region)
 {
-	tshare_lock();
+	process_lock();
 	tdelete(region, &mappings, compare);
-	tshare_unlock();
+	process_unlock();
 }
 
-struct tshare_region *tshare_mappings_find(const void *address)
+struct tshare_region *mappings_find(const void *address)
 {
 	const struct tshare_region key = { .data = (void *)address, .handle = { .size = 1 } };
 	struct tshare_region *found = NULL;
 	void *node;
 
-	tshare_lock();
+	process_lock();
 	node = tfind(&key, &mappings, compare);
 	/* The thread that dropped the last reference is about to take the region out. */
 	if (node && refcount_get_unless_zero(&(*(struct tshare_region **)node)->refs))
 		found = *(struct tshare_region **)node;
-	tshare_unlock();
+	process_unlock();
 	return found;
 }

@@ -6,15 +6,15 @@
 struct tshare_region;
 
 /* Adds a region that is mapped. 0 or -ENOMEM. */
-int tshare_mappings_add(struct tshare_region *region);
+int mappings_add(struct tshare_region *region);
 
 /* Removes a region before it is unmapped. Does nothing if it wasn't added. */
-void tshare_mappings_remove(struct tshare_region *region);
+void mappings_remove(struct tshare_region *region);
 
 /*
  * The region whose mapping holds @address, with a reference; NULL if there is
  * none, or if its last reference was just dropped.
  */
-struct tshare_region *tshare_mappings_find(const void *address);
+struct tshare_region *mappings_find(const void *address);
 
 #endif /* TSHARE_REGION_MAPPINGS_H */

@@ -254,18 +254,17 @@ static int fail_read(const struct work *work)
 	case 0:
 		return 0;
 	case -ECANCELED:
-		return tshare_fail(-ECANCELED, "progress: ended the read");
+		return fail(-ECANCELED, "progress: ended the read");
 	case -ENODATA:
-		return tshare_fail(-ENODATA, "length: the file ends before byte %" PRIu64,
-				   work->file_offset + work->length);
+		return fail(-ENODATA, "length: the file ends before byte %" PRIu64,
+			    work->file_offset + work->length);
 	case -EBADF:
-		return tshare_fail(-EBADF, "fd: %d is not open for reading", work->fd);
+		return fail(-EBADF, "fd: %d is not open for reading", work->fd);
 	case -ESPIPE:
 	case -EISDIR:
-		return tshare_fail(work->err, "fd: %d is no file: %s", work->fd,
-				   strerror(-work->err));
+		return fail(work->err, "fd: %d is no file: %s", work->fd, strerror(-work->err));
 	default:
-		return tshare_fail(work->err, "fd: pread: %s", strerror(-work->err));
+		return fail(work->err, "fd: pread: %s", strerror(-work->err));
 	}
 }
 
@@ -282,11 +281,10 @@ static int check_options(const struct tshare_read_options *options,
 			return err;
 	}
 	if (known->flags & ~TSHARE_DIRECT)
-		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
-				   known->flags);
+		return fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32, known->flags);
 	if (known->threads > THREADS_MAX)
-		return tshare_fail(-EINVAL, "options.threads: %" PRIu32 " are more than %d",
-				   known->threads, THREADS_MAX);
+		return fail(-EINVAL, "options.threads: %" PRIu32 " are more than %d",
+			    known->threads, THREADS_MAX);
 	if (!known->threads)
 		known->threads = THREADS_DEFAULT;
 	return 0;
@@ -296,19 +294,17 @@ static int check_place(const struct tshare_region *region, uint64_t file_offset,
 		       uint64_t length)
 {
 	if (region->readonly)
-		return tshare_fail(-EACCES, "region: is read-only");
+		return fail(-EACCES, "region: is read-only");
 	if (offset > region->handle.size)
-		return tshare_fail(-ERANGE,
-				   "offset: %" PRIu64 " is beyond the region's %" PRIu64 " bytes",
-				   offset, region->handle.size);
+		return fail(-ERANGE, "offset: %" PRIu64 " is beyond the region's %" PRIu64 " bytes",
+			    offset, region->handle.size);
 	if (length > region->handle.size - offset)
-		return tshare_fail(-ERANGE,
-				   "length: %" PRIu64 " bytes at %" PRIu64
-				   " are not inside the region's %" PRIu64,
-				   length, offset, region->handle.size);
+		return fail(-ERANGE,
+			    "length: %" PRIu64 " bytes at %" PRIu64
+			    " are not inside the region's %" PRIu64,
+			    length, offset, region->handle.size);
 	if (file_offset > INT64_MAX || length > INT64_MAX - file_offset)
-		return tshare_fail(-EINVAL, "file_offset: %" PRIu64 " is beyond any file",
-				   file_offset);
+		return fail(-EINVAL, "file_offset: %" PRIu64 " is beyond any file", file_offset);
 	return 0;
 }
 

@@ -45,8 +45,8 @@ static struct content content_of(const struct tshare_region *region)
 
 static int fail_map(const struct tshare_region *region)
 {
-	return tshare_fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", region->handle.size,
-			   strerror(errno));
+	return fail(-errno, "size: mmap of %" PRIu64 " bytes: %s", region->handle.size,
+		    strerror(errno));
 }
 
 /*
@@ -60,7 +60,7 @@ static int place_region(struct tshare_region *region, const struct content *cont
 	void *data;
 
 	if (size > SIZE_MAX / 2)
-		return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", size);
+		return fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", size);
 	if (alignment > region->ctx->page_size && size >= alignment)
 		data = map_aligned(size, alignment, content);
 	else
@@ -68,7 +68,7 @@ static int place_region(struct tshare_region *region, const struct content *cont
 	if (data == MAP_FAILED)
 		return fail_map(region);
 	region->data = data;
-	return tshare_mappings_add(region);
+	return mappings_add(region);
 }
 
 static int map_region(struct tshare_region *region)
@@ -82,7 +82,7 @@ static void unmap_region(struct tshare_region *region)
 {
 	if (!region->data)
 		return;
-	tshare_mappings_remove(region);
+	mappings_remove(region);
 	unmap_aligned(region->data, region->handle.size, region->ctx->huge_page_size);
 }
 
@@ -95,7 +95,7 @@ static struct tshare_region *region_new(struct tshare_ctx *ctx)
 	/* Not calloc(): the GNU C library's doesn't reuse what the thread has just freed. */
 	region = malloc(sizeof(*region));
 	if (!region) {
-		tshare_fail(-ENOMEM, "region: out of memory");
+		fail(-ENOMEM, "region: out of memory");
 		return NULL;
 	}
 	*region = (struct tshare_region){ 0 };
@@ -163,27 +163,24 @@ static int check_options(const struct tshare_options *options, bool named,
 	if (err)
 		return err;
 	if (known.flags & ~CREATE_FLAGS)
-		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
-				   known.flags);
+		return fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32, known.flags);
 	if ((known.mode & ~0666U) && known.mode != TSHARE_MODE_NONE)
-		return tshare_fail(-EINVAL, "options.mode: %#" PRIo32 " has bits beyond 0666",
-				   known.mode);
+		return fail(-EINVAL, "options.mode: %#" PRIo32 " has bits beyond 0666", known.mode);
 	if (known.node && !(known.flags & TSHARE_NODE))
-		return tshare_fail(-EINVAL,
-				   "options.node: %" PRId32 " is ignored without TSHARE_NODE; "
-				   "set the flag, or 0",
-				   known.node);
+		return fail(-EINVAL,
+			    "options.node: %" PRId32 " is ignored without TSHARE_NODE; "
+			    "set the flag, or 0",
+			    known.node);
 	if (known.node < 0)
-		return tshare_fail(-EINVAL, "options.node: %" PRId32 " is negative", known.node);
+		return fail(-EINVAL, "options.node: %" PRId32 " is negative", known.node);
 	if (known.lifetime > TSHARE_LIFETIME_PERSIST)
-		return tshare_fail(-EINVAL, "options.lifetime: %" PRIu32 " is unknown",
-				   known.lifetime);
+		return fail(-EINVAL, "options.lifetime: %" PRIu32 " is unknown", known.lifetime);
 	if (known.lifetime != TSHARE_LIFETIME_MAKER && !named)
-		return tshare_fail(-EINVAL, "options.lifetime: only a name can outlive its maker, "
-					    "and the region has none");
+		return fail(-EINVAL, "options.lifetime: only a name can outlive its maker, "
+				     "and the region has none");
 	if (known.flags & (TSHARE_DRAFT | TSHARE_REPLACE) && !named)
-		return tshare_fail(-EINVAL, "options.flags: %s needs a name",
-				   known.flags & TSHARE_DRAFT ? "TSHARE_DRAFT" : "TSHARE_REPLACE");
+		return fail(-EINVAL, "options.flags: %s needs a name",
+			    known.flags & TSHARE_DRAFT ? "TSHARE_DRAFT" : "TSHARE_REPLACE");
 	request->flags = known.flags;
 	request->lifetime = known.lifetime;
 	if (known.mode != TSHARE_MODE_NONE)
@@ -199,11 +196,11 @@ static int choose_size(const struct tshare_ctx *ctx, uint64_t wanted, uint64_t n
 	uint64_t mask = ctx->page_size - 1;
 
 	if (!wanted && !tensors)
-		return tshare_fail(-EINVAL, "size: is 0, and there are no tensors; give either");
+		return fail(-EINVAL, "size: is 0, and there are no tensors; give either");
 	if (!wanted)
 		wanted = needed ? needed : 1;
 	if (wanted > UINT64_MAX - mask)
-		return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", wanted);
+		return fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", wanted);
 	*size = (wanted + mask) & ~mask;
 	return 0;
 }
@@ -218,12 +215,12 @@ static int describe_tensors(struct tshare_region *region, const struct tshare_sp
 	int err = 0;
 
 	if (count > TSHARE_TENSOR_LIMIT)
-		return tshare_fail(-EINVAL, "count: %zu tensors are more than %d", count,
-				   TSHARE_TENSOR_LIMIT);
+		return fail(-EINVAL, "count: %zu tensors are more than %d", count,
+			    TSHARE_TENSOR_LIMIT);
 	if (count && !specs)
-		return tshare_fail(-EINVAL, "specs: is NULL");
+		return fail(-EINVAL, "specs: is NULL");
 	if (count) {
-		err = tshare_layout(specs, count, &list, &needed);
+		err = layout_specs(specs, count, &list, &needed);
 		if (err)
 			return err;
 		atomic_store_explicit(&region->descs, list, memory_order_relaxed);
@@ -250,11 +247,11 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
 	int err;
 
 	if (count > TSHARE_TENSOR_LIMIT)
-		return tshare_fail(-EINVAL, "count: %zu tensors are more than %d", count,
-				   TSHARE_TENSOR_LIMIT);
+		return fail(-EINVAL, "count: %zu tensors are more than %d", count,
+			    TSHARE_TENSOR_LIMIT);
 	if (count && (!specs || !offsets))
-		return tshare_fail(-EINVAL, "%s: is NULL", specs ? "offsets" : "specs");
-	err = tshare_layout(specs, count, &list, &needed);
+		return fail(-EINVAL, "%s: is NULL", specs ? "offsets" : "specs");
+	err = layout_specs(specs, count, &list, &needed);
 	if (err)
 		return err;
 	for (i = 0; i < count; i++)
@@ -266,7 +263,7 @@ int tshare_region_compute_layout(const struct tshare_spec *specs, size_t count, 
 
 static int fail_no_dmabuf(int fd)
 {
-	return tshare_fail(-EINVAL, "fd: %d is not another driver's dma-buf", fd);
+	return fail(-EINVAL, "fd: %d is not another driver's dma-buf", fd);
 }
 
 /* Maps the dma-buf of a new region or, for memory that is still to be made, the room for it. */
@@ -303,7 +300,7 @@ static int map_new(struct tshare_region *region)
 	if (data != MAP_FAILED)
 		return 0;
 	err = fail_map(region);
-	tshare_mappings_remove(region);
+	mappings_remove(region);
 	region->data = NULL;
 	return err;
 }
@@ -351,7 +348,7 @@ static int create(struct tshare_ctx *ctx, const char *name, uint64_t size, const
 	new = region_new(ctx);
 	if (!new)
 		return -ENOMEM;
-	err = name ? tshare_name_copy(new->handle.name, name) : 0;
+	err = name ? region_name_copy(new->handle.name, name) : 0;
 	if (!err)
 		err = describe_tensors(new, specs, count, size, dmabuf);
 	new->replaces = !!(request.flags & TSHARE_REPLACE);
@@ -361,8 +358,8 @@ static int create(struct tshare_ctx *ctx, const char *name, uint64_t size, const
 		tshare_region_unref(new);
 		return err;
 	}
-	tshare_log(ctx, LOG_DEBUG, "%s: created '%s', %" PRIu64 " bytes", ctx->backend->name,
-		   new->handle.name, new->handle.size);
+	log_message(ctx, LOG_DEBUG, "%s: created '%s', %" PRIu64 " bytes", ctx->backend->name,
+		    new->handle.name, new->handle.size);
 	*region = new;
 	return 0;
 }
@@ -383,9 +380,9 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
 	off_t size = lseek(fd, 0, SEEK_END);
 
 	if (!name)
-		return tshare_fail(-EINVAL, "name: is NULL; a region of a dma-buf needs a name");
+		return fail(-EINVAL, "name: is NULL; a region of a dma-buf needs a name");
 	if (size < 0 && errno == EBADF)
-		return tshare_fail(-EBADF, "fd: %d is not open", fd);
+		return fail(-EBADF, "fd: %d is not open", fd);
 	/* A dma-buf has at least one byte, and lseek() returns how many. */
 	if (size <= 0)
 		return fail_no_dmabuf(fd);
@@ -400,7 +397,7 @@ int tshare_region_finish(struct tshare_region *region, uint32_t flags)
 	void *session = ctx_session(region->ctx, region->backend);
 
 	if (flags & ~TSHARE_REPLACE)
-		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
+		return fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
 	return region->backend->finish(session, &region->handle,
 				       region->replaces || flags & TSHARE_REPLACE);
 }
@@ -413,11 +410,11 @@ int tshare_region_unlink(struct tshare_region *region)
 	int err;
 
 	if (!*handle->name)
-		return tshare_fail(-ENOENT, "region: has no name");
+		return fail(-ENOENT, "region: has no name");
 	err = region->backend->unlink_region(session, handle->fd, handle->id, handle->name);
 	if (err == -ENOENT)
-		return tshare_fail(err, "region: has lost its name '%s'", handle->name);
-	return err ? tshare_fail_name(err, handle->name) : 0;
+		return fail(err, "region: has lost its name '%s'", handle->name);
+	return err ? fail_name(err, handle->name) : 0;
 }
 
 /* Finding */
@@ -425,7 +422,7 @@ int tshare_region_unlink(struct tshare_region *region)
 static int check_open_flags(uint32_t flags)
 {
 	if (flags & ~TSHARE_READONLY)
-		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
+		return fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
 	return 0;
 }
 
@@ -433,7 +430,7 @@ static int check_descs(struct desc_list *list, const struct tshare_region *regio
 {
 	int err = desc_list_check(list, region->handle.size, "tensors");
 
-	return err ? tshare_fail_within(-EPROTO, "region: damaged descriptors: ") : 0;
+	return err ? fail_within(-EPROTO, "region: damaged descriptors: ") : 0;
 }
 
 /* Takes over the descriptors that the backend has read already, if any. */
@@ -460,7 +457,7 @@ static int read_descs(struct tshare_region *region, struct desc_list **result)
 	int err;
 
 	if (!list)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+		return fail(-ENOMEM, "region: out of memory");
 	err = region->backend->read_descs(ctx_session(region->ctx, region->backend), handle,
 					  list->records);
 	if (!err)
@@ -519,10 +516,9 @@ static int read_open_options(const struct tshare_ctx *ctx,
 			return err;
 	}
 	if (known.flags & ~TSHARE_READONLY)
-		return tshare_fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32,
-				   known.flags);
+		return fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32, known.flags);
 	if (known.reserved)
-		return tshare_fail(-EINVAL, "options.reserved: is not 0");
+		return fail(-EINVAL, "options.reserved: is not 0");
 	how->readonly = known.flags & TSHARE_READONLY;
 	how->timeout_ns = known.timeout_ns;
 	/* The name never leads to another backend's region. */
@@ -543,7 +539,7 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 	no_cancellation();
 	err = read_open_options(ctx, options, &how);
 	if (!err)
-		err = tshare_name_copy(checked, name);
+		err = region_name_copy(checked, name);
 	if (err)
 		return err;
 	new = region_new(ctx);
@@ -567,10 +563,10 @@ static int import_anywhere(struct tshare_region *region, int fd, bool readonly)
 	int err;
 
 	err = own->import(region->ctx->session, fd, readonly, &region->handle);
-	for (i = 0; err == -EINVAL && tshare_backends[i]; i++) {
-		if (tshare_backends[i] == own)
+	for (i = 0; err == -EINVAL && backends[i]; i++) {
+		if (backends[i] == own)
 			continue;
-		region->backend = tshare_backends[i];
+		region->backend = backends[i];
 		err = region->backend->import(NULL, fd, readonly, &region->handle);
 	}
 	return err;
@@ -583,11 +579,11 @@ static int import_duplicate(struct tshare_region *region, int fd, bool readonly)
 	int err;
 
 	if (own < 0)
-		return tshare_fail(-errno, "fd: %d: %s", fd, strerror(errno));
+		return fail(-errno, "fd: %d: %s", fd, strerror(errno));
 	err = import_anywhere(region, own, readonly);
 	if (!err)
 		(void)no_cleanup(own); /* now the region's */
-	return err == -EINVAL ? tshare_fail(err, "fd: %d is not a region's", fd) : err;
+	return err == -EINVAL ? fail(err, "fd: %d is not a region's", fd) : err;
 }
 
 TSHARE_EXPORT
@@ -666,19 +662,19 @@ static int check_range(const struct tshare_region *region, uint64_t offset, uint
 	const uint64_t mask = region->ctx->page_size - 1, whole = region->handle.size;
 
 	if (offset & mask || *size & mask)
-		return tshare_fail(-EINVAL, "%s: %" PRIu64 " bytes are not whole pages of %" PRIu32,
-				   offset & mask ? "offset" : "size",
-				   offset & mask ? offset : *size, region->ctx->page_size);
+		return fail(-EINVAL, "%s: %" PRIu64 " bytes are not whole pages of %" PRIu32,
+			    offset & mask ? "offset" : "size", offset & mask ? offset : *size,
+			    region->ctx->page_size);
 	if (offset >= whole)
-		return tshare_fail(-ERANGE, "offset: %" PRIu64 " is beyond the region's %" PRIu64,
-				   offset, whole);
+		return fail(-ERANGE, "offset: %" PRIu64 " is beyond the region's %" PRIu64, offset,
+			    whole);
 	if (!*size)
 		*size = whole - offset;
 	if (*size > whole - offset)
-		return tshare_fail(-ERANGE,
-				   "size: %" PRIu64 " bytes from %" PRIu64
-				   " on exceed the region's %" PRIu64,
-				   *size, offset, whole);
+		return fail(-ERANGE,
+			    "size: %" PRIu64 " bytes from %" PRIu64
+			    " on exceed the region's %" PRIu64,
+			    *size, offset, whole);
 	return 0;
 }
 
@@ -695,7 +691,7 @@ int tshare_region_export(const struct tshare_region *region, uint64_t offset, ui
 	if (err)
 		return err;
 	if (region->readonly && !readonly)
-		return tshare_fail(-EACCES, "flags: the region is read-only; set TSHARE_READONLY");
+		return fail(-EACCES, "flags: the region is read-only; set TSHARE_READONLY");
 	return region->backend->export(ctx_session(region->ctx, region->backend), &region->handle,
 				       offset, size, readonly, fd);
 }

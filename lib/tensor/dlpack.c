@@ -63,7 +63,7 @@ int tshare_tensor_to_dlpack(struct tshare_tensor *tensor, struct DLManagedTensor
 
 	export = malloc(sizeof(*export) + dims_size(tensor));
 	if (!export)
-		return tshare_fail(-ENOMEM, "tensor: out of memory");
+		return fail(-ENOMEM, "tensor: out of memory");
 	export->managed = (DLManagedTensorVersioned){
 		.version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
 		.manager_ctx = tshare_tensor_ref(tensor),
@@ -81,10 +81,10 @@ int tshare_tensor_to_dlpack_legacy(struct tshare_tensor *tensor, struct DLManage
 	struct legacy_export *export;
 
 	if (tshare_tensor_is_readonly(tensor))
-		return tshare_fail(-EACCES, "tensor: read-only is unsupported by legacy DLPack");
+		return fail(-EACCES, "tensor: read-only is unsupported by legacy DLPack");
 	export = malloc(sizeof(*export) + dims_size(tensor));
 	if (!export)
-		return tshare_fail(-ENOMEM, "tensor: out of memory");
+		return fail(-ENOMEM, "tensor: out of memory");
 	export->managed = (DLManagedTensor){
 		.manager_ctx = tshare_tensor_ref(tensor),
 		.deleter = delete_legacy_export,
@@ -115,13 +115,12 @@ static int describe(const DLTensor *dl, struct tshare_spec *spec, const void **d
 	case kDLCUDAManaged:
 		break;
 	default:
-		return tshare_fail(-EOPNOTSUPP,
-				   "managed: is on device (%d, %d), not in the CPU's memory",
-				   dl->device.device_type, dl->device.device_id);
+		return fail(-EOPNOTSUPP, "managed: is on device (%d, %d), not in the CPU's memory",
+			    dl->device.device_type, dl->device.device_id);
 	}
 	/* If data is NULL, byte_offset is ignored. */
 	if (address && __builtin_add_overflow(address, dl->byte_offset, &address))
-		return tshare_fail(-ERANGE, "managed: byte_offset: beyond the address space");
+		return fail(-ERANGE, "managed: byte_offset: beyond the address space");
 	err = sized_check(spec, "spec.", SIZED_UPTO(struct tshare_spec, byte_offset));
 	if (!err)
 		err = tshare_spec_check(&described, (const void *)address, NULL, 0);
@@ -139,11 +138,11 @@ int tshare_spec_from_dlpack(const struct DLManagedTensorVersioned *managed,
 	int err;
 
 	if (managed->version.major != DLPACK_MAJOR_VERSION)
-		return tshare_fail(-EPROTO, "managed: DLPack version %u is not supported, only %d",
-				   managed->version.major, DLPACK_MAJOR_VERSION);
+		return fail(-EPROTO, "managed: DLPack version %u is not supported, only %d",
+			    managed->version.major, DLPACK_MAJOR_VERSION);
 	if (managed->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
-		return tshare_fail(-EOPNOTSUPP,
-				   "managed: elements padded to whole bytes are not supported");
+		return fail(-EOPNOTSUPP,
+			    "managed: elements padded to whole bytes are not supported");
 	err = describe(&managed->dl_tensor, spec, data);
 	if (err)
 		return err;
@@ -166,7 +165,7 @@ static int wrap_or_copy(struct tshare_ctx *ctx, const char *name, const void *da
 	if (!name && !options) {
 		if (!tshare_tensor_wrap(data, spec, flags, tensor))
 			return 0;
-		tshare_error_clear();
+		error_clear();
 	}
 	return tshare_tensor_copy(ctx, name, data, spec, options, tensor);
 }

@@ -33,7 +33,7 @@ static int tensor_new(struct tshare_region *region, const struct tshare_desc *de
 
 	new = malloc(sizeof(*new) + dims + (own ? desc->size : 0));
 	if (!new)
-		return tshare_fail(-ENOMEM, "tensor: out of memory");
+		return fail(-ENOMEM, "tensor: out of memory");
 	atomic_init(&new->refs, 1);
 	new->region = tshare_region_ref(region);
 	new->readonly = region->readonly;
@@ -58,7 +58,7 @@ static int check_index(const struct tshare_region *region, size_t index)
 	size_t count = region->handle.desc_count;
 
 	if (index >= count)
-		return tshare_fail(-ENOENT, "index: %zu of %zu tensors", index, count);
+		return fail(-ENOENT, "index: %zu of %zu tensors", index, count);
 	return 0;
 }
 
@@ -94,7 +94,7 @@ int tshare_region_find_tensor(struct tshare_region *region, const char *name,
 	int err = -ENOENT;
 
 	if (!name)
-		return tshare_fail(-EINVAL, "name: is NULL");
+		return fail(-EINVAL, "name: is NULL");
 	if (count) {
 		err = region_descs(region, &list);
 		if (err)
@@ -102,7 +102,7 @@ int tshare_region_find_tensor(struct tshare_region *region, const char *name,
 		err = desc_list_find(list, name, &place);
 	}
 	if (err == -ENOENT)
-		return tshare_fail(err, "name: no tensor '%s' among %zu", name, count);
+		return fail(err, "name: no tensor '%s' among %zu", name, count);
 	return err ? err : tensor_new(region, desc_list_get(list, place), false, tensor);
 }
 
@@ -123,7 +123,7 @@ int tshare_tensor_create(struct tshare_ctx *ctx, const char *name, struct tshare
 	err = tshare_region_create(ctx, name, 0, &spec, 1, options, &region);
 	/* The spec's members are arguments here. */
 	if (err)
-		return tshare_fail_without(err, "specs[0].");
+		return fail_without(err, "specs[0].");
 	err = listed_tensor(region, 0, tensor);
 	if (err && name)
 		tshare_region_unlink(region);
@@ -144,8 +144,8 @@ int tshare_tensor_open(struct tshare_ctx *ctx, const char *name,
 	if (region->handle.desc_count == 1)
 		err = listed_tensor(region, 0, tensor);
 	else
-		err = tshare_fail(-EINVAL, "name: '%s' holds %zu tensors, not one", name,
-				  region->handle.desc_count);
+		err = fail(-EINVAL, "name: '%s' holds %zu tensors, not one", name,
+			   region->handle.desc_count);
 	tshare_region_unref(region);
 	return err;
 }
@@ -253,8 +253,8 @@ int tshare_region_view(struct tshare_region *region, const struct tshare_spec *s
 	if (err)
 		return err;
 	if (flags & ~TSHARE_READONLY)
-		return tshare_fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
-	err = tshare_layout_view(&known, region->handle.size, &record);
+		return fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
+	err = layout_view(&known, region->handle.size, &record);
 	if (!err)
 		err = tensor_new(region, &record.desc, true, tensor);
 	if (!err && flags & TSHARE_READONLY)
@@ -273,9 +273,9 @@ int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_
 	err = spec_read(spec, &placed);
 	if (err)
 		return err;
-	region = tshare_mappings_find(data);
+	region = mappings_find(data);
 	if (!region)
-		return tshare_fail(-ENOENT, "data: %p is in no region of this process", data);
+		return fail(-ENOENT, "data: %p is in no region of this process", data);
 	placed.byte_offset = (const char *)data - (const char *)region->data;
 	if (!placed.byte_offset)
 		placed.byte_offset = TSHARE_OFFSET_START;
@@ -299,7 +299,7 @@ static const int64_t *or_contiguous(const int64_t *strides, const struct tshare_
 
 static int fail_packed(void)
 {
-	return tshare_fail(-EINVAL, "strides: packed elements can't be copied one by one");
+	return fail(-EINVAL, "strides: packed elements can't be copied one by one");
 }
 
 /* Copies between a tensor and memory with strides, or NULL for C-contiguous. */
@@ -313,8 +313,8 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 	to_strides = or_contiguous(to_strides, tensor, to_buffer);
 	from_strides = or_contiguous(from_strides, tensor, from_buffer);
 	if (bits % 8 == 0)
-		tshare_copy_elements(to, to_strides, from, from_strides, desc->ndim, tensor->shape,
-				     bits / 8);
+		copy_elements(to, to_strides, from, from_strides, desc->ndim, tensor->shape,
+			      bits / 8);
 	else if (!tshare_tensor_get_nbytes(tensor))
 		return 0;
 	else if (strides_are_contiguous(desc->ndim, tensor->shape, to_strides) &&
@@ -359,7 +359,7 @@ int tshare_tensor_write(struct tshare_tensor *tensor, const void *data, const in
 	int err;
 
 	if (tensor->readonly)
-		return tshare_fail(-EACCES, "tensor: is read-only");
+		return fail(-EACCES, "tensor: is read-only");
 	err = check_source(&source, data);
 	if (err)
 		return err;

@@ -50,8 +50,8 @@ static int make(struct tshare_tensor *tensor, const struct view *view, struct ts
 	int64_t bits = view->offset * element_bits(spec.dtype);
 
 	if (bits % 8)
-		return tshare_fail(-EINVAL, "start: element %" PRId64 " begins within a byte",
-				   view->offset);
+		return fail(-EINVAL, "start: element %" PRId64 " begins within a byte",
+			    view->offset);
 	spec.byte_offset = tshare_tensor_get_byte_offset(tensor) + bits / 8;
 	if (!spec.byte_offset)
 		spec.byte_offset = TSHARE_OFFSET_START;
@@ -64,16 +64,15 @@ static int check_dim(const struct tshare_tensor *tensor, int32_t dim)
 	int32_t ndim = tshare_tensor_get_ndim(tensor);
 
 	if (dim < 0 || dim >= ndim)
-		return tshare_fail(-EINVAL, "dim: %" PRId32 " of a tensor with %" PRId32, dim,
-				   ndim);
+		return fail(-EINVAL, "dim: %" PRId32 " of a tensor with %" PRId32, dim, ndim);
 	return 0;
 }
 
 static int check_index(const char *argument, int64_t index, int64_t least, int64_t most)
 {
 	if (index < least || index > most)
-		return tshare_fail(-ERANGE, "%s: %" PRId64 " is not %" PRId64 " to %" PRId64,
-				   argument, index, least, most);
+		return fail(-ERANGE, "%s: %" PRId64 " is not %" PRId64 " to %" PRId64, argument,
+			    index, least, most);
 	return 0;
 }
 
@@ -114,7 +113,7 @@ int tshare_tensor_slice(struct tshare_tensor *tensor, int32_t dim, int64_t start
 	if (err)
 		return err;
 	if (!strides_slice(start, stop, step, &new.shape[dim], &new.strides[dim], &new.offset))
-		return tshare_fail(-EINVAL, "step: is 0");
+		return fail(-EINVAL, "step: is 0");
 	return make(tensor, &new, view);
 }
 
@@ -133,10 +132,10 @@ int tshare_tensor_permute(struct tshare_tensor *tensor, const int32_t *dims,
 		dim = dims ? dims[i] : old.ndim - 1 - i;
 		err = check_dim(tensor, dim);
 		if (err)
-			return tshare_fail_within(err, "dims[%" PRId32 "]: ", i);
+			return fail_within(err, "dims[%" PRId32 "]: ", i);
 		if (taken & 1U << dim)
-			return tshare_fail(-EINVAL, "dims[%" PRId32 "]: %" PRId32 " appears twice",
-					   i, dim);
+			return fail(-EINVAL, "dims[%" PRId32 "]: %" PRId32 " appears twice", i,
+				    dim);
 		taken |= 1U << dim;
 		new.shape[i] = old.shape[dim];
 		new.strides[i] = old.strides[dim];
@@ -150,10 +149,10 @@ static int count_elements(int32_t ndim, const int64_t *shape, int64_t *count)
 
 	for (i = 0; i < ndim; i++)
 		if (shape[i] < 0)
-			return tshare_fail(-EINVAL, "shape[%" PRId32 "]: %" PRId64 " is negative",
-					   i, shape[i]);
+			return fail(-EINVAL, "shape[%" PRId32 "]: %" PRId64 " is negative", i,
+				    shape[i]);
 	if (!strides_count(ndim, shape, count))
-		return tshare_fail(-EINVAL, "shape: more elements than can be counted");
+		return fail(-EINVAL, "shape: more elements than can be counted");
 	return 0;
 }
 
@@ -166,10 +165,9 @@ int tshare_tensor_reshape(struct tshare_tensor *tensor, int32_t ndim, const int6
 	int err;
 
 	if (ndim < 0 || ndim > TSHARE_NDIM_LIMIT)
-		return tshare_fail(-EINVAL, "ndim: %" PRId32 " is not 0 to %d", ndim,
-				   TSHARE_NDIM_LIMIT);
+		return fail(-EINVAL, "ndim: %" PRId32 " is not 0 to %d", ndim, TSHARE_NDIM_LIMIT);
 	if (ndim && !shape)
-		return tshare_fail(-EINVAL, "shape: is NULL");
+		return fail(-EINVAL, "shape: is NULL");
 	view_of(tensor, &old);
 	err = count_elements(old.ndim, old.shape, &before);
 	if (!err)
@@ -177,15 +175,14 @@ int tshare_tensor_reshape(struct tshare_tensor *tensor, int32_t ndim, const int6
 	if (err)
 		return err;
 	if (before != after)
-		return tshare_fail(-EINVAL, "shape: has %" PRId64 " elements, the tensor %" PRId64,
-				   after, before);
+		return fail(-EINVAL, "shape: has %" PRId64 " elements, the tensor %" PRId64, after,
+			    before);
 	if (ndim)
 		memcpy(new.shape, shape, ndim * sizeof(*shape));
 	if (!after && !strides_fill(ndim, shape, new.strides))
-		return tshare_fail(-EINVAL, "shape: more elements than can be counted");
+		return fail(-EINVAL, "shape: more elements than can be counted");
 	if (after && !strides_reshape(old.ndim, old.shape, old.strides, ndim, shape, new.strides))
-		return tshare_fail(-EINVAL,
-				   "shape: needs a copy, since the elements have gaps or another "
-				   "order; tshare_tensor_read() makes one");
+		return fail(-EINVAL, "shape: needs a copy, since the elements have gaps or another "
+				     "order; tshare_tensor_read() makes one");
 	return make(tensor, &new, view);
 }

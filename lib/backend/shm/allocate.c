@@ -43,11 +43,11 @@ static void *map_for_myself(const struct shm_session *session, int fd, uint64_t 
 	};
 	void *start;
 
-	tshare_lock();
+	process_lock();
 	start = map_aligned(size, session->huge_page_size, &content);
 	if (start != MAP_FAILED)
 		madvise(start, size, MADV_DONTFORK);
-	tshare_unlock();
+	process_unlock();
 	return start;
 }
 

@@ -34,17 +34,17 @@
 static int refuse_unsupported(const struct backend_request *request)
 {
 	if (request->dmabuf)
-		return tshare_fail(-EOPNOTSUPP, "fd: dma-bufs are not supported on shm; load the "
-						"module tshare");
+		return fail(-EOPNOTSUPP, "fd: dma-bufs are not supported on shm; load the "
+					 "module tshare");
 	if (request->flags & TSHARE_CONTIGUOUS)
-		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_CONTIGUOUS is not "
-						"supported on shm; load the module tshare");
+		return fail(-EOPNOTSUPP, "options.flags: TSHARE_CONTIGUOUS is not "
+					 "supported on shm; load the module tshare");
 	if (request->flags & TSHARE_DMA32)
-		return tshare_fail(-EOPNOTSUPP, "options.flags: TSHARE_DMA32 is not "
-						"supported on shm; load the module tshare");
+		return fail(-EOPNOTSUPP, "options.flags: TSHARE_DMA32 is not "
+					 "supported on shm; load the module tshare");
 	if (request->flags & TSHARE_NODE)
-		return tshare_fail(-EOPNOTSUPP, "options.node: is not supported on shm; load the "
-						"module tshare");
+		return fail(-EOPNOTSUPP, "options.node: is not supported on shm; load the "
+					 "module tshare");
 	return 0;
 }
 
@@ -56,14 +56,14 @@ static int fail_file(int dir, int err, const struct shm_header *header,
 		return err;
 	if (err == -ENOSPC || err == -EFBIG || err == -ENOMEM)
 		return shm_fail_no_room(dir, request);
-	return tshare_fail(err, "size: %" PRIu64 " bytes: %s", request->size, strerror(-err));
+	return fail(err, "size: %" PRIu64 " bytes: %s", request->size, strerror(-err));
 }
 
 /* The umask is ignored. */
 static int set_mode(int fd, uint32_t mode)
 {
 	if (fchmod(fd, mode | SHM_OWNER_ACCESS))
-		return tshare_fail(-errno, "options.mode: %s", strerror(errno));
+		return fail(-errno, "options.mode: %s", strerror(errno));
 	return 0;
 }
 
@@ -141,7 +141,7 @@ static int new_memfd(void)
 	fd = try_memfd(MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
 		fd = try_memfd(0);
-	return fd < 0 ? tshare_fail(-errno, "region: memfd: %s", strerror(errno)) : fd;
+	return fd < 0 ? fail(-errno, "region: memfd: %s", strerror(errno)) : fd;
 }
 
 static int create_unnamed(const struct shm_session *session, const struct backend_request *request,
@@ -156,7 +156,7 @@ static int create_unnamed(const struct shm_session *session, const struct backen
 	if (!err)
 		err = add_memory(session, fd, header, request);
 	if (!err && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		err = tshare_fail(-errno, "region: sealing: %s", strerror(errno));
+		err = fail(-errno, "region: sealing: %s", strerror(errno));
 	return err ? err : no_cleanup(fd);
 }
 

@@ -33,7 +33,7 @@
 
 int shm_damaged(const char *what)
 {
-	return tshare_fail(-EPROTO, "shared memory is damaged: %s", what);
+	return fail(-EPROTO, "shared memory is damaged: %s", what);
 }
 
 bool shm_file_is_locked(int fd, enum shm_lock lock)
@@ -159,7 +159,7 @@ int shm_file_adopt(int fd, const struct shm_head *head, size_t length,
 	if (header->desc_count && header->descs_size <= length - SHM_DESCS_OFFSET) {
 		region->descs = desc_list_copy(header->desc_count, head->descs, header->descs_size);
 		if (!region->descs)
-			return tshare_fail(-ENOMEM, "region: out of memory");
+			return fail(-ENOMEM, "region: out of memory");
 	}
 	region->fd = fd;
 	region->id = header->id;
@@ -298,7 +298,7 @@ int shm_header_make(const struct shm_session *session, const struct backend_requ
 	memcpy(header->name, request->name, sizeof(header->name));
 	/* A random number of 53 bits, which all JSON readers keep exactly. */
 	if (getrandom(&header->id, sizeof(header->id), 0) != sizeof(header->id))
-		return tshare_fail(-errno, "region: getrandom: %s", strerror(errno));
+		return fail(-errno, "region: getrandom: %s", strerror(errno));
 	header->id = header->id >> 11 | 1;
 	return 0;
 }
@@ -324,10 +324,10 @@ int shm_file_write_flags(int fd, uint32_t flags)
 int shm_fail_proc(int err, const char *what)
 {
 	if (err == -ENOENT && access("/proc/self/fd", F_OK))
-		return tshare_fail(-ENODEV, "/proc: is not mounted; named regions need it");
+		return fail(-ENODEV, "/proc: is not mounted; named regions need it");
 	if (shm_is_shortage(err))
-		return tshare_fail(err, "region: %s", strerror(-err));
-	return tshare_fail(err, "%s: %s", what, strerror(-err));
+		return fail(err, "region: %s", strerror(-err));
+	return fail(err, "%s: %s", what, strerror(-err));
 }
 
 int shm_file_reopen(int fd, int access)

@@ -88,7 +88,7 @@ static int begin_use(int dir, const char *file, int fd, const struct shm_header 
 		return 0;
 	shm_user_free(*user, false);
 	*user = NULL;
-	return shm_is_shortage(home) ? tshare_fail_name(home, header->name) : -ESTALE;
+	return shm_is_shortage(home) ? fail_name(home, header->name) : -ESTALE;
 }
 
 /* -ESTALE if the region has neither maker nor users any more, and doesn't persist. */
@@ -111,9 +111,9 @@ static int adopt_named(int dir, const char *file, int fd, const char *name,
 	if (strncmp(head.header.name, name, sizeof(head.header.name)))
 		return shm_damaged("it has another name");
 	if (how->other_than && head.header.id == how->other_than)
-		return tshare_fail_name(-EAGAIN, name);
+		return fail_name(-EAGAIN, name);
 	if (!shm_file_owner_may(fd, &head.header, how->readonly ? 0400 : 0600))
-		return tshare_fail_name(-EACCES, name);
+		return fail_name(-EACCES, name);
 	if (head.header.flags & SHM_USERS)
 		err = begin_use(dir, file, fd, &head.header, &user);
 	if (!err)
@@ -132,7 +132,7 @@ static int fail_open(int err, const char *name)
 		return shm_damaged("its name is that of no regular file");
 	if (err == -EAGAIN)
 		return shm_damaged("its owner has a lease on its file");
-	return tshare_fail_name(err, name);
+	return fail_name(err, name);
 }
 
 static int look_up(int dir, const char *file, const char *name, const struct backend_find *how,
@@ -169,7 +169,7 @@ static int find_now(int dir, const char *name, const struct backend_find *how,
 		if (shm_name_unlink_if_dead(dir, file) == SHM_NAME_STUCK)
 			tries = SHM_MAX_TRIES;
 	} while (++tries < SHM_MAX_TRIES);
-	return err == -ESTALE ? tshare_fail_name(-ENOENT, name) : err;
+	return err == -ESTALE ? fail_name(-ENOENT, name) : err;
 }
 
 /* Waiting */
@@ -225,7 +225,7 @@ static int wait_and_find(struct shm_session *session, const char *name,
 		if (err == -ETIMEDOUT && due < deadline)
 			err = 0;
 		if (err)
-			tshare_fail_name(err, name);
+			fail_name(err, name);
 	} while (!err);
 	shm_watch_end(&watch);
 	return err;
@@ -345,7 +345,7 @@ int shm_watch(void *opened, const char *name, int epoll, void **watch)
 	int err;
 
 	if (!new)
-		return tshare_fail(-ENOMEM, "watcher: out of memory");
+		return fail(-ENOMEM, "watcher: out of memory");
 	new->session = opened;
 	memcpy(new->name, name, sizeof(new->name));
 	new->timer = -1;
@@ -362,5 +362,5 @@ int shm_watch(void *opened, const char *name, int epoll, void **watch)
 		return 0;
 	}
 	shm_unwatch(new);
-	return tshare_fail_name(err, name);
+	return fail_name(err, name);
 }

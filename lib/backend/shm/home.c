@@ -40,13 +40,13 @@ int shm_directory_open(void)
 	int fd;
 
 	if (dir[0] != '/')
-		return tshare_fail(-EINVAL, "TSHARE_SHM_DIR: '%s' must be an absolute path", dir);
+		return fail(-EINVAL, "TSHARE_SHM_DIR: '%s' must be an absolute path", dir);
 	fd = fd_open(dir, O_PATH | O_DIRECTORY);
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT || errno == ENOTDIR)
-		return tshare_fail(-ENODEV, "%s: no such directory", dir);
-	return tshare_fail(-errno, "%s: %s", dir, strerror(errno));
+		return fail(-ENODEV, "%s: no such directory", dir);
+	return fail(-errno, "%s: %s", dir, strerror(errno));
 }
 
 void shm_home_name(char file[SHM_HOME_NAME_LEN], const char *name)

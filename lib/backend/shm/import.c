@@ -95,7 +95,7 @@ static int find_own(int fd)
 	if (shm_is_shortage(own))
 		return own;
 	if (own < 0) {
-		tshare_error_clear();
+		error_clear();
 		return -ENOENT;
 	}
 	close(own);
@@ -119,7 +119,7 @@ static int find_known(int dir, int fd, const struct shm_header *header)
 
 static int fail_shortage(int err)
 {
-	return tshare_fail(err, "fd: to import it takes more descriptors: %s", strerror(-err));
+	return fail(err, "fd: to import it takes more descriptors: %s", strerror(-err));
 }
 
 /*
@@ -139,9 +139,8 @@ static int read_foreign_head(int dir, int fd, struct shm_head *head, size_t *len
 	if (shm_is_shortage(err))
 		return fail_shortage(err);
 	if (err)
-		return tshare_fail(-EPROTO,
-				   "fd: is neither sealed nor the file of a named region, so its "
-				   "sender could truncate it");
+		return fail(-EPROTO, "fd: is neither sealed nor the file of a named region, so its "
+				     "sender could truncate it");
 	return shm_header_check_memory(&head->header, fd);
 }
 
@@ -157,7 +156,7 @@ static int open_reader(int fd, bool readonly)
 		return reader;
 	if (shm_is_shortage(reader))
 		return fail_shortage(reader);
-	tshare_error_clear();
+	error_clear();
 	return -ENOENT;
 }
 
@@ -172,7 +171,7 @@ static int begin_use(int dir, int fd, const struct shm_header *header, void **us
 	if (shm_is_shortage(err))
 		return fail_shortage(err);
 	if (err)
-		tshare_error_clear();
+		error_clear();
 	return 0;
 }
 

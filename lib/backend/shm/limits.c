@@ -76,12 +76,12 @@ int shm_limits(void *opened, struct tshare_limits *limits)
 	int err;
 
 	if (fstatvfs(session->dir, &vfs))
-		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+		return fail(-errno, "%s: %s", shm_directory(), strerror(errno));
 	err = add_bytes_used(session->dir, &used);
 	if (!err)
-		err = tshare_memory_available(&available, &limit);
+		err = memory_available(&available, &limit);
 	if (err)
-		return tshare_fail(err, "limits: %s", strerror(-err));
+		return fail(err, "limits: %s", strerror(-err));
 	*limits = (struct tshare_limits){
 		.page_size = session->page_size,
 		.huge_page_size = session->huge_page_size,
@@ -127,18 +127,18 @@ int shm_fail_no_room(int dir, const struct backend_request *request)
 	const char *whose;
 
 	/* Only for the text: the call fails whatever this finds. */
-	tshare_memory_available(&available, &whose);
+	memory_available(&available, &whose);
 	if (*request->name && directory_room(dir, &unused, &total) && unused < available)
-		return tshare_fail(-ENOMEM,
-				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
-				   " MiB free of %" PRIu64 "; enlarge it, or unlink what is in it",
-				   needed, shm_directory(), unused >> 20, total >> 20);
+		return fail(-ENOMEM,
+			    "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
+			    " MiB free of %" PRIu64 "; enlarge it, or unlink what is in it",
+			    needed, shm_directory(), unused >> 20, total >> 20);
 	if (needed > available)
-		return tshare_fail(-ENOMEM,
-				   "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
-				   " MiB of memory and swap available",
-				   needed, whose, available >> 20);
-	return tshare_fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", needed);
+		return fail(-ENOMEM,
+			    "size: no room for %" PRIu64 " bytes: %s has %" PRIu64
+			    " MiB of memory and swap available",
+			    needed, whose, available >> 20);
+	return fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", needed);
 }
 
 int shm_check_limit(const struct shm_header *header)
@@ -148,9 +148,8 @@ int shm_check_limit(const struct shm_header *header)
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
 	    (header->data_offset > limit.rlim_cur ||
 	     header->size > limit.rlim_cur - header->data_offset))
-		return tshare_fail(-EFBIG,
-				   "size: %" PRIu64 " bytes exceed RLIMIT_FSIZE (ulimit -f)",
-				   header->size);
+		return fail(-EFBIG, "size: %" PRIu64 " bytes exceed RLIMIT_FSIZE (ulimit -f)",
+			    header->size);
 	return 0;
 }
 
@@ -161,10 +160,9 @@ int shm_check_room(int dir, const struct backend_request *request, uint64_t size
 	const char *whose;
 	int err;
 
-	err = tshare_memory_available(&available, &whose);
+	err = memory_available(&available, &whose);
 	if (err)
-		return tshare_fail(err, "size: whether there is room is unknown: %s",
-				   strerror(-err));
+		return fail(err, "size: whether there is room is unknown: %s", strerror(-err));
 	if (needed > available ||
 	    (*request->name && directory_room(dir, &unused, &total) && needed > unused))
 		return shm_fail_no_room(dir, request);

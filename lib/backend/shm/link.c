@@ -24,9 +24,8 @@
 
 static int fail_foreign(const char *name, const char *file, const char *entry)
 {
-	return tshare_fail(-EEXIST,
-			   "name: '%s' is taken by %s/%s%s, which is no region's; remove that",
-			   name, shm_directory(), file, entry);
+	return fail(-EEXIST, "name: '%s' is taken by %s/%s%s, which is no region's; remove that",
+		    name, shm_directory(), file, entry);
 }
 
 /*
@@ -49,12 +48,11 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 	struct statx st;
 
 	if (state == SHM_NAME_STUCK)
-		return tshare_fail(-EEXIST,
-				   "name: '%s' is a dead process's; only its user can remove it",
-				   name);
+		return fail(-EEXIST, "name: '%s' is a dead process's; only its user can remove it",
+			    name);
 	/* The home could be opened now, but no descriptor is left for what is in it. */
 	if (state == SHM_NAME_UNSEEN)
-		return tshare_fail_name(home < 0 ? home : -EMFILE, name);
+		return fail_name(home < 0 ? home : -EMFILE, name);
 	region = home >= 0 && shm_home_stat_file(home, &st);
 	claimed = claim >= 0 && shm_home_stat_file(claim, &st);
 	if (home >= 0 && !region && !claimed)
@@ -62,14 +60,14 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 				     shm_home_unlink_if_dead(dir, file, home));
 	if (foreign)
 		return fail_foreign(name, file, "");
-	return tshare_fail_taken(name, claimed && !region);
+	return fail_taken(name, claimed && !region);
 }
 
 static int fail_directory(int err)
 {
 	if (shm_is_shortage(err))
-		return tshare_fail(err, "region: %s", strerror(-err));
-	return tshare_fail(err, "%s: %s", shm_directory(), strerror(-err));
+		return fail(err, "region: %s", strerror(-err));
+	return fail(err, "%s: %s", shm_directory(), strerror(-err));
 }
 
 /* Making a home */
@@ -126,7 +124,7 @@ static int look_at_claim(const struct place *place, int named, const char *file,
 		return claim;
 	if (claim < 0)
 		return claim == -EPROTO ? fail_foreign(name, file, "/" SHM_CLAIM) :
-					  tshare_fail_name(claim, name);
+					  fail_name(claim, name);
 	/* Looked at first: a claim never gets a file later, but its maker may remove both. */
 	has_file = shm_home_stat_file(claim, &st);
 	state = shm_home_unlink_if_dead(named, SHM_CLAIM, claim);
@@ -135,7 +133,7 @@ static int look_at_claim(const struct place *place, int named, const char *file,
 	if (state != SHM_NAME_TAKEN)
 		return shm_fail_taken(place->dir, file, state, name);
 	if (shm_stat(claim, SHM_DRAFT_FILE, &st))
-		return tshare_fail_taken(name, true);
+		return fail_taken(name, true);
 	return has_file ? -EAGAIN : fail_foreign(name, file, "/" SHM_CLAIM);
 }
 
@@ -187,14 +185,14 @@ static int claim_home(struct place *place, int fd, const char *file, const char 
 		return home;
 	if (home < 0)
 		return home == -EPROTO ? shm_fail_taken(place->dir, file, SHM_NAME_TAKEN, name) :
-					 tshare_fail_name(home, name);
+					 fail_name(home, name);
 	if (!shm_home_stat_file(home, &st))
 		return shm_stat(home, SHM_CLAIM, &st) ?
 			       look_at_claim(place, home, file, name) :
 			       look_at_what_has_neither(place, home, file, name);
 	err = shm_check_owner(home, "");
 	if (err)
-		return tshare_fail_name(err, name);
+		return fail_name(err, name);
 	if (place->claim < 0)
 		place->claim = shm_claim_make(place->home, fd);
 	/* Another process may have removed the empty claim as a dead process's. */
@@ -204,7 +202,7 @@ static int claim_home(struct place *place, int fd, const char *file, const char 
 	if (err == -ENOTEMPTY || err == -EEXIST || err == -ENOTDIR)
 		return look_at_claim(place, home, file, name);
 	if (err == -EACCES || err == -EPERM)
-		return tshare_fail_name(-EPERM, name);
+		return fail_name(-EPERM, name);
 	if (err)
 		return err == -ENOENT ? err : fail_directory(err);
 	place->named = no_cleanup(home);
@@ -242,11 +240,10 @@ static int take_name(struct place *place, int fd, const struct backend_request *
 		pause = pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE;
 	}
 	if (err == -EAGAIN)
-		return tshare_fail(-EEXIST,
-				   "name: '%s' is just being given to another region, by the maker "
-				   "of %s/%s/" SHM_CLAIM
-				   ", which has not done so for a second; try again",
-				   request->name, shm_directory(), file);
+		return fail(-EEXIST,
+			    "name: '%s' is just being given to another region, by the maker "
+			    "of %s/%s/" SHM_CLAIM ", which has not done so for a second; try again",
+			    request->name, shm_directory(), file);
 	return err == -ENOTEMPTY || err == -EEXIST ?
 		       shm_fail_taken(place->dir, file, SHM_NAME_TAKEN, request->name) :
 		       fail_directory(err);
@@ -271,7 +268,7 @@ static int exchange_homes(const struct place *place, const char *name)
 		err = renameat2(place->dir, place->file, place->dir, file, RENAME_EXCHANGE) ?
 			      -errno :
 			      -ENOENT;
-	return tshare_fail_name(err == -EACCES ? -EPERM : err, name);
+	return fail_name(err == -EACCES ? -EPERM : err, name);
 }
 
 /*
@@ -324,17 +321,17 @@ int shm_claim(const struct shm_session *session, struct shm_name *name,
 	if (err)
 		return err;
 	/* fork() takes the lock: a child that has the pipe has it in its session. */
-	tshare_lock();
+	process_lock();
 	name->maker = shm_claim_make_maker(place.claim);
-	tshare_unlock();
+	process_unlock();
 	err = name->maker < 0 ? fail_directory(name->maker) : take_name(&place, name->fd, request);
 	if (err || place.named >= 0)
 		place_undo(&place);
 	if (err)
 		return err;
-	tshare_lock();
+	process_lock();
 	name->home = no_cleanup(place.claim);
-	tshare_unlock();
+	process_unlock();
 	/* Others may unlink it only now: while the claim was moved, its maker would miss that. */
 	if (renameat(name->home, SHM_NEW_FILE, name->home, SHM_DRAFT_FILE))
 		return fail_directory(-errno);
@@ -355,12 +352,12 @@ static struct shm_name *find_draft(struct shm_session *session, int fd)
 
 static int fail_no_draft(void)
 {
-	return tshare_fail(-EINVAL, "region: is not a draft");
+	return fail(-EINVAL, "region: is not a draft");
 }
 
 static int fail_lost(void)
 {
-	return tshare_fail(-ENOENT, "region: the draft's name was removed");
+	return fail(-ENOENT, "region: the draft's name was removed");
 }
 
 /* Why the session can't finish a region that isn't one of its drafts. */
@@ -376,7 +373,7 @@ static int refuse_to_finish(int fd)
 		return fail_no_draft();
 	if (!st.st_nlink)
 		return fail_lost();
-	return tshare_fail(-EPERM, "region: the draft was made in another context");
+	return fail(-EPERM, "region: the draft was made in another context");
 }
 
 /* The draft has its name, and no process waits for its maker any more. */
@@ -403,7 +400,7 @@ static int check_place(const struct place *place, const char *name, bool replace
 	if (!replace || state != SHM_NAME_TAKEN)
 		return shm_fail_taken(place->dir, file, state, name);
 	err = shm_check_owner(place->named, "");
-	return err == -EPERM ? tshare_fail_name(err, name) : 0;
+	return err == -EPERM ? fail_name(err, name) : 0;
 }
 
 /* Makes a home for the draft whose file is "new", and gives it the name. */
@@ -413,8 +410,8 @@ static int give_name(struct place *place, const struct shm_name *name)
 
 	err = shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, false));
 	if (err)
-		return tshare_fail(err, "region: its file can't be written: %s%s", strerror(-err),
-				   err == -EFBIG ? " (see RLIMIT_FSIZE, ulimit -f)" : "");
+		return fail(err, "region: its file can't be written: %s%s", strerror(-err),
+			    err == -EFBIG ? " (see RLIMIT_FSIZE, ulimit -f)" : "");
 	place->home = shm_home_make(place->dir, name->fd, NULL, place->file);
 	if (place->home < 0)
 		return shm_fail_proc(place->home, shm_directory());
@@ -445,7 +442,7 @@ static int finish_claimed(struct shm_session *session, struct shm_name *name, st
 		return fail_lost();
 	}
 	if (err)
-		return tshare_fail_name(err, name->name);
+		return fail_name(err, name->name);
 	shm_claim_mark_maker(place->claim, true);
 	err = give_name(place, name);
 	if (err) {
@@ -466,8 +463,8 @@ static int finish_draft(struct shm_session *session, struct shm_name *name,
 
 	/* Only a user keeps others from removing the draft: see clear_unused(). */
 	if (!region->user)
-		return tshare_fail(-EPERM, "region: its file could not be opened anew when it was "
-					   "imported, so it can't be finished; import it again");
+		return fail(-EPERM, "region: its file could not be opened anew when it was "
+				    "imported, so it can't be finished; import it again");
 	place.claim = shm_name_open_home(session, name, &claim);
 	if (place.claim >= 0 && !claim) {
 		end_draft(session, name);
@@ -480,7 +477,7 @@ static int finish_draft(struct shm_session *session, struct shm_name *name,
 	shm_home_name(file, name->name);
 	place.named = place.claim < 0 ? place.claim : shm_home_open(session->dir, file);
 	if (place.named < 0)
-		return tshare_fail_name(place.named, name->name);
+		return fail_name(place.named, name->name);
 	err = finish_claimed(session, name, &place, replace);
 	if (!err) {
 		shm_user_finish(region, name->lifetime);
@@ -495,9 +492,9 @@ int shm_finish(void *opened, struct backend_region *region, bool replace)
 	struct shm_name *name;
 	int err;
 
-	tshare_lock();
+	process_lock();
 	name = session ? find_draft(session, region->fd) : NULL;
 	err = name ? finish_draft(session, name, region, replace) : refuse_to_finish(region->fd);
-	tshare_unlock();
+	process_unlock();
 	return err;
 }

@@ -283,7 +283,7 @@ static int lock_life(int fd)
 {
 	int err = ofd_lock_set(fd, F_WRLCK, SHM_LIFE);
 
-	return err ? tshare_fail(err, "%s: lock: %s", shm_directory(), strerror(-err)) : 0;
+	return err ? fail(err, "%s: lock: %s", shm_directory(), strerror(-err)) : 0;
 }
 
 /* Opens a file without a name in the directory, and its description with the lock SHM_LIFE. */
@@ -294,9 +294,9 @@ static int open_new(const struct shm_session *session, struct shm_name *name)
 
 	file = fd_open_at(session->dir, ".", O_TMPFILE | O_RDWR, SHM_OWNER_ACCESS);
 	if (file < 0 && shm_is_shortage(-errno))
-		return tshare_fail_name(-errno, name->name);
+		return fail_name(-errno, name->name);
 	if (file < 0)
-		return tshare_fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+		return fail(-errno, "%s: %s", shm_directory(), strerror(errno));
 	life = shm_file_reopen(file, O_RDWR);
 	err = life < 0 ? life : lock_life(life);
 	if (err)
@@ -317,7 +317,7 @@ int shm_name_begin(struct shm_session *session, const struct backend_request *re
 	int err;
 
 	if (!name)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+		return fail(-ENOMEM, "region: out of memory");
 	*name = (struct shm_name){
 		.home = -1,
 		.maker = -1,
@@ -325,11 +325,11 @@ int shm_name_begin(struct shm_session *session, const struct backend_request *re
 		.lifetime = request->lifetime,
 	};
 	stpcpy(name->name, request->name);
-	tshare_lock();
+	process_lock();
 	err = open_new(session, name);
 	if (!err)
 		TAILQ_INSERT_TAIL(&session->names, name, entry);
-	tshare_unlock();
+	process_unlock();
 	if (!err)
 		*begun = no_cleanup(name); /* now the session's */
 	return err;
@@ -339,7 +339,7 @@ int shm_name_complete(struct shm_session *session, struct shm_name *name, void *
 {
 	int file;
 
-	tshare_lock();
+	process_lock();
 	file = name->file;
 	*user = name->user;
 	name->file = -1;
@@ -350,7 +350,7 @@ int shm_name_complete(struct shm_session *session, struct shm_name *name, void *
 	/* The header or the users keep the name. */
 	if (name->lifetime != TSHARE_LIFETIME_MAKER && !name->draft)
 		shm_name_drop(session, name);
-	tshare_unlock();
+	process_unlock();
 	return file;
 }
 
@@ -456,9 +456,9 @@ void shm_name_abandon(struct shm_session *session, struct shm_name *name)
 {
 	if (name->home >= 0)
 		shm_claim_clear(session->dir, name->name, name->home);
-	tshare_lock();
+	process_lock();
 	shm_name_drop(session, name);
-	tshare_unlock();
+	process_unlock();
 }
 
 /* Removing a large region takes long, so other threads may take the lock meanwhile. */
@@ -467,15 +467,15 @@ void shm_names_close(struct shm_session *session)
 	struct shm_name *name;
 	struct ended ended;
 
-	tshare_lock();
+	process_lock();
 	session->ends = true;
 	while ((name = TAILQ_FIRST(&session->names))) {
 		drop_before_end(session, name, &ended);
-		tshare_unlock();
+		process_unlock();
 		end_name(session->dir, &ended);
-		tshare_lock();
+		process_lock();
 	}
-	tshare_unlock();
+	process_unlock();
 }
 
 void shm_names_exit(struct shm_session *session)
@@ -509,13 +509,13 @@ void shm_name_drop_if_unlinked(struct shm_session *session, const char *name)
 {
 	struct shm_name *held, *next;
 
-	tshare_lock();
+	process_lock();
 	for (held = TAILQ_FIRST(&session->names); held; held = next) {
 		next = TAILQ_NEXT(held, entry);
 		if (!is_being_made(held) && !strcmp(held->name, name) && is_unlinked(session, held))
 			shm_name_drop(session, held);
 	}
-	tshare_unlock();
+	process_unlock();
 }
 
 void shm_name_leave_draft(struct shm_session *session, const char *name)
@@ -543,7 +543,7 @@ void shm_names_drop_some_unlinked(struct shm_session *session)
 	struct shm_name *name, *last;
 	unsigned int i;
 
-	tshare_lock();
+	process_lock();
 	last = TAILQ_LAST(&session->names, shm_name_list);
 	for (i = 0; last && i < SWEEP_BATCH; i++) {
 		name = TAILQ_FIRST(&session->names);
@@ -554,5 +554,5 @@ void shm_names_drop_some_unlinked(struct shm_session *session)
 		if (!is_being_made(name) && is_unlinked(session, name))
 			shm_name_drop(session, name);
 	}
-	tshare_unlock();
+	process_unlock();
 }

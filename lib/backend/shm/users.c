@@ -47,7 +47,7 @@ static int add_user(int fd, const struct shm_header *header, struct shm_user *ne
 	if (err == -EAGAIN || err == -EACCES)
 		return -ESTALE;
 	if (err)
-		return tshare_fail(err, "region: lock: %s", strerror(-err));
+		return fail(err, "region: lock: %s", strerror(-err));
 	new->fd = no_cleanup(own);
 	new->draft = !!(header->flags & SHM_DRAFT);
 	memcpy(new->name, header->name, sizeof(new->name));
@@ -62,14 +62,14 @@ int shm_user_new(int dir, int fd, const struct shm_header *header, void **user)
 	int err;
 
 	if (!new)
-		return tshare_fail(-ENOMEM, "region: out of memory");
+		return fail(-ENOMEM, "region: out of memory");
 	new->dir = dir;
 	new->owns_dir = false;
-	tshare_lock();
+	process_lock();
 	err = add_user(fd, header, new);
 	if (!err)
 		*user = no_cleanup(new);
-	tshare_unlock();
+	process_unlock();
 	return err;
 }
 
@@ -112,9 +112,9 @@ void shm_user_free(void *ending, bool unlink)
 
 	if (!user)
 		return;
-	tshare_lock();
+	process_lock();
 	end_user(user);
-	tshare_unlock();
+	process_unlock();
 	if (unlink)
 		unlink_if_unused(user);
 	if (user->owns_dir)
@@ -168,8 +168,8 @@ void shm_release(void *opened, struct backend_region *region)
 		return;
 	shm_name_drop_if_unlinked(session, region->name);
 	/* In one step: another thread may be making the next draft of that name. */
-	tshare_lock();
+	process_lock();
 	if (!has_draft_open(region->name))
 		shm_name_leave_draft(session, region->name);
-	tshare_unlock();
+	process_unlock();
 }

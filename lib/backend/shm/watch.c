@@ -195,21 +195,21 @@ static void *watcher_run(void *unused)
 
 	(void)unused;
 	pthread_setname_np(pthread_self(), "tshare-names");
-	tshare_lock();
+	process_lock();
 	inotify = watcher.inotify;
 	epoll = watcher.epoll;
 	while ((timeout = time_to_sleep())) {
-		tshare_unlock();
+		process_unlock();
 		count = epoll_wait(epoll, events, EVENTS, timeout);
 		size = read(inotify, buffer, sizeof(buffer));
-		tshare_lock();
+		process_lock();
 		take_changes(buffer, size);
 		for (i = 0; i < count; i++)
 			if (events[i].data.fd != inotify)
 				take_end_of_maker(events[i].data.fd);
 	}
 	watcher_close();
-	tshare_unlock();
+	process_unlock();
 	return NULL;
 }
 
@@ -295,26 +295,26 @@ void shm_watch_begin(struct shm_watch *watch, const char *name, int event)
 		.event = event,
 	};
 	shm_home_name(watch->file, name);
-	tshare_lock();
+	process_lock();
 	LIST_INSERT_HEAD(&watcher.watches[list_of(watch->file)], watch, entry);
-	tshare_unlock();
+	process_unlock();
 }
 
 void shm_watch_end(struct shm_watch *watch)
 {
-	tshare_lock();
+	process_lock();
 	leave_maker(watch);
 	LIST_REMOVE(watch, entry);
 	leave_directory(watch);
-	tshare_unlock();
+	process_unlock();
 }
 
 uint32_t shm_watch_prepare(struct shm_watch *watch, int dir)
 {
 	if (watch->directory < 0) {
-		tshare_lock();
+		process_lock();
 		watch_directory(watch, dir);
-		tshare_unlock();
+		process_unlock();
 	}
 	return atomic_load(&watch->changes);
 }
@@ -322,12 +322,12 @@ uint32_t shm_watch_prepare(struct shm_watch *watch, int dir)
 /* A thread that polls needs no event, and the watcher may end meanwhile. */
 void shm_watch_maker(struct shm_watch *watch, int maker)
 {
-	tshare_lock();
+	process_lock();
 	leave_maker(watch);
 	watch->maker = maker;
 	if (maker >= 0 && watch->directory >= 0)
 		watch->maker_watched = watcher_add(maker, EPOLLONESHOT);
-	tshare_unlock();
+	process_unlock();
 }
 
 bool shm_watch_is_woken(const struct shm_watch *watch)

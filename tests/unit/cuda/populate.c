@@ -122,7 +122,7 @@ TEST(every_page_is_populated)
 	const size_t size = 40 * MIB + 4096;
 	char *start = mapped(size);
 
-	tshare_populate(start, size, true);
+	populate(start, size, true);
 	CHECK(is_populated(start, size));
 	CHECK(atomic_load(&advised) == size);
 	munmap(start, size);
@@ -136,7 +136,7 @@ TEST(a_large_mapping_is_populated_by_several_threads)
 
 	CHECK(!pthread_barrier_init(&barrier, NULL, 2));
 	meeting = &barrier;
-	tshare_populate(start, 64 * MIB, true);
+	populate(start, 64 * MIB, true);
 	CHECK(is_populated(start, 64 * MIB));
 	pthread_barrier_destroy(&barrier);
 	munmap(start, 64 * MIB);
@@ -149,7 +149,7 @@ TEST(the_programs_signals_are_for_its_own_threads)
 
 	CHECK(!pthread_barrier_init(&barrier, NULL, 2));
 	meeting = &barrier;
-	tshare_populate(start, 64 * MIB, true);
+	populate(start, 64 * MIB, true);
 	CHECK(!atomic_load(&signals_reach_others));
 	CHECK(takes_signals());
 	pthread_barrier_destroy(&barrier);
@@ -164,7 +164,7 @@ TEST(fewer_threads_than_wanted_populate_all_of_it)
 	for (max_started = 0; max_started < 3; max_started++) {
 		started = 0;
 		atomic_store(&advised, 0);
-		tshare_populate(start, 64 * MIB, true);
+		populate(start, 64 * MIB, true);
 		CHECK(started == max_started);
 		CHECK(atomic_load(&advised) == 64 * MIB);
 	}
@@ -177,7 +177,7 @@ TEST(no_more_than_16_threads_populate_a_mapping)
 
 	cpus = 64;
 	failure = EINVAL;
-	tshare_populate(start, 512 * MIB, true);
+	populate(start, 512 * MIB, true);
 	CHECK(started == 15);
 	munmap(start, 512 * MIB);
 }
@@ -188,7 +188,7 @@ TEST(a_kernel_for_8192_cpus_says_how_many_are_usable)
 	char *start = mapped(64 * MIB);
 
 	possible_cpus = 8192;
-	tshare_populate(start, 64 * MIB, true);
+	populate(start, 64 * MIB, true);
 	CHECK(started == 3);
 	munmap(start, 64 * MIB);
 }
@@ -198,7 +198,7 @@ TEST(one_cpu_populates_all_of_it)
 	char *start = mapped(64 * MIB);
 
 	cpus = 1;
-	tshare_populate(start, 64 * MIB, false);
+	populate(start, 64 * MIB, false);
 	CHECK(atomic_load(&advised) == 64 * MIB);
 	munmap(start, 64 * MIB);
 }
@@ -209,7 +209,7 @@ TEST(a_kernel_that_can_not_is_not_asked_for_each_part)
 
 	cpus = 1;
 	failure = EINVAL;
-	tshare_populate(start, 256 * MIB, true);
+	populate(start, 256 * MIB, true);
 	CHECK(atomic_load(&calls) == 1);
 	munmap(start, 256 * MIB);
 }
