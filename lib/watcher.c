@@ -12,15 +12,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/export.h"
 #include "base/fd.h"
-#include "base/futex.h"
 #include "base/refcount.h"
 #include "base/thread.h"
 #include "ctx.h"
 #include "format/region-name.h"
-#include "generation/waiter.h"
 
 struct tshare_watcher {
 	atomic_uint refs;
@@ -164,7 +163,7 @@ int tshare_watcher_wait(struct tshare_watcher *watcher, uint64_t seen, int64_t t
 		return fail(-EOPNOTSUPP, "watcher: a child of fork() needs its own");
 	if (atomic_flag_test_and_set(&watcher->waiting))
 		return fail(-EBUSY, "watcher: another thread waits, and needs its own");
-	err = watcher_wait(watcher, seen, wait_deadline(timeout_ns, clock_ns()), &found);
+	err = watcher_wait(watcher, seen, clock_deadline(timeout_ns, clock_ns()), &found);
 	atomic_flag_clear(&watcher->waiting);
 	if (!err)
 		*id = found;

@@ -14,11 +14,10 @@
 
 #include "backend/backend.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/futex.h"
 #include "format/desc-list.h"
-#include "generation/waiter.h"
 
 #define DEVICE "/dev/tshare"
 
@@ -341,7 +340,7 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
 	struct tshare_open request = {
 		.flags = how->readonly ? 0 : TSHARE_OPEN_WRITE,
-		.deadline_ns = how->timeout_ns ? wait_deadline(how->timeout_ns, clock_ns()) : 0,
+		.deadline_ns = how->timeout_ns ? clock_deadline(how->timeout_ns, clock_ns()) : 0,
 		.other_than = how->other_than,
 		.descs = (uintptr_t)descs,
 		.descs_size = sizeof(descs),

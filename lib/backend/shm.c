@@ -112,9 +112,9 @@
 #include "backend/shm/session.h"
 #include "backend/shm/users.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/futex.h"
 #include "base/lock.h"
 
 /* The process's sessions, under its lock. */

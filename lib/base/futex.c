@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
@@ -31,14 +33,6 @@ struct futex_word futex_shared(const void *word, uint32_t value)
 struct futex_word futex_private(const void *word, uint32_t value)
 {
 	return (struct futex_word){ value, (uintptr_t)word, FUTEX_32 | FUTEX_PRIVATE_FLAG, 0 };
-}
-
-int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
 /* Set once futex_waitv(2) is missing, or a seccomp filter forbids it. */

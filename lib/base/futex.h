@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NSEC_PER_SEC INT64_C(1000000000)
-
 /* The kernel's struct futex_waitv, which its headers have since Linux 5.16. */
 struct futex_word {
 	uint64_t value; /* the word must still have it when the sleep begins */
@@ -45,8 +43,5 @@ bool futex_sleeps_on_several(void);
 
 void futex_wake_shared(const void *word);
 void futex_wake_private(const void *word);
-
-/* CLOCK_MONOTONIC. */
-int64_t clock_ns(void);
 
 #endif /* TSHARE_BASE_FUTEX_H */

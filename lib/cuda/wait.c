@@ -22,10 +22,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/container.h"
 #include "base/error.h"
 #include "base/export.h"
-#include "base/futex.h"
 #include "base/lock.h"
 #include "base/refcount.h"
 #include "cuda/driver.h"
@@ -277,7 +277,7 @@ static int wait_on(struct tshare_waiter *waiter, struct tshare_waiter *own,
 		   const struct tshare_cuda_options *options, struct CUstream_st *stream,
 		   uint64_t seen, int64_t timeout_ns, struct tshare_stream_wait **result)
 {
-	const int64_t deadline = wait_deadline(timeout_ns, clock_ns());
+	const int64_t deadline = clock_deadline(timeout_ns, clock_ns());
 	struct tshare_stream_wait *wait;
 	struct cuda_scope scope;
 	int err;

@@ -11,10 +11,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/container.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/futex.h"
 #include "base/lock.h"
 #include "generation/feeder.h"
 #include "generation/publisher.h"

@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 #include "base/export.h"
-#include "base/futex.h"
 #include "base/lock.h"
 #include "ctx.h"
 #include "generation/event.h"

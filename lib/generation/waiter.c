@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/export.h"
 #include "base/futex.h"
@@ -18,13 +19,6 @@
 
 /* How often a spin reads the counter between two reads of the clock. */
 #define SPIN_LOOKS 64
-
-static int64_t time_after(int64_t now, int64_t duration)
-{
-	int64_t then;
-
-	return __builtin_add_overflow(now, duration, &then) ? INT64_MAX : then;
-}
 
 static bool is_cancelled(struct tshare_waiter *waiter)
 {
@@ -45,13 +39,6 @@ static void waiter_spin(struct tshare_waiter *waiter, struct counter *counter, u
 		__asm__ __volatile__("yield");
 #endif
 	}
-}
-
-int64_t wait_deadline(int64_t timeout_ns, int64_t now)
-{
-	if (timeout_ns > 0)
-		return time_after(now, timeout_ns);
-	return timeout_ns ? INT64_MAX : INT64_MIN;
 }
 
 int wait_fail_cancelled(void)
@@ -130,10 +117,10 @@ static int waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
 	found = newest(counter);
 	if (found <= seen) {
 		now = timeout_ns > 0 || spin_ns > 0 ? clock_ns() : 0;
-		deadline = wait_deadline(timeout_ns, now);
+		deadline = clock_deadline(timeout_ns, now);
 		if (timeout_ns && spin_ns > 0)
 			waiter_spin(waiter, counter, seen,
-				    spin_ns < deadline - now ? time_after(now, spin_ns) : deadline);
+				    spin_ns < deadline - now ? now + spin_ns : deadline);
 		err = sleep_until(waiter, counter, seen, deadline, &found);
 		if (err)
 			return err;

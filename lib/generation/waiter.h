@@ -9,9 +9,6 @@
 struct counter;
 struct tshare_waiter;
 
-/* Computes the deadline from @now, which is ignored if @timeout_ns is 0 or negative. */
-int64_t wait_deadline(int64_t timeout_ns, int64_t now);
-
 int wait_fail_cancelled(void);
 
 /* 0, or -ECANCELED after tshare_waiter_cancel(). */

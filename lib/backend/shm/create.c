@@ -24,7 +24,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/futex.h"
 #include "base/limited.h"
 
 #ifndef MFD_NOEXEC_SEAL

@@ -20,9 +20,9 @@
 #include "backend/shm/users.h"
 #include "backend/shm/watch.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/futex.h"
 
 /*
  * Opens the pipe of the maker of the draft that has the name: -ENOENT if there is no such draft.

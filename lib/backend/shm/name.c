@@ -19,9 +19,9 @@
 #include "backend/shm/session.h"
 #include "backend/shm/users.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/futex.h"
 #include "base/lock.h"
 #include "base/ofd-lock.h"
 
