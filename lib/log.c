@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/export.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/thread.h"
 #include "ctx.h"
 #include "log.h"
@@ -39,10 +39,7 @@ static void after_fork_in_child(void)
 	calls_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
-}
+static const struct process_hooks hooks = { .in_child = after_fork_in_child };
 
 static int priority_from_environment(void)
 {
@@ -76,6 +73,7 @@ void log_set_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priori
 /* With the process's lock held. */
 static void call_begin(struct call *call)
 {
+	process_join(PROCESS_LOG, &hooks);
 	call->outer = own_call;
 	own_call = call;
 	LIST_INSERT_HEAD(&calls, call, entry);

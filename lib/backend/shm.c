@@ -115,7 +115,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/lock.h"
+#include "base/process.h"
 
 /* The process's sessions, under its lock. */
 static LIST_HEAD(, shm_session) sessions = LIST_HEAD_INITIALIZER(sessions);
@@ -134,6 +134,36 @@ static uint32_t read_huge_page_size(uint32_t page_size)
 		size = page_size;
 	return size;
 }
+
+/*
+ * A program that exits without closing its sessions would leave its names, and
+ * their memory, until another process sweeps. A child of fork() leaves the names
+ * that its parent has locked.
+ */
+static void end_all_names(void)
+{
+	struct shm_session *session;
+
+	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
+		shm_names_exit(session);
+}
+
+/* The child lacks threads that created regions or closed a session, and drops their state. */
+static void after_fork_in_child(void)
+{
+	struct shm_session *session;
+
+	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry)) {
+		atomic_flag_clear(&session->sweeping);
+		shm_names_drop_in_child(session);
+		if (!session->ends || session->dir < 0)
+			continue;
+		close(session->dir);
+		session->dir = -1;
+	}
+}
+
+static const struct process_hooks hooks = { after_fork_in_child, end_all_names };
 
 static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_page_size)
 {
@@ -154,6 +184,7 @@ static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_p
 	atomic_flag_clear(&session->sweeping);
 	TAILQ_INIT(&session->names);
 	process_lock();
+	process_join(PROCESS_SHM_SESSIONS, &hooks);
 	LIST_INSERT_HEAD(&sessions, session, entry);
 	process_unlock();
 	*opened = session;
@@ -179,42 +210,6 @@ static void shm_close(void *closing)
 	close(session->dir);
 	process_unlock();
 	free(session);
-}
-
-/*
- * A program that exits without closing its sessions would leave its names, and
- * their memory, until another process sweeps. A child of fork() leaves the names
- * that its parent has locked.
- */
-__attribute__((destructor)) static void end_all_names(void)
-{
-	struct shm_session *session;
-
-	process_lock();
-	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry))
-		shm_names_exit(session);
-	shm_users_end();
-	process_unlock();
-}
-
-/* The child lacks threads that created regions or closed a session, and drops their state. */
-static void after_fork_in_child(void)
-{
-	struct shm_session *session;
-
-	for (session = LIST_FIRST(&sessions); session; session = LIST_NEXT(session, entry)) {
-		atomic_flag_clear(&session->sweeping);
-		shm_names_drop_in_child(session);
-		if (!session->ends || session->dir < 0)
-			continue;
-		close(session->dir);
-		session->dir = -1;
-	}
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 /* Unlinking */

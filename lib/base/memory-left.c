@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "base/lock.h"
+#include "base/process.h"
 
 /* A memory cgroup is charged for the pages, and for their index and page tables. */
 #define OVERHEAD_MIN   (UINT64_C(1) << 20)

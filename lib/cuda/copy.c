@@ -15,7 +15,7 @@
 #include "base/container.h"
 #include "base/error.h"
 #include "base/export.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/refcount.h"
 #include "base/sized.h"
 #include "cuda/driver.h"

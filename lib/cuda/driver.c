@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/export.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/sized.h"
 #include "cuda/abi.h"
 #include "tshare.h"
@@ -51,10 +51,7 @@ static void after_fork_in_child(void)
 	start_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
-}
+static const struct process_hooks hooks = { .in_child = after_fork_in_child };
 
 bool cuda_is_forked(void)
 {
@@ -204,6 +201,7 @@ int cuda_start(void)
 	if (atomic_load_explicit(&state, memory_order_acquire) == STARTED)
 		return 0;
 	process_lock();
+	process_join(PROCESS_CUDA, &hooks);
 	while (atomic_load(&state) == STARTING)
 		process_lock_wait(&start_ended);
 	if (atomic_load(&state) == STOPPED) {

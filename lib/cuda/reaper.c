@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/thread.h"
 
 /* Under the process's lock. The thread stays until the process ends. */
@@ -26,10 +26,7 @@ static void after_fork_in_child(void)
 	started = false;
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
-}
+static const struct process_hooks hooks = { .in_child = after_fork_in_child };
 
 static void *reaper_run(void *data)
 {
@@ -55,6 +52,7 @@ int reaper_start(void)
 
 	if (started)
 		return 0;
+	process_join(PROCESS_REAPER, &hooks);
 	err = thread_start(reaper_run, NULL);
 	if (err)
 		return fail(err, "region: the thread that drops it: %s", strerror(-err));

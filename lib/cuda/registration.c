@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "base/lock.h"
 #include "base/populate.h"
+#include "base/process.h"
 #include "cuda/driver.h"
 #include "region/region.h"
 
@@ -18,14 +18,12 @@ static void after_fork_in_child(void)
 	unlocked = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
-}
+static const struct process_hooks hooks = { .in_child = after_fork_in_child };
 
 void registration_lock(struct tshare_region *region)
 {
 	process_lock();
+	process_join(PROCESS_REGISTRATIONS, &hooks);
 	while (region->registration.locked)
 		process_lock_wait(&unlocked);
 	region->registration.locked = true;

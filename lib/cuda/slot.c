@@ -15,7 +15,7 @@
 #include <sys/queue.h>
 
 #include "base/cleanup.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "cuda/driver.h"
 
 #define PAGE_BYTES 4096

@@ -26,7 +26,7 @@
 #include "base/container.h"
 #include "base/error.h"
 #include "base/export.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/refcount.h"
 #include "cuda/driver.h"
 #include "cuda/reaper.h"

@@ -15,7 +15,7 @@
 #include "base/container.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "generation/feeder.h"
 #include "generation/publisher.h"
 #include "region/region.h"

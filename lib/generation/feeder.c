@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/thread.h"
 #include "generation/publisher.h"
 #include "region/region.h"
@@ -58,10 +58,7 @@ static void after_fork_in_child(void)
 	}
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
-}
+static const struct process_hooks hooks = { .in_child = after_fork_in_child };
 
 struct counter *watch_counter(const struct watch *watch)
 {
@@ -139,6 +136,7 @@ static int feeder_new(struct feeder **feeder)
 
 	if (!new)
 		return fail(-ENOMEM, "region: out of memory");
+	process_join(PROCESS_FEEDERS, &hooks);
 	LIST_INIT(&new->watches);
 	LIST_INSERT_HEAD(&feeders, new, entry);
 	err = thread_start(feeder_run, new);

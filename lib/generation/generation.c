@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "base/export.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "ctx.h"
 #include "generation/event.h"
 #include "generation/publisher.h"

@@ -30,8 +30,8 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/futex.h"
-#include "base/lock.h"
 #include "base/ofd-lock.h"
+#include "base/process.h"
 #include "region/region.h"
 
 /* How long a publisher that was seen counts as alive. */
@@ -52,11 +52,6 @@ static void after_fork_in_child(void)
 	     generation = LIST_NEXT(generation, publisher))
 		close(atomic_exchange(&generation->lock_fd, -1));
 	LIST_INIT(&publishers);
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 void publisher_init(struct generation *generation)
@@ -81,13 +76,13 @@ void publisher_end(struct generation *generation)
 }
 
 /* At exit() a process that still holds regions wakes the waiters, which see its end at once. */
-__attribute__((destructor)) static void end_publishers(void)
+static void end_publishers(void)
 {
-	process_lock();
 	while (!LIST_EMPTY(&publishers))
 		end_publisher(LIST_FIRST(&publishers));
-	process_unlock();
 }
+
+static const struct process_hooks hooks = { after_fork_in_child, end_publishers };
 
 /* Locks before it counts itself, so a waiter that reads the count finds the lock. */
 int publisher_start(struct tshare_region *region)
@@ -115,6 +110,7 @@ int publisher_start(struct tshare_region *region)
 	atomic_fetch_add(&counter->publishers, 1);
 	futex_wake_shared(futex_half(counter));
 	atomic_store(&generation->lock_fd, fd);
+	process_join(PROCESS_PUBLISHERS, &hooks);
 	LIST_INSERT_HEAD(&publishers, generation, publisher);
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/refcount.h"
 #include "region/region.h"
 

@@ -9,8 +9,8 @@
 
 #include "backend/shm/session.h"
 #include "base/limited.h"
-#include "base/lock.h"
 #include "base/map.h"
+#include "base/process.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */

@@ -16,8 +16,8 @@
 #include "backend/shm/users.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/lock.h"
 #include "base/ofd-lock.h"
+#include "base/process.h"
 
 /* The longest pause between two looks whether another maker is done, in microseconds. */
 #define LONGEST_PAUSE 1000

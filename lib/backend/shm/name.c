@@ -22,8 +22,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/lock.h"
 #include "base/ofd-lock.h"
+#include "base/process.h"
 
 /* Names that each creation looks at. */
 #define SWEEP_BATCH 8

@@ -21,8 +21,8 @@
 #include "backend/shm/session.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/lock.h"
 #include "base/ofd-lock.h"
+#include "base/process.h"
 
 struct shm_user {
 	LIST_ENTRY(shm_user) entry;
@@ -35,6 +35,30 @@ struct shm_user {
 
 /* All users of the process, under its lock. */
 static LIST_HEAD(, shm_user) users = LIST_HEAD_INITIALIZER(users);
+
+static void unlink_if_unused(const struct shm_user *user)
+{
+	char file[SHM_HOME_NAME_LEN];
+
+	if (user->dir < 0)
+		return;
+	shm_home_name(file, user->name);
+	shm_name_unlink_if_dead(user->dir, file);
+}
+
+static void end_all_users(void)
+{
+	struct shm_user *user;
+
+	/* Nothing is freed, as other threads use their objects until the process has ended. */
+	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, entry)) {
+		close(user->fd);
+		user->fd = -1;
+		unlink_if_unused(user);
+	}
+}
+
+static const struct process_hooks hooks = { .at_exit = end_all_users };
 
 static int add_user(int fd, const struct shm_header *header, struct shm_user *new)
 {
@@ -51,6 +75,7 @@ static int add_user(int fd, const struct shm_header *header, struct shm_user *ne
 	new->fd = no_cleanup(own);
 	new->draft = !!(header->flags & SHM_DRAFT);
 	memcpy(new->name, header->name, sizeof(new->name));
+	process_join(PROCESS_SHM_USERS, &hooks);
 	LIST_INSERT_HEAD(&users, new, entry);
 	return 0;
 }
@@ -96,16 +121,6 @@ void shm_user_drop(void *ending)
 	free(ending);
 }
 
-static void unlink_if_unused(const struct shm_user *user)
-{
-	char file[SHM_HOME_NAME_LEN];
-
-	if (user->dir < 0)
-		return;
-	shm_home_name(file, user->name);
-	shm_name_unlink_if_dead(user->dir, file);
-}
-
 void shm_user_free(void *ending, bool unlink)
 {
 	struct shm_user *user = ending;
@@ -132,18 +147,6 @@ void shm_user_finish(struct backend_region *region, uint32_t lifetime)
 	end_user(user);
 	free(user);
 	region->user = NULL;
-}
-
-void shm_users_end(void)
-{
-	struct shm_user *user;
-
-	/* Nothing is freed, as other threads use their objects until the process has ended. */
-	for (user = LIST_FIRST(&users); user; user = LIST_NEXT(user, entry)) {
-		close(user->fd);
-		user->fd = -1;
-		unlink_if_unused(user);
-	}
 }
 
 /* Whether an object of this process has that draft open. With the process's lock held. */

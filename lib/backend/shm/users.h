@@ -27,9 +27,6 @@ void shm_user_keep_directory(void *keeping, int dir);
 /* Ends a user, or NULL. With @unlink, removes the name if no user is left. */
 void shm_user_free(void *ending, bool unlink);
 
-/* Ends all users of the process. With the process's lock held. */
-void shm_users_end(void);
-
 void shm_release(void *opened, struct backend_region *region);
 
 #endif /* TSHARE_BACKEND_SHM_USERS_H */

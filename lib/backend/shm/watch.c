@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/futex.h"
-#include "base/lock.h"
+#include "base/process.h"
 #include "base/thread.h"
 
 /*
@@ -119,10 +119,7 @@ static void after_fork_in_child(void)
 		watcher_close();
 }
 
-__attribute__((constructor)) static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, after_fork_in_child);
-}
+static const struct process_hooks hooks = { .in_child = after_fork_in_child };
 
 /* The thread */
 
@@ -297,6 +294,7 @@ void shm_watch_begin(struct shm_watch *watch, const char *name, int event)
 	};
 	shm_home_name(watch->file, name);
 	process_lock();
+	process_join(PROCESS_SHM_WATCHES, &hooks);
 	LIST_INSERT_HEAD(&watcher.watches[list_of(watch->file)], watch, entry);
 	process_unlock();
 }
