@@ -20,10 +20,11 @@
 #include "base/sized.h"
 #include "cuda/driver.h"
 #include "cuda/reaper.h"
+#include "cuda/registration.h"
 #include "cuda/scope.h"
 #include "cuda/wait.h"
 #include "format/strides.h"
-#include "region/region.h"
+#include "region/object.h"
 
 /* How often the reaper checks whether an unreferenced copy has ended. */
 #define LOOK_NS 1000000

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "cuda/counter.h"
-
 #include <errno.h>
 
 #include "base/error.h"
@@ -9,12 +7,24 @@
 #include "ctx.h"
 #include "cuda/driver.h"
 #include "cuda/options.h"
-#include "region/region.h"
+#include "cuda/registration.h"
+#include "generation/counter.h"
+#include "region/object.h"
 
 /* The counter's page, the only one of its file that is mapped. */
 static char *page_of(const struct tshare_region *region, const struct counter *counter)
 {
 	return (char *)((uintptr_t)counter & ~(uintptr_t)(region->ctx->page_size - 1));
+}
+
+static void cuda_counter_release(struct tshare_region *region)
+{
+	struct registered *memory = &region->registration.counter;
+
+	/* In a child of fork() it is the parent's. */
+	if (memory->made && !cuda_is_forked())
+		registered_drop(memory, page_of(region, atomic_load(&region->generation.counter)),
+				region->ctx->page_size);
 }
 
 /* In a scope: registers the page if it isn't registered, and finds its device address. */
@@ -45,7 +55,8 @@ static int import_counter(struct tshare_region *region, const struct counter *co
 	result = cuda_enter(&scope, info->device);
 	if (result)
 		return cuda_fail(result, "CUDA: the device's context");
-	result = import_page(&region->generation.registered, page, region->ctx->page_size, &scope,
+	region->release[REGION_CUDA_COUNTER] = cuda_counter_release;
+	result = import_page(&region->registration.counter, page, region->ctx->page_size, &scope,
 			     info);
 	cuda_leave(&scope);
 	if (result)
@@ -73,7 +84,7 @@ int tshare_cuda_import_counter(struct tshare_region *region,
 		err = cuda_options_choose_device(&known, &found.device);
 	if (err)
 		return err;
-	counter = generation_counter(region, &err);
+	counter = counter_get(region, &err);
 	if (!counter)
 		return err;
 	found.driver_version = cuda_driver_version();
@@ -83,15 +94,4 @@ int tshare_cuda_import_counter(struct tshare_region *region,
 	if (!err)
 		sized_fill(info, &found, sizeof(found));
 	return err;
-}
-
-void cuda_counter_release(struct tshare_region *region)
-{
-	struct generation *generation = &region->generation;
-
-	/* In a child of fork() it is the parent's. */
-	if (generation->registered.made && !cuda_is_forked())
-		registered_drop(&generation->registered,
-				page_of(region, atomic_load(&generation->counter)),
-				region->ctx->page_size);
 }

@@ -3,8 +3,6 @@
  * How a CUDA device reaches a region's memory. There are three paths. Whether a path works
  * depends on the device, the driver and the kernel, so an import tries it.
  */
-#include "cuda/import.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +14,8 @@
 #include "base/sized.h"
 #include "cuda/driver.h"
 #include "cuda/options.h"
-#include "region/region.h"
+#include "cuda/registration.h"
+#include "region/object.h"
 
 /* The published driver keeps the size of an imported dma-buf in 32 bits. */
 #define DMABUF_LIMIT (1ULL << 32)
@@ -176,11 +175,40 @@ static bool is_valid(const struct tshare_region *region, const struct cuda_impor
 	}
 }
 
+static void undo(const struct tshare_region *region, const struct cuda_import *import)
+{
+	struct cuda_scope scope;
+
+	if (import->info.path != TSHARE_CUDA_DMABUF || !is_valid(region, import))
+		return;
+	if (!cuda_enter_to_undo(&scope, import->info.device)) {
+		cuda_release_dmabuf(&import->dmabuf);
+		cuda_leave(&scope);
+	}
+	if (import->retained)
+		cuda_release(import->info.device);
+}
+
+/* Before the region is unmapped. */
+static void cuda_imports_release(struct tshare_region *region)
+{
+	struct cuda_import *import;
+
+	while ((import = SLIST_FIRST(&region->registration.imports))) {
+		SLIST_REMOVE_HEAD(&region->registration.imports, entry);
+		/* In a child of fork() it is the parent's. */
+		if (!cuda_is_forked())
+			undo(region, import);
+		free(import);
+	}
+	region->registration.imported = false;
+}
+
 static struct cuda_import *find_import(struct tshare_region *region, uint32_t path, int device)
 {
 	struct cuda_import *import;
 
-	SLIST_FOREACH(import, &region->imports, entry)
+	SLIST_FOREACH(import, &region->registration.imports, entry)
 	if (import->info.device == device &&
 	    (path == TSHARE_CUDA_ANY ? import->searched : import->info.path == path))
 		return import;
@@ -225,7 +253,8 @@ static int make_import(struct tshare_region *region, uint32_t path, int device, 
 	cuda_leave(&scope);
 	if (err)
 		return err;
-	SLIST_INSERT_HEAD(&region->imports, new, entry);
+	region->release[REGION_CUDA_IMPORTS] = cuda_imports_release;
+	SLIST_INSERT_HEAD(&region->registration.imports, new, entry);
 	*info = new->info;
 	(void)no_cleanup(new); /* now the region's */
 	return 0;
@@ -248,7 +277,7 @@ static int import_region(struct tshare_region *region, uint32_t path, int device
 		return 0;
 	}
 	if (import) {
-		SLIST_REMOVE(&region->imports, import, cuda_import, entry);
+		SLIST_REMOVE(&region->registration.imports, import, cuda_import, entry);
 		free(import);
 	}
 	return make_import(region, path, device, searched, info);
@@ -282,32 +311,4 @@ int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_op
 	if (!err)
 		sized_fill(info, &found, sizeof(found));
 	return err;
-}
-
-static void undo(const struct tshare_region *region, const struct cuda_import *import)
-{
-	struct cuda_scope scope;
-
-	if (import->info.path != TSHARE_CUDA_DMABUF || !is_valid(region, import))
-		return;
-	if (!cuda_enter_to_undo(&scope, import->info.device)) {
-		cuda_release_dmabuf(&import->dmabuf);
-		cuda_leave(&scope);
-	}
-	if (import->retained)
-		cuda_release(import->info.device);
-}
-
-void cuda_imports_release(struct tshare_region *region)
-{
-	struct cuda_import *import;
-
-	while ((import = SLIST_FIRST(&region->imports))) {
-		SLIST_REMOVE_HEAD(&region->imports, entry);
-		/* In a child of fork() it is the parent's. */
-		if (!cuda_is_forked())
-			undo(region, import);
-		free(import);
-	}
-	region->registration.imported = false;
 }

@@ -11,7 +11,8 @@
 #include "base/sized.h"
 #include "cuda/driver.h"
 #include "cuda/options.h"
-#include "region/region.h"
+#include "cuda/registration.h"
+#include "region/object.h"
 
 struct tshare_pin {
 	atomic_uint refs;

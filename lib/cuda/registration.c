@@ -8,7 +8,7 @@
 #include "base/populate.h"
 #include "base/process.h"
 #include "cuda/driver.h"
-#include "region/region.h"
+#include "region/object.h"
 
 static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
 
@@ -90,6 +90,23 @@ static int register_region(struct tshare_region *region, struct cuda_scope *scop
 			       region->readonly, scope);
 }
 
+void registration_drop(struct tshare_region *region)
+{
+	struct registration *registration = &region->registration;
+
+	if (registration->pins || registration->imported)
+		return;
+	registered_drop(&registration->memory, region->data, region->handle.size);
+}
+
+/* Before the region is unmapped. */
+static void registration_release(struct tshare_region *region)
+{
+	/* In a child of fork() it is the parent's. */
+	if (!cuda_is_forked())
+		registration_drop(region);
+}
+
 int registration_make(struct tshare_region *region, int device, bool *created)
 {
 	struct cuda_scope scope;
@@ -105,19 +122,11 @@ int registration_make(struct tshare_region *region, int device, bool *created)
 	result = cuda_enter(&scope, device);
 	if (result)
 		return result;
+	region->release[REGION_REGISTRATION] = registration_release;
 	result = register_region(region, &scope);
 	*created = scope.created && !result;
 	cuda_leave(&scope);
 	return result;
-}
-
-void registration_drop(struct tshare_region *region)
-{
-	struct registration *registration = &region->registration;
-
-	if (registration->pins || registration->imported)
-		return;
-	registered_drop(&registration->memory, region->data, region->handle.size);
 }
 
 bool registration_pin_again(struct tshare_region *region)
@@ -142,11 +151,4 @@ void registration_unpin(struct tshare_region *region)
 	region->registration.pins--;
 	registration_drop(region);
 	registration_unlock(region);
-}
-
-void registration_release(struct tshare_region *region)
-{
-	/* In a child of fork() it is the parent's. */
-	if (!cuda_is_forked())
-		registration_drop(region);
 }

@@ -6,20 +6,12 @@
 #ifndef TSHARE_CUDA_REGISTRATION_H
 #define TSHARE_CUDA_REGISTRATION_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct cuda_scope;
+struct registered;
 struct tshare_region;
-
-/* Memory of the process's that is registered with the driver. */
-struct registered {
-	bool made;
-	uint64_t id;   /* see cuda_memory_id() */
-	int device;    /* in a context of which it was registered */
-	bool retained; /* it holds a reference to the primary context */
-};
 
 /*
  * In a scope: registers memory that isn't registered. A registration ends with its context: the
@@ -34,14 +26,6 @@ bool registered_is_valid(const struct registered *memory, const void *start);
 
 /* Unregisters it, if it is registered. */
 void registered_drop(struct registered *memory, void *start, uint64_t size);
-
-/* Members belong to the thread that holds @locked. */
-struct registration {
-	bool locked;	  /* under the process's lock */
-	atomic_uint pins; /* read by any thread */
-	bool imported;	  /* a device has its address, until the region goes */
-	struct registered memory;
-};
 
 /*
  * Waits until no other thread uses the driver for this region. The process's lock must not
@@ -69,8 +53,5 @@ void registration_unpin(struct tshare_region *region);
 
 /* With the registration locked: ends it, unless a pin or an import needs it. */
 void registration_drop(struct tshare_region *region);
-
-/* Ends the registration of a region that is being freed, before it is unmapped. */
-void registration_release(struct tshare_region *region);
 
 #endif /* TSHARE_CUDA_REGISTRATION_H */

@@ -32,10 +32,11 @@
 #include "cuda/reaper.h"
 #include "cuda/scope.h"
 #include "cuda/slot.h"
+#include "generation/counter.h"
 #include "generation/feeder.h"
 #include "generation/publisher.h"
 #include "generation/waiter.h"
-#include "region/region.h"
+#include "region/object.h"
 
 /* Publishing */
 

@@ -16,9 +16,10 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/process.h"
+#include "generation/counter.h"
 #include "generation/feeder.h"
 #include "generation/publisher.h"
-#include "region/region.h"
+#include "region/object.h"
 
 struct event {
 	struct watch watch;
@@ -66,6 +67,11 @@ static void event_forked(struct watch *watch)
 
 static const struct watch_ops event_ops = { event_look, event_forked };
 
+static void event_release(struct tshare_region *region)
+{
+	event_end(&region->generation.waiter);
+}
+
 static int event_new(struct tshare_waiter *waiter)
 {
 	struct event *event = calloc(1, sizeof(*event));
@@ -85,6 +91,7 @@ static int event_new(struct tshare_waiter *waiter)
 		return err;
 	}
 	waiter->event = event;
+	waiter->region->release[REGION_EVENT] = event_release;
 	if (atomic_load(&waiter->cancelled))
 		make_readable(event);
 	event_look(&event->watch, newest(watch_counter(&event->watch)), true);

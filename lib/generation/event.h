@@ -3,7 +3,7 @@
 #ifndef TSHARE_GENERATION_EVENT_H
 #define TSHARE_GENERATION_EVENT_H
 
-#include "generation/generation.h"
+struct tshare_waiter;
 
 int event_get_fd(struct tshare_waiter *waiter, int *fd);
 

@@ -23,8 +23,9 @@
 #include "base/futex.h"
 #include "base/process.h"
 #include "base/thread.h"
+#include "generation/counter.h"
 #include "generation/publisher.h"
-#include "region/region.h"
+#include "region/object.h"
 
 /*
  * How long a feeder without watches stays. A stream's waits often follow one another, and
@@ -180,9 +181,9 @@ int watch_start(struct watch *watch)
 	struct tshare_region *region = watch->waiter->region;
 	int err;
 
-	err = generation_map(region);
+	err = counter_map(region);
 	if (!err)
-		err = generation_prepare_to_ask(region);
+		err = counter_prepare_to_ask(region);
 	if (!err)
 		err = feeder_find(watch);
 	if (err)

@@ -32,7 +32,8 @@
 #include "base/futex.h"
 #include "base/ofd-lock.h"
 #include "base/process.h"
-#include "region/region.h"
+#include "generation/counter.h"
+#include "region/object.h"
 
 /* How long a publisher that was seen counts as alive. */
 #define ALIVE_NS (NSEC_PER_SEC / 10)
@@ -54,11 +55,6 @@ static void after_fork_in_child(void)
 	LIST_INIT(&publishers);
 }
 
-void publisher_init(struct generation *generation)
-{
-	atomic_init(&generation->alive_at, -ALIVE_NS);
-}
-
 /* With the process's lock held. */
 static void end_publisher(struct generation *generation)
 {
@@ -67,11 +63,11 @@ static void end_publisher(struct generation *generation)
 	futex_wake_shared(futex_half(atomic_load(&generation->counter)));
 }
 
-void publisher_end(struct generation *generation)
+static void publisher_release(struct tshare_region *region)
 {
 	process_lock();
-	if (atomic_load(&generation->lock_fd) >= 0)
-		end_publisher(generation);
+	if (atomic_load(&region->generation.lock_fd) >= 0)
+		end_publisher(&region->generation);
 	process_unlock();
 }
 
@@ -93,9 +89,9 @@ int publisher_start(struct tshare_region *region)
 
 	if (atomic_load(&generation->lock_fd) >= 0)
 		return 0;
-	err = generation_map(region);
+	err = counter_map(region);
 	if (!err)
-		err = generation_open_own(region, &fd);
+		err = counter_open_own(region, &fd);
 	if (err == -EMFILE || err == -ENFILE)
 		return fail(err, "region: publish needs a file descriptor of its own: %s",
 			    strerror(-err));
@@ -111,6 +107,7 @@ int publisher_start(struct tshare_region *region)
 	futex_wake_shared(futex_half(counter));
 	atomic_store(&generation->lock_fd, fd);
 	process_join(PROCESS_PUBLISHERS, &hooks);
+	region->release[REGION_PUBLISHER] = publisher_release;
 	LIST_INSERT_HEAD(&publishers, generation, publisher);
 	return 0;
 }
@@ -123,7 +120,7 @@ static int ask_for_others(struct tshare_region *region, bool *others)
 
 	if (fd < 0 && atomic_load(&generation->ask_fd) < 0) {
 		process_lock();
-		err = generation_prepare_to_ask(region);
+		err = counter_prepare_to_ask(region);
 		process_unlock();
 	}
 	if (err)
@@ -143,7 +140,7 @@ int publisher_check(struct tshare_region *region, struct counter *counter, int64
 	int err;
 
 	*due = INT64_MAX;
-	err = generation_check_version(counter);
+	err = counter_check_version(counter);
 	if (err)
 		return err;
 	if (atomic_load(&counter->publishers) <= is_publisher)
@@ -152,7 +149,7 @@ int publisher_check(struct tshare_region *region, struct counter *counter, int64
 		err = ask_for_others(region, &others);
 		if (err)
 			return err;
-		alive_at = others ? now : -ALIVE_NS;
+		alive_at = others ? now : NEVER_NS;
 		atomic_store_explicit(&generation->alive_at, alive_at, memory_order_relaxed);
 		if (!others)
 			return fail(-EOWNERDEAD, "region: all publishers have exited");
@@ -178,7 +175,7 @@ int tshare_region_has_publishers(struct tshare_region *region, bool *has)
 	int64_t due;
 	int err;
 
-	counter = generation_counter(region, &err);
+	counter = counter_get(region, &err);
 	if (!counter)
 		return err;
 	err = publisher_check(region, counter, clock_ns(), true, &due);
@@ -205,7 +202,7 @@ int tshare_region_publish_once(struct tshare_region *region, uint64_t *generatio
 
 	if (region->readonly)
 		return fail_readonly();
-	counter = generation_counter(region, &err);
+	counter = counter_get(region, &err);
 	if (!counter)
 		return err;
 	add_one(counter, generation);

@@ -3,15 +3,14 @@
 #ifndef TSHARE_GENERATION_PUBLISHER_H
 #define TSHARE_GENERATION_PUBLISHER_H
 
-#include "generation/generation.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-void publisher_init(struct generation *generation);
+struct counter;
+struct tshare_region;
 
 /* With the process's lock held: makes the object a publisher, unless it is one. */
 int publisher_start(struct tshare_region *region);
-
-/* Does nothing if it isn't a publisher. */
-void publisher_end(struct generation *generation);
 
 /*
  * -EOWNERDEAD if other objects have become publishers of the region, and all of them

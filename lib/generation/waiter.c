@@ -12,10 +12,11 @@
 #include "base/refcount.h"
 #include "ctx.h"
 #include "cuda/wait.h"
+#include "generation/counter.h"
 #include "generation/event.h"
 #include "generation/publisher.h"
 #include "generation/waiter.h"
-#include "region/region.h"
+#include "region/object.h"
 
 /* How often a spin reads the counter between two reads of the clock. */
 #define SPIN_LOOKS 64
@@ -108,7 +109,7 @@ static int waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
 	uint64_t found;
 	int err;
 
-	counter = generation_counter(waiter->region, &err);
+	counter = counter_get(waiter->region, &err);
 	if (!counter)
 		return err;
 	err = waiter_check(waiter);
@@ -125,7 +126,7 @@ static int waiter_wait(struct tshare_waiter *waiter, uint64_t seen, int64_t time
 		if (err)
 			return err;
 	}
-	err = generation_check_version(counter);
+	err = counter_check_version(counter);
 	if (!err)
 		*generation = found;
 	return err;

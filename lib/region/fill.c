@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/limited.h"
 #include "ctx.h"
-#include "region/region.h"
+#include "region/object.h"
 
 /* A buffer lies in one huge page if there is one: a disk reads into it in fewer pieces. */
 #define BUFFER_ALIGNMENT (2ULL << 20)

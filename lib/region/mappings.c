@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/refcount.h"
-#include "region/region.h"
+#include "region/object.h"
 
 static void *mappings; /* under the process's lock */
 

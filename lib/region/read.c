@@ -19,7 +19,7 @@
 #include "base/thread.h"
 #include "ctx.h"
 #include "region/fill.h"
-#include "region/region.h"
+#include "region/object.h"
 
 /* Bytes that a thread reads at a time: large enough for a disk, small enough to end soon. */
 #define CHUNK (4ULL << 20)

@@ -12,8 +12,10 @@
 #include "format/desc-list.h"
 #include "format/layout.h"
 #include "format/strides.h"
+#include "region/create.h"
+#include "region/descs.h"
 #include "region/mappings.h"
-#include "region/region.h"
+#include "region/object.h"
 
 struct tshare_tensor {
 	atomic_uint refs;

@@ -15,8 +15,9 @@
 #include "tap.h"
 
 static const enum process_part from_the_bottom_up[] = {
-	PROCESS_SHM_WATCHES, PROCESS_SHM_USERS, PROCESS_SHM_SESSIONS, PROCESS_LOG,   PROCESS_PUBLISHERS,
-	PROCESS_FEEDERS,     PROCESS_CUDA,	PROCESS_REGISTRATIONS, PROCESS_REAPER,
+	PROCESS_SHM_WATCHES, PROCESS_SHM_USERS,	    PROCESS_SHM_SESSIONS,
+	PROCESS_LOG,	     PROCESS_PUBLISHERS,    PROCESS_FEEDERS,
+	PROCESS_CUDA,	     PROCESS_REGISTRATIONS, PROCESS_REAPER,
 };
 
 _Static_assert(sizeof(from_the_bottom_up) / sizeof(from_the_bottom_up[0]) == PROCESS_PARTS,
@@ -26,17 +27,17 @@ _Static_assert(sizeof(from_the_bottom_up) / sizeof(from_the_bottom_up[0]) == PRO
 static struct record {
 	int count;
 	int parts[2 * PROCESS_PARTS];
-} *record;
+} * record;
 
 static void note(enum process_part part)
 {
 	record->parts[record->count++] = part;
 }
 
-#define NOTE(part)              \
+#define NOTE(part)                    \
 	static void note_##part(void) \
-	{                       \
-		note(part);     \
+	{                             \
+		note(part);           \
 	}
 
 NOTE(PROCESS_SHM_WATCHES)
@@ -52,8 +53,8 @@ NOTE(PROCESS_REAPER)
 #define HOOKS(part) [part] = { note_##part, note_##part }
 
 static const struct process_hooks hooks[PROCESS_PARTS] = {
-	HOOKS(PROCESS_SHM_WATCHES), HOOKS(PROCESS_SHM_USERS),	 HOOKS(PROCESS_SHM_SESSIONS),
-	HOOKS(PROCESS_LOG),	    HOOKS(PROCESS_PUBLISHERS),	 HOOKS(PROCESS_FEEDERS),
+	HOOKS(PROCESS_SHM_WATCHES), HOOKS(PROCESS_SHM_USERS),	  HOOKS(PROCESS_SHM_SESSIONS),
+	HOOKS(PROCESS_LOG),	    HOOKS(PROCESS_PUBLISHERS),	  HOOKS(PROCESS_FEEDERS),
 	HOOKS(PROCESS_CUDA),	    HOOKS(PROCESS_REGISTRATIONS), HOOKS(PROCESS_REAPER),
 };
 

@@ -10,7 +10,7 @@
 
 #include "cuda/driver.h"
 #include "other.h"
-#include "region/region.h"
+#include "region/object.h"
 
 #define GIB (1ULL << 30)
 

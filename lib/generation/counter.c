@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Generations: a region's counter, in shared memory that processes sleep on.
+ * A region's counter, in shared memory that processes sleep on.
  *
  * The backend chooses the counter's place (see backend.h), in a file that futex()
  * works on. This file maps it. publisher.c adds to it, waiter.c sleeps on it, and
  * event.c makes descriptors readable when it changes.
  */
 #define _GNU_SOURCE 1
-#include "generation/generation.h"
+#include "generation/counter.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,9 +19,7 @@
 #include "base/export.h"
 #include "base/process.h"
 #include "ctx.h"
-#include "generation/event.h"
-#include "generation/publisher.h"
-#include "region/region.h"
+#include "region/object.h"
 
 _Static_assert(sizeof(struct counter) <= TSHARE_COUNTER_BYTES, "the counter has its place");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared between processes");
@@ -35,7 +33,7 @@ static int find_counter(const struct tshare_region *region, bool own, struct bac
 	return region->backend->counter(session, &region->handle, own, found);
 }
 
-int generation_check_version(struct counter *counter)
+int counter_check_version(struct counter *counter)
 {
 	uint32_t version = atomic_load_explicit(&counter->version, memory_order_relaxed);
 
@@ -54,10 +52,21 @@ static int begin_to_use(struct counter *counter, bool readonly)
 
 	if (!readonly)
 		atomic_compare_exchange_strong(&counter->version, &none, COUNTER_VERSION);
-	return generation_check_version(counter);
+	return counter_check_version(counter);
 }
 
-int generation_map(struct tshare_region *region)
+static void counter_release(struct tshare_region *region)
+{
+	struct generation *generation = &region->generation;
+	uintptr_t counter = (uintptr_t)atomic_load(&generation->counter);
+	size_t page_size = region->ctx->page_size;
+
+	if (atomic_load(&generation->ask_fd) >= 0)
+		close(atomic_load(&generation->ask_fd));
+	munmap((void *)(counter & ~(uintptr_t)(page_size - 1)), page_size);
+}
+
+int counter_map(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;
 	uint64_t page_size = region->ctx->page_size, within;
@@ -83,11 +92,12 @@ int generation_map(struct tshare_region *region)
 		return err;
 	}
 	generation->lock = at.lock;
+	region->release[REGION_COUNTER] = counter_release;
 	atomic_store(&generation->counter, (struct counter *)(page + within));
 	return 0;
 }
 
-int generation_prepare_to_ask(struct tshare_region *region)
+int counter_prepare_to_ask(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;
 	struct backend_counter at;
@@ -102,7 +112,7 @@ int generation_prepare_to_ask(struct tshare_region *region)
 	return 0;
 }
 
-int generation_open_own(struct tshare_region *region, int *fd)
+int counter_open_own(struct tshare_region *region, int *fd)
 {
 	struct backend_counter at;
 	int err;
@@ -114,7 +124,7 @@ int generation_open_own(struct tshare_region *region, int *fd)
 	return 0;
 }
 
-struct counter *generation_counter(struct tshare_region *region, int *err)
+struct counter *counter_get(struct tshare_region *region, int *err)
 {
 	struct counter *counter;
 
@@ -122,35 +132,9 @@ struct counter *generation_counter(struct tshare_region *region, int *err)
 	if (counter)
 		return counter;
 	process_lock();
-	*err = generation_map(region);
+	*err = counter_map(region);
 	process_unlock();
 	return *err ? NULL : atomic_load(&region->generation.counter);
-}
-
-void generation_init(struct tshare_region *region)
-{
-	struct generation *generation = &region->generation;
-
-	atomic_init(&generation->counter, NULL);
-	atomic_init(&generation->ask_fd, -1);
-	atomic_init(&generation->lock_fd, -1);
-	publisher_init(generation);
-	generation->waiter.region = region;
-}
-
-void generation_release(struct tshare_region *region)
-{
-	struct generation *generation = &region->generation;
-	uintptr_t counter = (uintptr_t)atomic_load(&generation->counter);
-	size_t page_size = region->ctx->page_size;
-
-	if (!counter)
-		return;
-	event_end(&generation->waiter);
-	publisher_end(generation);
-	if (atomic_load(&generation->ask_fd) >= 0)
-		close(atomic_load(&generation->ask_fd));
-	munmap((void *)(counter & ~(uintptr_t)(page_size - 1)), page_size);
 }
 
 TSHARE_EXPORT
@@ -159,10 +143,10 @@ int tshare_region_get_generation(struct tshare_region *region, uint64_t *generat
 	struct counter *counter;
 	int err;
 
-	counter = generation_counter(region, &err);
+	counter = counter_get(region, &err);
 	if (!counter)
 		return err;
-	err = generation_check_version(counter);
+	err = counter_check_version(counter);
 	if (err)
 		return err;
 	*generation = newest(counter);
