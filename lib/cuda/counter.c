@@ -7,6 +7,7 @@
 #include "ctx.h"
 #include "cuda/driver.h"
 #include "cuda/options.h"
+#include "cuda/registered.h"
 #include "cuda/registration.h"
 #include "generation/counter.h"
 #include "region/object.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Streams that publish, and streams that wait.
+ * Streams that wait.
  *
- * A stream publishes by a host function, because a device's store would wake no sleeper. It
- * waits for a slot, a word of page-locked memory that a feeder of this process writes to
+ * A stream waits for a slot, a word of page-locked memory that a feeder of this process writes to
  * when something was published, or when there is a reason to give up.
  *
  * A stream must never be left waiting: nobody could synchronise its device. So the code that
@@ -37,79 +36,6 @@
 #include "generation/publisher.h"
 #include "generation/waiter.h"
 #include "region/object.h"
-
-/* Publishing */
-
-struct stream_publish {
-	struct reaped reaped;
-	struct tshare_region *region;
-};
-
-static void drop_publish(struct reaped *reaped)
-{
-	struct stream_publish *publish = container_of(reaped, struct stream_publish, reaped);
-
-	tshare_region_unref(publish->region);
-	free(publish);
-}
-
-/* Runs in a thread of the driver. put_publish() has done what can fail. */
-static void publish_now(void *data)
-{
-	struct stream_publish *publish = data;
-
-	tshare_region_publish(publish->region, NULL);
-	process_lock();
-	reaper_add(&publish->reaped);
-	process_unlock();
-}
-
-static int put_publish(struct stream_publish *publish, struct CUstream_st *stream)
-{
-	int err;
-
-	stream_watch_exit();
-	process_lock();
-	err = publisher_start(publish->region);
-	if (!err)
-		err = reaper_start();
-	process_unlock();
-	if (err)
-		return err;
-	err = cuda_stream_call(stream, publish_now, publish);
-	return err ? cuda_fail(err, "stream") : 0;
-}
-
-TSHARE_EXPORT
-int tshare_region_publish_on(struct tshare_region *region,
-			     const struct tshare_cuda_options *options, struct CUstream_st *stream)
-{
-	_cleanup_free_ struct stream_publish *publish = NULL;
-	struct cuda_scope scope;
-	int err;
-
-	if (region->readonly)
-		return fail(-EACCES, "region: is read-only");
-	publish = malloc(sizeof(*publish));
-	if (!publish)
-		return fail(-ENOMEM, "region: out of memory");
-	err = stream_enter(&scope, options, stream);
-	if (err)
-		return err;
-	*publish = (struct stream_publish){
-		.reaped.drop = drop_publish,
-		.region = tshare_region_ref(region),
-	};
-	err = put_publish(publish, stream);
-	cuda_leave(&scope);
-	if (err)
-		tshare_region_unref(region);
-	else
-		(void)no_cleanup(publish); /* now the stream's */
-	return err;
-}
-
-/* Waiting */
 
 struct tshare_stream_wait {
 	atomic_uint refs; /* one of them its own, while it waits */
@@ -180,7 +106,7 @@ static void wait_end_early(struct tshare_stream_wait *wait, int reason)
 	wait_end(wait, reason);
 }
 
-static int64_t wait_look(struct watch *watch, uint64_t generation, bool woken)
+static int64_t wait_look(struct watch *watch, uint64_t generation, enum watch_cause cause)
 {
 	struct tshare_stream_wait *wait = wait_of(watch);
 	int64_t until;
@@ -188,7 +114,7 @@ static int64_t wait_look(struct watch *watch, uint64_t generation, bool woken)
 
 	if (generation <= wait->seen) {
 		reason = waiter_find_reason(watch->waiter, watch_counter(watch), wait->deadline,
-					    woken, &until);
+					    cause == WATCH_WOKEN, &until);
 		if (!reason)
 			return until;
 	}
@@ -208,19 +134,6 @@ static void wait_forked(struct watch *watch)
 }
 
 static const struct watch_ops wait_ops = { wait_look, wait_forked };
-
-void stream_waits_cancel(struct tshare_waiter *waiter)
-{
-	struct tshare_stream_wait *wait, *next;
-
-	process_lock();
-	for (wait = LIST_FIRST(&waits); wait; wait = next) {
-		next = LIST_NEXT(wait, entry);
-		if (wait->watch.waiter == waiter)
-			wait_end_early(wait, waiter_check(waiter));
-	}
-	process_unlock();
-}
 
 /* In the scope of the stream: begins the wait, which may be over on return. */
 static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *scope)
@@ -251,7 +164,7 @@ static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *
 	tshare_region_ref(wait->region);
 	if (wait->waiter)
 		tshare_waiter_ref(wait->waiter);
-	if (wait_look(watch, newest(watch_counter(watch)), true) == WATCH_OVER)
+	if (wait_look(watch, newest(watch_counter(watch)), WATCH_WOKEN) == WATCH_OVER)
 		watch_end(watch);
 	process_unlock();
 	return 0;

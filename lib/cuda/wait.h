@@ -3,11 +3,6 @@
 #ifndef TSHARE_CUDA_WAIT_H
 #define TSHARE_CUDA_WAIT_H
 
-struct tshare_waiter;
-
-/* Ends the streams' waits through @waiter, which is cancelled. */
-void stream_waits_cancel(struct tshare_waiter *waiter);
-
 /*
  * Installs the exit handler, which ends all waits and stops the reaper. Called after
  * cuda_start(), so that the driver's own handler runs later.

@@ -40,14 +40,18 @@ static void make_readable(const struct event *event)
 }
 
 /* Makes the event readable if there is news. Returns the latest time of the next look. */
-static int64_t event_look(struct watch *watch, uint64_t generation, bool woken)
+static int64_t event_look(struct watch *watch, uint64_t generation, enum watch_cause cause)
 {
 	struct event *event = event_of(watch);
 	bool gone, news = generation > event->reported;
 	int64_t due;
 
+	if (cause == WATCH_CANCELLED) {
+		make_readable(event);
+		return INT64_MAX;
+	}
 	gone = publisher_check(watch->waiter->region, watch_counter(watch), clock_ns(),
-			       woken && !news, &due);
+			       cause == WATCH_WOKEN && !news, &due);
 	if (news || (gone && !event->gone))
 		make_readable(event);
 	event->reported = generation;
@@ -94,7 +98,7 @@ static int event_new(struct tshare_waiter *waiter)
 	waiter->region->release[REGION_EVENT] = event_release;
 	if (atomic_load(&waiter->cancelled))
 		make_readable(event);
-	event_look(&event->watch, newest(watch_counter(&event->watch)), true);
+	event_look(&event->watch, newest(watch_counter(&event->watch)), WATCH_WOKEN);
 	return 0;
 }
 
@@ -109,14 +113,6 @@ int event_get_fd(struct tshare_waiter *waiter, int *fd)
 		*fd = waiter->event->fd;
 	process_unlock();
 	return err;
-}
-
-void event_signal(struct tshare_waiter *waiter)
-{
-	process_lock();
-	if (waiter->event)
-		make_readable(waiter->event);
-	process_unlock();
 }
 
 void event_end(struct tshare_waiter *waiter)

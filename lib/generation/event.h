@@ -7,9 +7,6 @@ struct tshare_waiter;
 
 int event_get_fd(struct tshare_waiter *waiter, int *fd);
 
-/* Makes the descriptor readable, if there is one. */
-void event_signal(struct tshare_waiter *waiter);
-
 /* Closes it, if there is one. */
 void event_end(struct tshare_waiter *waiter);
 

@@ -52,6 +52,7 @@ static void after_fork_in_child(void)
 	while ((feeder = LIST_FIRST(&feeders))) {
 		while ((watch = LIST_FIRST(&feeder->watches))) {
 			LIST_REMOVE(watch, entry);
+			LIST_REMOVE(watch, of_waiter);
 			watch->ops->forked(watch);
 		}
 		LIST_REMOVE(feeder, entry);
@@ -69,6 +70,7 @@ struct counter *watch_counter(const struct watch *watch)
 static void take_off(struct watch *watch)
 {
 	LIST_REMOVE(watch, entry);
+	LIST_REMOVE(watch, of_waiter);
 	if (!--watch->feeder->count)
 		watch->feeder->idle_since = clock_ns();
 }
@@ -87,9 +89,11 @@ static int64_t feeder_look(struct feeder *feeder, uint64_t woken, struct futex_w
 		next = LIST_NEXT(watch, entry);
 		generation = newest(watch_counter(watch));
 		word = futex_shared(futex_half(watch_counter(watch)), generation);
-		due = watch->ops->look(watch, generation,
-				       word.address == woken &&
-					       !publisher_was_seen(watch->waiter->region, begin));
+		due = watch->ops->look(
+			watch, generation,
+			word.address == woken && !publisher_was_seen(watch->waiter->region, begin) ?
+				WATCH_WOKEN :
+				WATCH_DUE);
 		if (due == WATCH_OVER) {
 			take_off(watch);
 			continue;
@@ -189,6 +193,7 @@ int watch_start(struct watch *watch)
 	if (err)
 		return err;
 	LIST_INSERT_HEAD(&watch->feeder->watches, watch, entry);
+	LIST_INSERT_HEAD(&watch->waiter->watches, watch, of_waiter);
 	watch->feeder->count++;
 	feeder_wake(watch);
 	return 0;
@@ -198,4 +203,18 @@ void watch_end(struct watch *watch)
 {
 	take_off(watch);
 	feeder_wake(watch);
+}
+
+void watches_cancel(struct tshare_waiter *waiter)
+{
+	struct watch *watch, *next;
+
+	process_lock();
+	for (watch = LIST_FIRST(&waiter->watches); watch; watch = next) {
+		next = LIST_NEXT(watch, of_waiter);
+		if (watch->ops->look(watch, newest(watch_counter(watch)), WATCH_CANCELLED) ==
+		    WATCH_OVER)
+			watch_end(watch);
+	}
+	process_unlock();
 }

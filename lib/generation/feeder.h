@@ -3,12 +3,11 @@
  * Feeders: threads that look at regions' counters whenever these change, for waiters that
  * can't sleep on a counter, such as poll() and a GPU's streams.
  *
- * Everything here is called with the process's lock held, watch_ops included.
+ * What isn't said to take the process's lock is called with it held, watch_ops included.
  */
 #ifndef TSHARE_GENERATION_FEEDER_H
 #define TSHARE_GENERATION_FEEDER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -17,13 +16,18 @@ struct feeder;
 struct tshare_waiter;
 struct watch;
 
+enum watch_cause {
+	WATCH_DUE,
+	WATCH_WOKEN, /* the counter was woken, and no publisher was seen since */
+	WATCH_CANCELLED
+};
+
 struct watch_ops {
 	/*
 	 * Checks for news. The feeder calls it again no later than the time it returned, of
-	 * the monotonic clock. WATCH_OVER takes the watch off its list. @woken: the counter
-	 * was woken, and no publisher was seen since.
+	 * the monotonic clock. WATCH_OVER ends the watch.
 	 */
-	int64_t (*look)(struct watch *watch, uint64_t generation, bool woken);
+	int64_t (*look)(struct watch *watch, uint64_t generation, enum watch_cause cause);
 
 	/* Called in a child of fork(), which lacks the feeders. The watch is on no list. */
 	void (*forked)(struct watch *watch);
@@ -33,7 +37,8 @@ struct watch_ops {
 
 /* Watches the counter of @waiter's region. */
 struct watch {
-	LIST_ENTRY(watch) entry;
+	LIST_ENTRY(watch) entry;     /* of the feeder's */
+	LIST_ENTRY(watch) of_waiter; /* of the waiter's */
 	struct feeder *feeder;
 	struct tshare_waiter *waiter;
 	const struct watch_ops *ops;
@@ -42,6 +47,9 @@ struct watch {
 /* Maps the counter, and finds or starts a feeder. 0, or a negative errno. */
 int watch_start(struct watch *watch);
 void watch_end(struct watch *watch);
+
+/* Looks at the watches of @waiter, which is cancelled. Takes the process's lock. */
+void watches_cancel(struct tshare_waiter *waiter);
 
 /* The counter, between the two. */
 struct counter *watch_counter(const struct watch *watch);

@@ -11,9 +11,9 @@
 #include "base/futex.h"
 #include "base/refcount.h"
 #include "ctx.h"
-#include "cuda/wait.h"
 #include "generation/counter.h"
 #include "generation/event.h"
+#include "generation/feeder.h"
 #include "generation/publisher.h"
 #include "generation/waiter.h"
 #include "region/object.h"
@@ -136,8 +136,7 @@ static void waiter_cancel(struct tshare_waiter *waiter)
 {
 	atomic_store(&waiter->cancelled, 1);
 	futex_wake_private(&waiter->cancelled);
-	event_signal(waiter);
-	stream_waits_cancel(waiter);
+	watches_cancel(waiter);
 }
 
 /* The region's own calls */

@@ -14,6 +14,7 @@ struct counter;
 struct cuda_import;
 struct desc_list;
 struct event;
+struct watch;
 
 /* generation/ */
 
@@ -23,6 +24,7 @@ struct tshare_waiter {
 	struct tshare_region *region;
 	_Atomic(uint32_t) cancelled; /* a word that its sleepers sleep on */
 	struct event *event;	     /* made when first asked for; under the process's lock */
+	LIST_HEAD(, watch) watches;  /* under that lock, too */
 };
 
 #define NEVER_NS (INT64_MIN / 2)
