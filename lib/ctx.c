@@ -13,7 +13,6 @@
 #include "base/sized.h"
 #include "ctx.h"
 #include "format/region-name.h"
-#include "log.h"
 
 const struct backend_ops *const backends[] = {
 	&backend_kmod,
@@ -66,8 +65,8 @@ static int open_best_session(struct tshare_ctx *ctx)
 			error_clear();
 			return 0;
 		}
-		log_message(ctx, refusal_priority(err), "%s is not used: %s", backends[i]->name,
-			    tshare_error_get());
+		log_message(&ctx->log, refusal_priority(err), "%s is not used: %s",
+			    backends[i]->name, tshare_error_get());
 	}
 	return err;
 }
@@ -114,12 +113,22 @@ int tshare_ctx_new(const struct tshare_ctx_options *options, struct tshare_ctx *
 		return fail(-ENOMEM, "ctx: out of memory");
 	atomic_init(&new->refs, 1);
 	/* First, since opening a session logs through it. */
-	log_set_fn(new, known.log_fn, known.log_data, known.log_priority);
+	log_init(&new->log, known.log_fn, known.log_data, known.log_priority);
 	err = open_any_session(new, known.backend);
 	if (err)
 		return err;
 	*ctx = no_cleanup(new);
 	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority)
+{
+	int err = log_check_priority(priority, "priority");
+
+	if (!err)
+		log_replace(&ctx->log, fn, data, priority);
+	return err;
 }
 
 TSHARE_EXPORT

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "backend/backend.h"
+#include "log.h"
 
 struct tshare_ctx {
 	atomic_uint refs;
@@ -12,11 +13,7 @@ struct tshare_ctx {
 	void *session;
 	uint32_t page_size;
 	uint32_t huge_page_size;
-
-	/* These change together, under the process's lock. */
-	tshare_log_fn log_fn;
-	void *log_data;
-	int log_priority; /* the least urgent that is passed on */
+	struct log log;
 };
 
 /* Returns the session of @ctx, or NULL if it is with another backend. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* A context's messages. */
 #define _GNU_SOURCE 1
+#include "log.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -10,17 +11,14 @@
 #include <sys/queue.h>
 
 #include "base/error.h"
-#include "base/export.h"
 #include "base/process.h"
 #include "base/thread.h"
-#include "ctx.h"
-#include "log.h"
 
-/* A call of a log function of @ctx, on the stack of the thread that makes it. */
+/* A call of the function of @log, on the stack of the thread that makes it. */
 struct call {
 	LIST_ENTRY(call) entry;
 	struct call *outer; /* the thread has logged this message in its function */
-	const struct tshare_ctx *ctx;
+	const struct log *log;
 };
 
 /* The calls of all threads, under the process's lock; and this thread's innermost one. */
@@ -63,11 +61,11 @@ int log_check_priority(int priority, const char *argument)
 	return 0;
 }
 
-void log_set_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority)
+void log_init(struct log *log, tshare_log_fn fn, void *data, int priority)
 {
-	ctx->log_fn = fn;
-	ctx->log_data = data;
-	ctx->log_priority = priority ? priority : priority_from_environment();
+	log->fn = fn;
+	log->data = data;
+	log->priority = priority ? priority : priority_from_environment();
 }
 
 /* With the process's lock held. */
@@ -92,20 +90,20 @@ static void call_run(struct call *call, tshare_log_fn fn, void *data, int priori
 	process_unlock();
 }
 
-/* Whether a thread is in a log function of @ctx. With the process's lock held. */
-static bool is_called(const struct tshare_ctx *ctx)
+/* Whether a thread is in a function of @log. With the process's lock held. */
+static bool is_called(const struct log *log)
 {
 	const struct call *call;
 
 	LIST_FOREACH(call, &calls, entry)
-	if (call->ctx == ctx)
+	if (call->log == log)
 		break;
 	return call;
 }
 
-void log_message(struct tshare_ctx *ctx, int priority, const char *format, ...)
+void log_message(struct log *log, int priority, const char *format, ...)
 {
-	struct call call = { .ctx = ctx };
+	struct call call = { .log = log };
 	char text[512];
 	tshare_log_fn fn;
 	va_list args;
@@ -114,9 +112,9 @@ void log_message(struct tshare_ctx *ctx, int priority, const char *format, ...)
 
 	/* The function is called without the lock: it may well replace itself. */
 	process_lock();
-	wanted = priority <= ctx->log_priority;
-	fn = ctx->log_fn;
-	data = ctx->log_data;
+	wanted = priority <= log->priority;
+	fn = log->fn;
+	data = log->data;
 	if (wanted && fn)
 		call_begin(&call);
 	process_unlock();
@@ -133,18 +131,12 @@ void log_message(struct tshare_ctx *ctx, int priority, const char *format, ...)
 		fprintf(stderr, "tshare: %s\n", text);
 }
 
-TSHARE_EXPORT
-int tshare_ctx_set_log_fn(struct tshare_ctx *ctx, tshare_log_fn fn, void *data, int priority)
+void log_replace(struct log *log, tshare_log_fn fn, void *data, int priority)
 {
-	int err = log_check_priority(priority, "priority");
-
-	if (err)
-		return err;
 	process_lock();
-	log_set_fn(ctx, fn, data, priority);
+	log_init(log, fn, data, priority);
 	/* A log function that replaces itself doesn't wait. */
-	while (is_called(ctx) && !own_call)
+	while (is_called(log) && !own_call)
 		process_lock_wait(&calls_ended);
 	process_unlock();
-	return 0;
 }

@@ -17,7 +17,6 @@
 #include "format/desc-list.h"
 #include "format/layout.h"
 #include "format/region-name.h"
-#include "log.h"
 #include "region/mappings.h"
 #include "region/object.h"
 #include "region/place.h"
@@ -244,7 +243,7 @@ static int create(struct tshare_ctx *ctx, const char *name, uint64_t size, const
 		tshare_region_unref(new);
 		return err;
 	}
-	log_message(ctx, LOG_DEBUG, "%s: created '%s', %" PRIu64 " bytes", ctx->backend->name,
+	log_message(&ctx->log, LOG_DEBUG, "%s: created '%s', %" PRIu64 " bytes", ctx->backend->name,
 		    new->handle.name, new->handle.size);
 	*region = new;
 	return 0;
