@@ -79,7 +79,8 @@
  *
  * - shm/file.c: the file, its header and descriptors
  * - shm/home.c: the directory of all names, and the homes in it
- * - shm/name.c: how long names live, dead ones, a session's
+ * - shm/dead.c: which names are dead, and their removal
+ * - shm/held.c: the names that a session holds
  * - shm/users.c: users of drafts, and of regions with TSHARE_LIFETIME_USERS
  * - shm/link.c: how a region gets its name, drafts
  * - shm/find.c: what a name leads to, and waiting for that
@@ -93,24 +94,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
 #include "backend/shm/create.h"
+#include "backend/shm/dead.h"
 #include "backend/shm/file.h"
 #include "backend/shm/find.h"
+#include "backend/shm/held.h"
 #include "backend/shm/home.h"
 #include "backend/shm/import.h"
 #include "backend/shm/limits.h"
 #include "backend/shm/link.h"
-#include "backend/shm/name.h"
 #include "backend/shm/session.h"
-#include "backend/shm/users.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"

@@ -3,7 +3,6 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 

@@ -2,7 +2,6 @@
 #include "cuda/scope.h"
 
 #include <errno.h>
-#include <inttypes.h>
 
 #include "base/error.h"
 #include "cuda/options.h"

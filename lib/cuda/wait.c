@@ -18,7 +18,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -33,7 +32,6 @@
 #include "cuda/slot.h"
 #include "generation/counter.h"
 #include "generation/feeder.h"
-#include "generation/publisher.h"
 #include "generation/waiter.h"
 #include "region/object.h"
 

@@ -22,7 +22,6 @@
 #include "generation/publisher.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include "backend/shm/allocate.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 

@@ -10,15 +10,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "backend/backend.h"
 #include "backend/shm/allocate.h"
+#include "backend/shm/dead.h"
 #include "backend/shm/file.h"
+#include "backend/shm/held.h"
 #include "backend/shm/home.h"
 #include "backend/shm/limits.h"
 #include "backend/shm/link.h"
-#include "backend/shm/name.h"
 #include "backend/shm/session.h"
 #include "backend/shm/users.h"
 #include "base/cleanup.h"

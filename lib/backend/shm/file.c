@@ -8,7 +8,6 @@
 #include <linux/magic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -18,7 +17,6 @@
 #include "backend/backend.h"
 #include "backend/shm/home.h"
 #include "backend/shm/session.h"
-#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/limited.h"

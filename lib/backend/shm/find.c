@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "backend/backend.h"
+#include "backend/shm/dead.h"
 #include "backend/shm/file.h"
 #include "backend/shm/home.h"
-#include "backend/shm/name.h"
 #include "backend/shm/session.h"
 #include "backend/shm/users.h"
 #include "backend/shm/watch.h"

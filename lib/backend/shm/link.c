@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
+#include "backend/shm/dead.h"
 #include "backend/shm/file.h"
 #include "backend/shm/session.h"
 #include "backend/shm/users.h"

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "backend/shm/name.h"
+#include "backend/shm/held.h"
 
 struct backend_region;
 struct backend_request;

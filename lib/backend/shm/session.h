@@ -15,7 +15,7 @@ struct shm_session {
 	int dir;		       /* O_PATH, of all names */
 	uint32_t page_size;
 	uint32_t huge_page_size;
-	TAILQ_HEAD(shm_name_list, shm_name) names; /* of name.c, under the process's lock */
+	TAILQ_HEAD(shm_name_list, shm_name) names; /* of held.c, under the process's lock */
 	int64_t opened_at;			   /* nanoseconds of the monotonic clock */
 	atomic_llong swept_at;			   /* start of the last sweep; 0 before the first */
 	atomic_llong sweep_took;		   /* nanoseconds */

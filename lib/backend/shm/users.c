@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "backend/backend.h"
+#include "backend/shm/dead.h"
 #include "backend/shm/file.h"
-#include "backend/shm/name.h"
-#include "backend/shm/session.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/ofd-lock.h"
@@ -149,8 +148,14 @@ void shm_user_finish(struct backend_region *region, uint32_t lifetime)
 	region->user = NULL;
 }
 
-/* Whether an object of this process has that draft open. With the process's lock held. */
-static bool has_draft_open(const char *name)
+bool shm_user_has_draft(const void *asked)
+{
+	const struct shm_user *user = asked;
+
+	return user && user->draft;
+}
+
+bool shm_users_have_draft(const char *name)
 {
 	const struct shm_user *user;
 
@@ -158,21 +163,4 @@ static bool has_draft_open(const char *name)
 	if (user->draft && !strcmp(user->name, name))
 		break;
 	return user;
-}
-
-void shm_release(void *opened, struct backend_region *region)
-{
-	const struct shm_user *user = region->user;
-	struct shm_session *session = opened;
-	bool draft = user && user->draft;
-
-	shm_user_free(region->user, true);
-	if (!session || !draft)
-		return;
-	shm_name_drop_if_unlinked(session, region->name);
-	/* In one step: another thread may be making the next draft of that name. */
-	process_lock();
-	if (!has_draft_open(region->name))
-		shm_name_leave_draft(session, region->name);
-	process_unlock();
 }

@@ -27,6 +27,10 @@ void shm_user_keep_directory(void *keeping, int dir);
 /* Ends a user, or NULL. With @unlink, removes the name if no user is left. */
 void shm_user_free(void *ending, bool unlink);
 
-void shm_release(void *opened, struct backend_region *region);
+/* Whether a user, or NULL, is one of a draft. */
+bool shm_user_has_draft(const void *asked);
+
+/* Whether an object of this process has that draft open. With the process's lock held. */
+bool shm_users_have_draft(const char *name);
 
 #endif /* TSHARE_BACKEND_SHM_USERS_H */

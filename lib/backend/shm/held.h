@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names: how long each lives, and which of them a session holds. A name lives while
- * a session holds the lock SHM_LIFE of its file, or for good if the header has
- * SHM_PERSIST.
+ * The names that a session holds. A name lives while a session holds the lock SHM_LIFE of its
+ * file, or for good if the header has SHM_PERSIST.
  */
-#ifndef TSHARE_BACKEND_SHM_NAME_H
-#define TSHARE_BACKEND_SHM_NAME_H
+#ifndef TSHARE_BACKEND_SHM_HELD_H
+#define TSHARE_BACKEND_SHM_HELD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +12,7 @@
 
 #include "backend/shm/home.h"
 
+struct backend_region;
 struct backend_request;
 struct shm_session;
 
@@ -31,31 +31,6 @@ struct shm_name {
 	uint32_t lifetime;
 	char name[TSHARE_NAME_LEN];
 };
-
-/* Removes a home whose region has neither maker nor users and doesn't persist. */
-enum shm_name_state shm_name_unlink_if_dead(int dir, const char *file);
-
-/* As shm_name_unlink_if_dead(), for an open home. */
-enum shm_name_state shm_home_unlink_if_dead(int dir, const char *file, int home);
-
-/*
- * Removes all names and drafts of dead makers, and returns their number. Otherwise their memory
- * would stay until a process asks for the name.
- */
-unsigned int shm_names_sweep(int dir);
-
-/* Least time between a session's sweeps: while it creates or lists regions, and while it waits. */
-#define SHM_SWEEP_PAUSE_NS INT64_C(1000000000)
-#define SHM_LOOK_PAUSE_NS  (10 * SHM_SWEEP_PAUSE_NS)
-
-/*
- * Sweeps if @pause has passed since @since and the session's last sweep; after a slow one, 100
- * times its duration for each second of @pause. Returns when the next sweep is due.
- */
-int64_t shm_sweep_if_due(struct shm_session *session, int64_t since, int64_t pause);
-
-/* Applies the rule of the sticky bit to a directory without it: 0, -EPERM, or -ENOENT. */
-int shm_check_owner(int dir, const char *entry);
 
 /* Opens the home that has the name's file, or the claim with it; -ENOENT if there is none. */
 int shm_name_open_home(const struct shm_session *session, const struct shm_name *name, bool *claim);
@@ -78,6 +53,9 @@ int shm_name_complete(struct shm_session *session, struct shm_name *name, void *
 
 /* Closes the files of a name that the session holds, which releases the lock. */
 void shm_name_drop(struct shm_session *session, struct shm_name *name);
+
+/* Ends a region's user, and what the session holds of a draft that no object has open any more. */
+void shm_release(void *opened, struct backend_region *region);
 
 /* Drops each name called @name that has been unlinked: its lock would keep only the memory. */
 void shm_name_drop_if_unlinked(struct shm_session *session, const char *name);
@@ -107,4 +85,4 @@ void shm_names_drop_in_child(struct shm_session *session);
 void shm_names_close(struct shm_session *session);
 void shm_names_exit(struct shm_session *session);
 
-#endif /* TSHARE_BACKEND_SHM_NAME_H */
+#endif /* TSHARE_BACKEND_SHM_HELD_H */
