@@ -12,10 +12,7 @@
 #include <time.h>
 
 #include "json.h"
-#include "processes.h"
 #include "report.h"
-
-#define DEBUGFS "/sys/kernel/debug/tshare/regions"
 
 int details_add(const struct tshare_region_info *info, void *data)
 {
@@ -113,56 +110,6 @@ void details_open(struct tshare_ctx *ctx, struct details_list *list)
 			details_read(details, region);
 		tshare_region_unref(region);
 	}
-}
-
-/* Reads a line of debugfs: columns of numbers and words, with the name as the last. */
-static void read_debugfs_line(struct details_list *list, const char *line)
-{
-	char rung[sizeof(list->regions->rung)];
-	uint64_t id;
-	pid_t pid;
-	size_t i;
-
-	if (sscanf(line, "%" SCNu64 " %*s %*s %d %*s %*s %*s %*s %15s", &id, &pid, rung) != 3)
-		return;
-	for (i = 0; i < list->count; i++) {
-		struct details *details = &list->regions[i];
-
-		if (details->info.id != id)
-			continue;
-		strcpy(details->rung, rung);
-		details->maker_exited = !pid;
-		details->maker.pid = pid;
-		process_name(&details->maker);
-	}
-}
-
-static void read_debugfs(struct details_list *list)
-{
-	static const char columns[] = "id size uid pid users references mappings attachments rung ";
-	FILE *file = fopen(DEBUGFS, "re");
-	char *line = NULL;
-	size_t size;
-
-	if (!file)
-		return;
-	if (getline(&line, &size, file) > 0 && !strncmp(line, columns, strlen(columns)))
-		while (getline(&line, &size, file) > 0)
-			read_debugfs_line(list, line);
-	free(line);
-	fclose(file);
-}
-
-void details_find_processes(struct details_list *list)
-{
-	size_t i;
-
-	for (i = 0; i < list->count; i++)
-		if (list->regions[i].opened && !strcmp(list->regions[i].backend, "kmod"))
-			break;
-	if (i < list->count)
-		read_debugfs(list);
-	processes_scan(list);
 }
 
 const char *details_state(const struct details *details)

@@ -55,8 +55,6 @@ void details_release(struct details_list *list);
 void details_open(struct tshare_ctx *ctx, struct details_list *list);
 /* Reads the details of an open region. */
 void details_read(struct details *details, struct tshare_region *region);
-/* Adds what /proc and debugfs show of the regions that were opened. */
-void details_find_processes(struct details_list *list);
 
 /* Prints the members of a region's JSON object. */
 void details_json(const struct details *details);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "kernel.h"
-#include "module.h"
 #include "text.h"
 
 bool kernel_read_module(const char *attribute, char *text, size_t size)

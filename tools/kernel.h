@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The module. */
+#define MODULE_NAME "tshare"
+
 /* Reads an attribute of the loaded module; false, and "", if there is none. */
 bool kernel_read_module(const char *attribute, char *text, size_t size);
 

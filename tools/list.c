@@ -5,6 +5,7 @@
 #include "columns.h"
 #include "json.h"
 #include "number.h"
+#include "processes.h"
 #include "report.h"
 
 struct request {
@@ -78,7 +79,7 @@ static int list(const struct request *request)
 					   details_list(ctx, &regions);
 	if (!status && (request->json || request->columns.details)) {
 		details_open(ctx, &regions);
-		details_find_processes(&regions);
+		processes_find(&regions);
 	}
 	tshare_ctx_unref(ctx);
 	if (!status && request->json)

@@ -7,7 +7,6 @@
 #include <libkmod.h>
 
 #include "cli.h"
-#include "kernel.h"
 #include "module.h"
 
 static struct kmod_module *find_module(struct kmod_ctx **kmod)

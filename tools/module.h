@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#define MODULE_NAME "tshare"
+#include "kernel.h"
 
 /* The remedy for a truncated file, as after a full disk, which DKMS 3.0.10 doesn't notice. */
 #define MODULE_REINSTALL                                                                  \

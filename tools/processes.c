@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +13,14 @@
 #include "number.h"
 #include "text.h"
 
+#define DEBUGFS "/sys/kernel/debug/tshare/regions"
+
 /* Bytes of a dma-buf's name that the kernel keeps, and what precedes it in /proc. */
 #define DMABUF_NAME_MAX 31
 #define DMABUF_PREFIX	"/dmabuf:"
 
-void process_name(struct process *process)
+/* Reads the name of @process->pid; "" if there is no such process. */
+static void process_name(struct process *process)
 {
 	char path[32];
 
@@ -121,7 +126,8 @@ static void scan_process(struct details_list *list, pid_t pid, DIR *fds)
 	}
 }
 
-void processes_scan(struct details_list *list)
+/* Adds the users of each opened region, but not this process; on shm also the maker. */
+static void processes_scan(struct details_list *list)
 {
 	const struct dirent *entry;
 	char path[32];
@@ -141,4 +147,54 @@ void processes_scan(struct details_list *list)
 	}
 	if (proc)
 		closedir(proc);
+}
+
+/* Reads a line of debugfs: columns of numbers and words, with the name as the last. */
+static void read_debugfs_line(struct details_list *list, const char *line)
+{
+	char rung[sizeof(list->regions->rung)];
+	uint64_t id;
+	pid_t pid;
+	size_t i;
+
+	if (sscanf(line, "%" SCNu64 " %*s %*s %d %*s %*s %*s %*s %15s", &id, &pid, rung) != 3)
+		return;
+	for (i = 0; i < list->count; i++) {
+		struct details *details = &list->regions[i];
+
+		if (details->info.id != id)
+			continue;
+		strcpy(details->rung, rung);
+		details->maker_exited = !pid;
+		details->maker.pid = pid;
+		process_name(&details->maker);
+	}
+}
+
+static void read_debugfs(struct details_list *list)
+{
+	static const char columns[] = "id size uid pid users references mappings attachments rung ";
+	FILE *file = fopen(DEBUGFS, "re");
+	char *line = NULL;
+	size_t size;
+
+	if (!file)
+		return;
+	if (getline(&line, &size, file) > 0 && !strncmp(line, columns, strlen(columns)))
+		while (getline(&line, &size, file) > 0)
+			read_debugfs_line(list, line);
+	free(line);
+	fclose(file);
+}
+
+void processes_find(struct details_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->count; i++)
+		if (list->regions[i].opened && !strcmp(list->regions[i].backend, "kmod"))
+			break;
+	if (i < list->count)
+		read_debugfs(list);
+	processes_scan(list);
 }

@@ -5,10 +5,7 @@
 
 #include "details.h"
 
-/* Adds the users of each opened region, but not this process; on shm also the maker. */
-void processes_scan(struct details_list *list);
-
-/* Reads the name of @process->pid; "" if there is no such process. */
-void process_name(struct process *process);
+/* Adds what /proc and debugfs show of the regions that were opened. */
+void processes_find(struct details_list *list);
 
 #endif /* TSHARE_CLI_PROCESSES_H */

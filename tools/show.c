@@ -8,6 +8,7 @@
 #include "details.h"
 #include "json.h"
 #include "number.h"
+#include "processes.h"
 #include "report.h"
 #include "table.h"
 #include "values.h"
@@ -251,7 +252,7 @@ static int show_region(struct tshare_region *region, void *data)
 	status = details_add(&info, &list);
 	if (!status) {
 		details_read(list.regions, region);
-		details_find_processes(&list);
+		processes_find(&list);
 		if (request->json)
 			status = show_json(region, list.regions);
 		else

@@ -10,6 +10,7 @@
 #include "columns.h"
 #include "nearest.h"
 #include "number.h"
+#include "processes.h"
 #include "terminal.h"
 
 /* Lines of the screen without a region: the summary, an empty one, the headings, the last one. */
@@ -88,7 +89,7 @@ static int look(struct top *top)
 	top->regions = (struct details_list){ 0 };
 	status = details_list(top->ctx, &top->regions);
 	details_open(top->ctx, &top->regions);
-	details_find_processes(&top->regions);
+	processes_find(&top->regions);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	seconds = (double)(now.tv_sec - top->when.tv_sec) +
 		  (double)(now.tv_nsec - top->when.tv_nsec) / 1e9;
