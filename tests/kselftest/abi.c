@@ -2,7 +2,7 @@
 /* The rules that every command keeps: sizes, flags, reserved members, pointers. */
 #include <stddef.h>
 
-#include "util.h"
+#include "harness.h"
 
 #define LARGEST_ARG ((1 << _IOC_SIZEBITS) - 1)
 #define COMMANDS 10

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Permissions: modes, capabilities, lists. */
 
-#include "util.h"
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "harness.h"
 
 FIXTURE(access)
 {

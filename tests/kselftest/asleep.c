@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "frozen.h"
+#include "harness.h"
 #include "pool.h"
 
 #define POWER "/sys/power/"

@@ -6,8 +6,11 @@
  * With swiotlb=force there are two copies. Elsewhere there is one, and no byte of it may be
  * lost either.
  */
+#include <sys/prctl.h>
+
 #include "device.h"
 #include "fence.h"
+#include "harness.h"
 #include "proc.h"
 
 #define SIZE (256 * KIB)

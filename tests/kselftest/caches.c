@@ -5,6 +5,7 @@
  * are counted. The driver is loaded with noncoherent=1.
  */
 #include "device.h"
+#include "harness.h"
 #include "tracing.h"
 
 #define SIZE (256 * KIB)

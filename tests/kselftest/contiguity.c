@@ -2,7 +2,7 @@
 /* Regions are one run of page frames, however large. */
 #include <sys/sysinfo.h>
 
-#include "util.h"
+#include "harness.h"
 
 #define PAGEMAP_PRESENT (1ULL << 63)
 #define PAGEMAP_FRAME ((1ULL << 55) - 1)

@@ -5,8 +5,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
+#include <time.h>
 
+#include "harness.h"
 #include "proc.h"
 
 FIXTURE(counter)

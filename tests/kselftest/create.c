@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Arguments and results of CREATE: sizes, names, modes, nodes, addresses. */
 #include <limits.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 
-#include "util.h"
+#include "harness.h"
 
 FIXTURE(create)
 {

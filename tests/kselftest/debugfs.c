@@ -3,10 +3,12 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
-#include "drm.h"
 #include "driver/importer.h"
-#include "util.h"
+#include "drm.h"
+#include "harness.h"
 
 #define REGIONS "/sys/kernel/debug/tshare/regions"
 #define HEAD "id size uid pid users references mappings attachments rung node flags name\n"

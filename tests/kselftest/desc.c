@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "harness.h"
 #include "proc.h"
 #include "record.h"
 

@@ -6,6 +6,7 @@
  * sees only where they are synced, as on machines without coherent DMA.
  */
 #include "device.h"
+#include "harness.h"
 #include "proc.h"
 
 #define SIZE (256 * KIB)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Limits of cgroups on regions, by the kernel's controller dmem. */
 #include <pthread.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 
+#include "harness.h"
 #include "pin.h"
 #include "pool.h"
 #include "record.h"

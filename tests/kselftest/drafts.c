@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Drafts: regions that have their name, and can't be opened before they are finished. */
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 
-#include "util.h"
+#include "harness.h"
 
 FIXTURE(drafts)
 {

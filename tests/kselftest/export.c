@@ -2,6 +2,7 @@
 /* Dma-bufs over a part of a region, and read-only ones made of writable ones. */
 #include <pthread.h>
 
+#include "harness.h"
 #include "proc.h"
 #include "record.h"
 

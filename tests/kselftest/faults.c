@@ -2,8 +2,11 @@
 /* One allocation after the other fails: each call works or leaves nothing behind. */
 #include <dirent.h>
 #include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "drm.h"
+#include "harness.h"
 #include "module.h"
 #include "pool.h"
 #include "record.h"

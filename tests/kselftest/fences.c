@@ -8,6 +8,7 @@
 #include <linux/sync_file.h>
 
 #include "fence.h"
+#include "harness.h"
 #include "proc.h"
 
 #define SIZE (2 * MIB)

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Names for the dma-bufs of other drivers: vgem's, udmabuf's, the system heap's. */
+#include <linux/capability.h>
 #include <linux/dma-heap.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "drm.h"
 #include "foreign.h"
+#include "harness.h"
 #include "record.h"
 
 #define PAGES 4

@@ -23,7 +23,11 @@
 #include <dirent.h>
 #include <getopt.h>
 #include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "fuzz_cover.h"
 #include "fuzz_program.h"

@@ -11,6 +11,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "fuzz_state.h"

@@ -4,6 +4,8 @@
 #define TSHARE_KSELFTEST_HELD_H
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "util.h"
 

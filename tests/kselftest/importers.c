@@ -5,6 +5,7 @@
 #include <linux/videodev2.h>
 
 #include "fence.h"
+#include "harness.h"
 
 static int open_video(__u32 capability)
 {

@@ -6,7 +6,9 @@
 #include <linux/kexec.h>
 #include <linux/reboot.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 
+#include "harness.h"
 #include "pool.h"
 
 /* The second kernel's command line has it. */

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "harness.h"
 #include "probe.h"
 #include "proc.h"
 

@@ -3,8 +3,11 @@
 #include <linux/if_xdp.h>
 #include <linux/io_uring.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "harness.h"
 #include "module.h"
 
 FIXTURE(lifetime)

@@ -3,6 +3,7 @@
 #include <sys/personality.h>
 #include <sys/uio.h>
 
+#include "harness.h"
 #include "proc.h"
 
 #ifndef MADV_COLLAPSE

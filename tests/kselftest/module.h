@@ -6,6 +6,9 @@
 #ifndef TSHARE_KSELFTEST_MODULE_H
 #define TSHARE_KSELFTEST_MODULE_H
 
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
 #include "util.h"
 
 static inline bool module_is_found(void)

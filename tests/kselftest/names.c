@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How long names live, and in which namespace. */
+#include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
+#include "harness.h"
 #include "proc.h"
 
 FIXTURE(names)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* On a machine with several NUMA nodes: which node memory is allocated on. */
 #include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
-#include "util.h"
+#include "harness.h"
 
 /* Variants by allocator: the page allocator, or a search. */
 static const size_t sizes[] = { PAGE, 37 * PAGE, 2 * MIB, 8 * MIB + PAGE };

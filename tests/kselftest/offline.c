@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Memory that a region has can't be taken offline, and says so at once. */
-#include "util.h"
+#include "harness.h"
 
 #define MEMORY "/sys/devices/system/memory/"
 #define PARAMETERS "/sys/module/tshare/parameters/"

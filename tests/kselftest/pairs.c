@@ -10,6 +10,7 @@
 
 #include "driver/importer.h"
 #include "foreign.h"
+#include "harness.h"
 #include "pin.h"
 #include "pool.h"
 

@@ -2,7 +2,9 @@
 /* Pinned pages count against every limit until they are free. */
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include "harness.h"
 #include "module.h"
 #include "pin.h"
 #include "record.h"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The pool: what it has, what regions get of it, and what comes back. */
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 
+#include "harness.h"
 #include "module.h"
 #include "pin.h"
 #include "pool.h"

@@ -7,9 +7,10 @@
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
+#include <sys/socket.h>
 
+#include "harness.h"
 #include "release.h"
-#include "util.h"
 
 #define DEVICE_NAME "tshare-rxe"
 #define ADDRESS "198.51.100.1"

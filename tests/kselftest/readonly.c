@@ -6,12 +6,15 @@
 #include <linux/futex.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
+#include "harness.h"
 #include "held.h"
 #include "ring.h"
-#include "util.h"
 
 FIXTURE(readonly)
 {

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "util.h"
+#include "harness.h"
 
 #define REPLACE TSHARE_CREATE_REPLACE
 #define DRAFT TSHARE_CREATE_DRAFT

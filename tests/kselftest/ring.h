@@ -4,6 +4,7 @@
 #define TSHARE_KSELFTEST_RING_H
 
 #include <linux/io_uring.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include "util.h"

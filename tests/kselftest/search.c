@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The search for a contiguous run finds free and movable memory, and spares the rest. */
 #include <linux/io_uring.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "harness.h"
 #include "held.h"
 #include "probe.h"
 #include "spliced.h"

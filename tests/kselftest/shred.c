@@ -5,6 +5,8 @@
  * Not a test, but a tool: runs COMMAND on a machine without any large stretch of memory
  * that is free or could be freed. That ends with it.
  */
+#include <sys/wait.h>
+
 #include "shred.h"
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A machine with unmovable pages everywhere, where a search finds nothing. */
+#include "harness.h"
 #include "held.h"
 #include "pool.h"
 #include "shred.h"

@@ -3,6 +3,7 @@
 #ifndef TSHARE_KSELFTEST_SPLICED_H
 #define TSHARE_KSELFTEST_SPLICED_H
 
+#include <sys/prctl.h>
 #include <sys/uio.h>
 
 #include "proc.h"

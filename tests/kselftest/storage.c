@@ -2,6 +2,7 @@
 /* A disk writes into regions and reads from them: NVMe, by O_DIRECT and by io_uring. */
 #include <linux/fs.h>
 
+#include "harness.h"
 #include "release.h"
 #include "ring.h"
 

@@ -2,9 +2,11 @@
 /* Many processes that use the same names at once, and some that are killed. */
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "driver/importer.h"
+#include "harness.h"
 #include "held.h"
 #include "pin.h"
 #include "pool.h"

@@ -4,9 +4,11 @@
  * stops there; asleep.c goes on.
  */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "frozen.h"
+#include "harness.h"
 #include "held.h"
 #include "pool.h"
 #include "spliced.h"

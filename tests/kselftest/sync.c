@@ -4,7 +4,7 @@
 #include <linux/sync_file.h>
 #include <poll.h>
 
-#include "util.h"
+#include "harness.h"
 
 FIXTURE(sync)
 {

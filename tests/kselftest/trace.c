@@ -3,8 +3,8 @@
 #include <sys/sysinfo.h>
 #include <sys/time.h>
 
+#include "harness.h"
 #include "tracing.h"
-#include "util.h"
 
 #define EVENTS	TRACING "events/tshare/"
 #define MAX_MIB "/sys/module/tshare/parameters/max_mib"

@@ -2,8 +2,9 @@
 /* Names that stay for as long as anybody has the region open. */
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 
-#include "util.h"
+#include "harness.h"
 
 static int create_users(int dev, const char *name)
 {

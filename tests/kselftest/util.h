@@ -2,15 +2,14 @@
 /*
  * Helpers for all test programs. They use only the kernel's ABI, not the library.
  *
- * Functions that call the kernel return a descriptor or 0, or a negative errno.
+ * Functions that call the kernel return a descriptor or 0, or a negative errno. A program is
+ * skipped before its first test if it does not run as root or there is no device.
  */
 #ifndef TSHARE_KSELFTEST_UTIL_H
 #define TSHARE_KSELFTEST_UTIL_H
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,22 +17,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <linux/capability.h>
 #include <linux/tshare.h>
 
-#include <kselftest_harness.h>
-
-/* Under emulation, with all sanitizers, a test may take long. */
-#undef TEST_TIMEOUT_DEFAULT
-#define TEST_TIMEOUT_DEFAULT 180
+#include <kselftest.h>
 
 #define DEVICE "/dev/tshare"
 #define KIB 1024ULL
@@ -46,554 +34,140 @@
 #define USER_B 64102
 #define USER_C 64103
 
-static void __attribute__((constructor)) gate(void)
-{
-	/* A test ends with _exit(), which would drop buffered output. */
-	setlinebuf(stdout);
-	if (geteuid())
-		ksft_exit_skip("must be root\n");
-	if (access(DEVICE, R_OK | W_OK))
-		ksft_exit_skip("no %s: %m\n", DEVICE);
-}
+int xioctl(int fd, unsigned long cmd, void *arg);
+int open_device(void);
 
-static inline int xioctl(int fd, unsigned long cmd, void *arg)
-{
-	int ret = ioctl(fd, cmd, arg);
-
-	return ret < 0 ? -errno : ret;
-}
-
-static inline int open_device(void)
-{
-	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static inline struct tshare_create create_args(__u64 size, const char *name)
-{
-	struct tshare_create args = {
-		.size = size,
-		.mode = 0600,
-	};
-
-	if (name)
-		snprintf(args.name, sizeof(args.name), "%s", name);
-	return args;
-}
+/* The arguments for a region of @size bytes that only its owner may open; @name may be NULL. */
+struct tshare_create create_args(__u64 size, const char *name);
 
 /* Requests memory on @node. */
-static inline void set_node(struct tshare_create *args, __s32 node)
-{
-	args->flags |= TSHARE_CREATE_NODE;
-	args->node = node;
-}
+void set_node(struct tshare_create *args, __s32 node);
 
-static inline int do_create(int dev, struct tshare_create *args)
-{
-	int err = xioctl(dev, TSHARE_IOCTL_CREATE, args);
+int do_create(int dev, struct tshare_create *args);
 
-	return err ? err : args->fd;
-}
+/* These create a region of create_args(): as it is, with another mode, with TSHARE_CREATE flags. */
+int create(int dev, __u64 size, const char *name);
+int create_mode(int dev, __u64 size, const char *name, __u32 mode);
+int create_flags(int dev, __u64 size, const char *name, __u32 flags);
+int create_persistent(int dev, __u64 size, const char *name);
 
-/* A region of @size bytes that only its owner may open, @name may be NULL. */
-static inline int create(int dev, __u64 size, const char *name)
-{
-	struct tshare_create args = create_args(size, name);
+/* A draft of one page. */
+int create_draft(int dev, const char *name);
 
-	return do_create(dev, &args);
-}
+int finish_flags(int dev, int fd, __u32 flags);
+int finish(int dev, int fd);
+int finish_replacing(int dev, int fd);
 
-static inline int create_mode(int dev, __u64 size, const char *name, __u32 mode)
-{
-	struct tshare_create args = create_args(size, name);
-
-	args.mode = mode;
-	return do_create(dev, &args);
-}
-
-static inline int create_flags(int dev, __u64 size, const char *name, __u32 flags)
-{
-	struct tshare_create args = create_args(size, name);
-
-	args.flags = flags;
-	return do_create(dev, &args);
-}
-
-static inline int create_persistent(int dev, __u64 size, const char *name)
-{
-	return create_flags(dev, size, name, TSHARE_CREATE_PERSIST);
-}
-
-static inline int create_draft(int dev, const char *name)
-{
-	return create_flags(dev, PAGE, name, TSHARE_CREATE_DRAFT);
-}
-
-static inline int finish_flags(int dev, int fd, __u32 flags)
-{
-	struct tshare_finish args = { .fd = fd, .flags = flags };
-
-	return xioctl(dev, TSHARE_IOCTL_FINISH, &args);
-}
-
-static inline int finish(int dev, int fd)
-{
-	return finish_flags(dev, fd, 0);
-}
-
-static inline int finish_replacing(int dev, int fd)
-{
-	return finish_flags(dev, fd, TSHARE_FINISH_REPLACE);
-}
-
-static inline int open_name(int dev, const char *name, __u32 flags)
-{
-	struct tshare_open args = { .flags = flags };
-	int err;
-
-	snprintf(args.name, sizeof(args.name), "%s", name);
-	err = xioctl(dev, TSHARE_IOCTL_OPEN, &args);
-	return err ? err : args.fd;
-}
+int open_name(int dev, const char *name, __u32 flags);
+int open_id(int dev, __u64 id, __u32 flags);
 
 /* A deadline of OPEN that doesn't come. */
 #define FOR_EVER INT64_MAX
 
 /* The time in @ns nanoseconds, for OPEN. */
-static inline __s64 deadline_in(__s64 ns)
-{
-	struct timespec now;
+__s64 deadline_in(__s64 ns);
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec + ns;
-}
-
-static inline int open_id(int dev, __u64 id, __u32 flags)
-{
-	struct tshare_open args = { .flags = flags, .id = id };
-	int err = xioctl(dev, TSHARE_IOCTL_OPEN, &args);
-
-	return err ? err : args.fd;
-}
-
-static inline int unlink_name(int dev, const char *name)
-{
-	struct tshare_unlink args = {};
-
-	snprintf(args.name, sizeof(args.name), "%s", name);
-	return xioctl(dev, TSHARE_IOCTL_UNLINK, &args);
-}
-
-static inline int unlink_id(int dev, __u64 id)
-{
-	struct tshare_unlink args = { .id = id };
-
-	return xioctl(dev, TSHARE_IOCTL_UNLINK, &args);
-}
+int unlink_name(int dev, const char *name);
+int unlink_id(int dev, __u64 id);
 
 /* A dma-buf over @size bytes of @fd from @offset on. */
-static inline int export_range(int dev, int fd, __u64 offset, __u64 size, __u32 flags)
-{
-	struct tshare_export args = {
-		.fd = fd,
-		.flags = flags,
-		.offset = offset,
-		.size = size,
-	};
-	int err = xioctl(dev, TSHARE_IOCTL_EXPORT, &args);
-
-	return err ? err : args.export_fd;
-}
+int export_range(int dev, int fd, __u64 offset, __u64 size, __u32 flags);
 
 /* Inode number of the counter of the region @id, which may be 0 if @fd shows it; or 0. */
-static inline unsigned long counter_inode_of(int dev, int fd, __u64 id)
-{
-	struct tshare_counter args = { .fd = fd, .id = id };
-	struct stat stat;
+unsigned long counter_inode_of(int dev, int fd, __u64 id);
+unsigned long counter_inode(int dev, int fd);
 
-	if (xioctl(dev, TSHARE_IOCTL_COUNTER, &args) || fstat(args.counter_fd, &stat))
-		return 0;
-	return stat.st_ino;
-}
+int get_info_of(int dev, int fd, __u64 id, struct tshare_info *info);
+int get_info(int dev, int fd, struct tshare_info *info);
 
-static inline unsigned long counter_inode(int dev, int fd)
-{
-	return counter_inode_of(dev, fd, 0);
-}
+/* The region's id, or 0. */
+__u64 id_of(int dev, int fd);
 
-static inline int get_info_of(int dev, int fd, __u64 id, struct tshare_info *info)
-{
-	*info = (struct tshare_info){ .fd = fd, .id = id };
-	return xioctl(dev, TSHARE_IOCTL_INFO, info);
-}
+/* Stores at most @count entries, and returns their number. */
+int do_list(int dev, __u32 flags, struct tshare_list_entry *entries, __u32 count);
 
-static inline int get_info(int dev, int fd, struct tshare_info *info)
-{
-	return get_info_of(dev, fd, 0, info);
-}
-
-static inline __u64 id_of(int dev, int fd)
-{
-	struct tshare_info info;
-
-	return get_info(dev, fd, &info) ? 0 : info.id;
-}
-
-/* Entries stored, at most @count. */
-static inline int do_list(int dev, __u32 flags, struct tshare_list_entry *entries, __u32 count)
-{
-	struct tshare_list args = {
-		.entries = (uintptr_t)entries,
-		.count = count,
-		.entry_size = sizeof(*entries),
-		.flags = flags,
-	};
-	int err = xioctl(dev, TSHARE_IOCTL_LIST, &args);
-
-	return err ? err : (int)args.count;
-}
-
-/* Is @id listed? A negative errno if there is no list. */
-static inline int listed(int dev, __u32 flags, __u64 id)
-{
-	struct tshare_list_entry entries[16];
-	struct tshare_list args = {
-		.entries = (uintptr_t)entries,
-		.entry_size = sizeof(entries[0]),
-		.flags = flags,
-	};
-	__u32 i;
-	int err;
-
-	do {
-		args.count = ARRAY_SIZE(entries);
-		err = xioctl(dev, TSHARE_IOCTL_LIST, &args);
-		if (err)
-			return err;
-		for (i = 0; i < args.count; i++)
-			if (entries[i].id == id)
-				return 1;
-	} while (args.count == ARRAY_SIZE(entries));
-	return 0;
-}
+/* Whether @id is listed; a negative errno if there is no list. */
+int listed(int dev, __u32 flags, __u64 id);
 
 /* Whether the kernel maps regions 2 MiB at a time. */
-static inline bool maps_huge_pages(int dev)
-{
-	struct tshare_query query = {};
-
-	return !xioctl(dev, TSHARE_IOCTL_QUERY, &query) &&
-	       query.features & TSHARE_FEATURE_HUGE_MAP;
-}
-
-static inline void *map(int fd, size_t size, int prot)
-{
-	return mmap(NULL, size, prot, MAP_SHARED, fd, 0);
-}
+bool maps_huge_pages(int dev);
 
 #define RW (PROT_READ | PROT_WRITE)
 
-/* Maps all of @fd at a multiple of 2 MiB, where the kernel can use large entries. */
-static inline void *map_aligned(int fd, size_t size, int prot)
-{
-	const size_t align = 2 * MIB;
-	char *area, *start;
+/* Maps @size bytes of @fd, shared; MAP_FAILED on failure. */
+void *map(int fd, size_t size, int prot);
 
-	area = mmap(NULL, size + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		    -1, 0);
-	if (area == MAP_FAILED)
-		return area;
-	start = (char *)(((uintptr_t)area + align - 1) & ~(align - 1));
-	return mmap(start, size, prot, MAP_SHARED | MAP_FIXED, fd, 0);
-}
+/* As map(), at a multiple of 2 MiB, where the kernel can use large entries. */
+void *map_aligned(int fd, size_t size, int prot);
 
 /* @size, rounded up. */
-static inline __u64 whole_pages(__u64 size)
-{
-	return (size + PAGE - 1) & ~(PAGE - 1);
-}
+__u64 whole_pages(__u64 size);
 
 /* @size bytes of memory that end where nothing is mapped. */
-static inline void *guarded(size_t size)
-{
-	size_t whole = whole_pages(size);
-	char *area = mmap(NULL, whole + PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void *guarded(size_t size);
 
-	if (area == MAP_FAILED || munmap(area + whole, PAGE))
-		abort();
-	return area + whole - size;
-}
-
-/* Words which depend on @seed and their place. */
-static inline __u64 pattern(__u64 seed, size_t i)
-{
-	return (seed + i) * 0x9e3779b97f4a7c15ULL;
-}
-
-static inline void fill(void *mem, size_t size, __u64 seed)
-{
-	__u64 *words = mem;
-	size_t i;
-
-	for (i = 0; i < size / sizeof(*words); i++)
-		words[i] = pattern(seed, i);
-}
-
-static inline bool filled(const void *mem, size_t size, __u64 seed)
-{
-	const __u64 *words = mem;
-	size_t i;
-
-	for (i = 0; i < size / sizeof(*words); i++)
-		if (words[i] != pattern(seed, i))
-			return false;
-	return true;
-}
-
-static inline bool zeroed(const void *mem, size_t size)
-{
-	const __u64 *words = mem;
-	size_t i;
-
-	for (i = 0; i < size / sizeof(*words); i++)
-		if (words[i])
-			return false;
-	return true;
-}
-
-/* The module's counters of its live objects. */
-struct counters {
-	long regions, exports, names, bytes, fds;
-};
-
-static inline long read_number(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	long value = -1;
-
-	if (file) {
-		if (fscanf(file, "%ld", &value) != 1)
-			value = -1;
-		fclose(file);
-	}
-	return value;
-}
-
-static inline long open_fds(void)
-{
-	long count = 0;
-	int fd;
-
-	for (fd = 0; fd < 1024; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
+/* The word at place @i of the memory that fill() fills for @seed. */
+__u64 pattern(__u64 seed, size_t i);
+void fill(void *mem, size_t size, __u64 seed);
+bool filled(const void *mem, size_t size, __u64 seed);
+bool zeroed(const void *mem, size_t size);
 
 #define SYSFS "/sys/class/misc/tshare/"
 #define MODULE_USES "/sys/module/tshare/refcnt"
 
-static inline struct counters count_all(void)
-{
-	return (struct counters){
-		.regions = read_number(SYSFS "regions"),
-		.exports = read_number(SYSFS "exports"),
-		.names = read_number(SYSFS "names"),
-		.bytes = read_number(SYSFS "bytes"),
-		.fds = open_fds(),
-	};
-}
+/* The number that a file holds, or -1. */
+long read_number(const char *path);
 
-/* Expects the counters to be those of @before. */
-#define EXPECT_SAME_COUNTERS(before) do { \
-	struct counters __before = (before), __now = count_all(); \
-	EXPECT_EQ(__before.regions, __now.regions); \
-	EXPECT_EQ(__before.exports, __now.exports); \
-	EXPECT_EQ(__before.names, __now.names); \
-	EXPECT_EQ(__before.bytes, __now.bytes); \
-	EXPECT_EQ(__before.fds, __now.fds); \
-} while (0)
+/* Number of the process's descriptors. */
+long open_fds(void);
 
-/* Of that many rounds of a race, a quarter if TSHARE_TEST_SHORT is set. */
-static inline int rounds(int all)
-{
-	return getenv("TSHARE_TEST_SHORT") ? (all + 3) / 4 : all;
-}
+/* The module's counters of its live objects, and the process's descriptors. */
+struct counters {
+	long regions, exports, names, bytes, fds;
+};
 
-/* How long a test looks for a race, unless TSHARE_TEST_STRESS asks for other seconds. */
-static inline int stress_seconds(int usual)
-{
-	const char *seconds = getenv("TSHARE_TEST_STRESS");
-
-	return seconds ? atoi(seconds) : usual;
-}
-
-/* Waits up to half a minute, in which another process may still drop references. */
-static inline bool counters_return_to(struct counters before)
-{
-	int tries;
-
-	for (tries = 0; tries < 3000; tries++) {
-		struct counters now = count_all();
-
-		if (now.regions == before.regions && now.exports == before.exports &&
-		    now.names == before.names && now.bytes == before.bytes)
-			return true;
-		usleep(10000);
-	}
-	return false;
-}
+struct counters count_all(void);
 
 /*
- * Acts as another user, in no group but its own and @group, until root() takes
- * it back. Capabilities go and come with it.
+ * Waits up to half a minute for the module's counters to be those of @before, since another
+ * process may still drop references. The descriptors are not compared.
  */
-static inline bool act_as(uid_t uid, gid_t gid, gid_t group)
-{
-	return !setgroups(1, &group) && !setresgid(-1, gid, -1) && !setresuid(-1, uid, -1);
-}
+bool counters_return_to(struct counters before);
 
-static inline bool act_as_user(uid_t uid)
-{
-	return act_as(uid, uid, uid);
-}
+/* How many of @all rounds of a race to make: a quarter if TSHARE_TEST_SHORT is set. */
+int rounds(int all);
 
-static inline bool act_as_root(void)
-{
-	return !setresuid(-1, 0, -1) && !setresgid(-1, 0, -1) && !setgroups(0, NULL);
-}
+/* How long a test looks for a race, unless TSHARE_TEST_STRESS asks for other seconds. */
+int stress_seconds(int usual);
+
+/*
+ * Acts as another user, in no group but its own and @group, until act_as_root()
+ * takes it back. Capabilities go and come with it.
+ */
+bool act_as(uid_t uid, gid_t gid, gid_t group);
+bool act_as_user(uid_t uid);
+bool act_as_root(void);
 
 /* Becomes another user permanently; its own /proc/self still belongs to it. */
-static inline bool become(uid_t uid)
-{
-	return !setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid) &&
-	       !prctl(PR_SET_DUMPABLE, 1);
-}
+bool become(uid_t uid);
 
-/* Makes @on the only effective capabilities, or takes those in @off from them. */
-static inline bool change_capabilities(bool only, __u64 on, __u64 off)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2];
-	int i;
-
-	if (syscall(SYS_capget, &header, data))
-		return false;
-	for (i = 0; i < 2; i++) {
-		if (only)
-			data[i].effective = on >> (32 * i);
-		data[i].effective &= ~(__u32)(off >> (32 * i));
-	}
-	return !syscall(SYS_capset, &header, data);
-}
-
-static inline bool drop_capability(int cap)
-{
-	return change_capabilities(false, 0, 1ULL << cap);
-}
-
-static inline bool keep_only_capability(int cap)
-{
-	return change_capabilities(true, 1ULL << cap, 0);
-}
+/* These change the effective capabilities, but not the permitted ones. */
+bool drop_capability(int cap);
+bool keep_only_capability(int cap);
 
 /* Exit status of a child that runs @fn, or a negative signal number. */
-static inline int in_child(int (*fn)(void *arg), void *arg)
-{
-	pid_t pid;
-	int status;
+int in_child(int (*fn)(void *arg), void *arg);
 
-	fflush(NULL);
-	pid = fork();
-	if (!pid)
-		_exit(fn(arg));
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-/* A child that makes a region, fills it, and waits to be killed. */
-static inline pid_t start_region_maker(struct tshare_create args)
-{
-	int pipes[2];
-	char byte;
-	pid_t pid;
-
-	if (pipe(pipes))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		int fd = do_create(open_device(), &args);
-		char *mem = map(fd, args.size, RW);
-
-		if (fd < 0 || mem == MAP_FAILED)
-			_exit(1);
-		memset(mem, 1, args.size);
-		if (write(pipes[1], "", 1) != 1)
-			_exit(1);
-		pause();
-	}
-	close(pipes[1]);
-	if (read(pipes[0], &byte, 1) != 1)
-		pid = -1;
-	close(pipes[0]);
-	return pid;
-}
+/* A child that makes a region, fills it, and waits to be killed; -1 if it can't. */
+pid_t start_region_maker(struct tshare_create args);
 
 /* Sends @fd through @sock. */
-static inline bool send_fd(int sock, int fd)
-{
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+bool send_fd(int sock, int fd);
 
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	return sendmsg(sock, &msg, 0) == 1;
-}
+/* The descriptor that was sent, or -1. */
+int receive_fd(int sock);
 
-static inline int receive_fd(int sock)
-{
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	if (recvmsg(sock, &msg, 0) != 1 || !CMSG_FIRSTHDR(&msg))
-		return -1;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
-	return fd;
-}
-
-static inline bool write_file(const char *path, const char *format, ...)
-{
-	char text[128];
-	va_list args;
-	int fd, len;
-	bool done;
-
-	va_start(args, format);
-	len = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	done = write(fd, text, len) == len;
-	close(fd);
-	return done;
-}
+/* Writes a text of up to 127 bytes to a file that is there. */
+bool write_file(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif /* TSHARE_KSELFTEST_UTIL_H */

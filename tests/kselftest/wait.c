@@ -3,7 +3,10 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
+#include "harness.h"
 #include "proc.h"
 
 #define SECOND 1000000000LL

@@ -3,8 +3,11 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
+#include "harness.h"
 #include "proc.h"
 
 static int do_watch(int dev, const char *name, __u32 flags)

@@ -15,8 +15,10 @@
 #include <poll.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
-#include "util.h"
+#include "harness.h"
 
 #define SIZE (4 * MIB)
 

@@ -5,7 +5,7 @@
  * A kernel that is booted with init_on_alloc=1, as Debian's are by default,
  * hides what the module forgets; the debug kernel is not.
  */
-#include "util.h"
+#include "harness.h"
 
 #define SPREAD (64 * MIB)
 

@@ -52,9 +52,9 @@ def test_module_that_is_not_loaded_is_not_waited_for(run):
     assert run(program, "exit 1") == ("0 passed, 0 failed, 1 skipped", 0)
 
 
-# fuzz is run by tests/fuzz/kmod, shred is a command for other tests, and the rest need machines
-# that only tests/run knows.
-ELSEWHERE = {"asleep", "fuzz", "kexec", "offline", "shred", "shredded"}
+# fuzz is run by tests/fuzz/kmod, shred is a command for other tests, util is part of all, and the
+# rest need machines that only tests/run knows.
+ELSEWHERE = {"asleep", "fuzz", "kexec", "offline", "shred", "shredded", "util"}
 
 
 def test_each_program_is_run():
