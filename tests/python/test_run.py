@@ -2,6 +2,7 @@
 """The script that runs the suites, with suites of the test's own."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -195,3 +196,13 @@ def test_unknown_suite_is_an_error(run, tmp_path):
     )
     assert done.returncode == 2
     assert "unknown suite 'nonsense'" in done.stderr
+
+
+def test_help_describes_each_suite_where_it_runs():
+    """Every suite of make check before "With --all also", every other one behind it."""
+    script = (TESTS / "run").read_text()
+    done = subprocess.run([TESTS / "run", "--help"], stdout=subprocess.PIPE, text=True, check=True)
+    halves = done.stdout.split("With --all also:")
+    for name, half in zip(("suites", "more_suites"), halves, strict=True):
+        listed = re.search(rf"^{name}=\((.*?)\)", script, re.M | re.S)[1].split()
+        assert sorted(re.findall(r"^  (\S+)", half, re.M)) == sorted(listed)
