@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * The watcher is a thread that starts with the first watch, and ends IDLE_NS after the last one.
+ * The waker is a thread that starts with the first watch, and ends IDLE_NS after the last one.
  * It reads the events of one instance of inotify(7), of which an account may have few, and wakes
  * the watches of the name that an event is about. When the pipe of a draft has lost its reader,
  * the maker of the draft has ended.
  *
  * The last watch of a directory ends inotify's watch, too, and the event IN_IGNORED wakes the
- * watcher. So the watcher runs only while it watches a directory.
+ * waker. So the waker runs only while it watches a directory.
  *
- * Any account may make files in the directory, as fast as the kernel can. So the watcher reads
+ * Any account may make files in the directory, as fast as the kernel can. So the waker reads
  * events without the process's lock, and list_of() leaves few names to compare with a file's.
  *
  * Where inotify can't report changes, because a limit is reached or the directory may not be read,
@@ -39,7 +39,7 @@
 #define WATCHED (IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB)
 
 /*
- * How long the watcher stays without watches, as waits often follow one another. Closing an
+ * How long the waker stays without watches, as waits often follow one another. Closing an
  * instance takes many milliseconds just after its last watch has ended, and none after this time.
  */
 #define IDLE_NS (NSEC_PER_SEC / 10)
@@ -60,7 +60,7 @@ static struct {
 	int inotify;			       /* -1 if there is no thread */
 	int epoll;			       /* of @inotify and of drafts' pipes */
 	int64_t idle_since;
-} watcher = { .inotify = -1, .epoll = -1 };
+} waker = { .inotify = -1, .epoll = -1 };
 
 static unsigned int list_of(const char *file)
 {
@@ -76,7 +76,7 @@ static struct shm_watch *first_watch(unsigned int list)
 	struct shm_watch *watch = NULL;
 
 	while (!watch && list < LISTS)
-		watch = LIST_FIRST(&watcher.watches[list++]);
+		watch = LIST_FIRST(&waker.watches[list++]);
 	return watch;
 }
 
@@ -87,16 +87,16 @@ static struct shm_watch *next_watch(const struct shm_watch *watch)
 	return next ? next : first_watch(list_of(watch->file) + 1);
 }
 
-static void watcher_close(void)
+static void waker_close(void)
 {
-	close(watcher.epoll);
-	close(watcher.inotify);
-	watcher.epoll = -1;
-	watcher.inotify = -1;
+	close(waker.epoll);
+	close(waker.inotify);
+	waker.epoll = -1;
+	waker.inotify = -1;
 }
 
 /*
- * The watcher and the waits of other threads are the parent's alone. If a signal handler has
+ * The waker and the waits of other threads are the parent's alone. If a signal handler has
  * forked, the wait of the child's thread has still to end, with -EINTR, and to remove its watch.
  */
 static void after_fork_in_child(void)
@@ -113,10 +113,10 @@ static void after_fork_in_child(void)
 		watch->entry.le_next = NULL;
 		watch->entry.le_prev = &watch->entry.le_next;
 	}
-	memset(watcher.watches, 0, sizeof(watcher.watches));
-	watcher.reported = 0;
-	if (watcher.inotify >= 0)
-		watcher_close();
+	memset(waker.watches, 0, sizeof(waker.watches));
+	waker.reported = 0;
+	if (waker.inotify >= 0)
+		waker_close();
 }
 
 static const struct process_hooks hooks = { .in_child = after_fork_in_child };
@@ -144,7 +144,7 @@ static void take_change(const struct inotify_event *event)
 {
 	struct shm_watch *watch;
 
-	LIST_FOREACH(watch, &watcher.watches[list_of(event->name)], entry)
+	LIST_FOREACH(watch, &waker.watches[list_of(event->name)], entry)
 	if (event->wd == watch->directory && !strcmp(event->name, watch->file))
 		wake(watch);
 }
@@ -177,14 +177,14 @@ static int time_to_sleep(void)
 {
 	int64_t left;
 
-	if (watcher.reported)
+	if (waker.reported)
 		return -1;
-	left = watcher.idle_since + IDLE_NS - clock_ns();
+	left = waker.idle_since + IDLE_NS - clock_ns();
 	return left > 0 ? left * 1000 / NSEC_PER_SEC + 1 : 0;
 }
 
 /* Opens and closes descriptors under the lock alone, so a child of fork() can close them. */
-static void *watcher_run(void *unused)
+static void *waker_run(void *unused)
 {
 	_Alignas(struct inotify_event) char buffer[4096];
 	struct epoll_event events[EVENTS];
@@ -194,8 +194,8 @@ static void *watcher_run(void *unused)
 	(void)unused;
 	pthread_setname_np(pthread_self(), "tshare-names");
 	process_lock();
-	inotify = watcher.inotify;
-	epoll = watcher.epoll;
+	inotify = waker.inotify;
+	epoll = waker.epoll;
 	while ((timeout = time_to_sleep())) {
 		process_unlock();
 		count = epoll_wait(epoll, events, EVENTS, timeout);
@@ -206,27 +206,27 @@ static void *watcher_run(void *unused)
 			if (events[i].data.fd != inotify)
 				take_end_of_maker(events[i].data.fd);
 	}
-	watcher_close();
+	waker_close();
 	process_unlock();
 	return NULL;
 }
 
-static bool watcher_add(int fd, uint32_t wanted)
+static bool waker_add(int fd, uint32_t wanted)
 {
 	struct epoll_event event = { .events = wanted, .data.fd = fd };
 
-	return !epoll_ctl(watcher.epoll, EPOLL_CTL_ADD, fd, &event);
+	return !epoll_ctl(waker.epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-static bool watcher_open(void)
+static bool waker_open(void)
 {
-	watcher.inotify = fd_move_up(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-	if (watcher.inotify < 0)
+	waker.inotify = fd_move_up(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+	if (waker.inotify < 0)
 		return false;
-	watcher.epoll = fd_move_up(epoll_create1(EPOLL_CLOEXEC));
-	if (watcher.epoll >= 0 && watcher_add(watcher.inotify, EPOLLIN))
+	waker.epoll = fd_move_up(epoll_create1(EPOLL_CLOEXEC));
+	if (waker.epoll >= 0 && waker_add(waker.inotify, EPOLLIN))
 		return true;
-	watcher_close();
+	waker_close();
 	return false;
 }
 
@@ -237,24 +237,24 @@ static bool add_directory(struct shm_watch *watch, int dir)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
-	watch->directory = inotify_add_watch(watcher.inotify, path, WATCHED | IN_ONLYDIR);
+	watch->directory = inotify_add_watch(waker.inotify, path, WATCHED | IN_ONLYDIR);
 	return watch->directory >= 0;
 }
 
 /* Starts the thread, unless it runs. */
 static void watch_directory(struct shm_watch *watch, int dir)
 {
-	const bool runs = watcher.inotify >= 0;
+	const bool runs = waker.inotify >= 0;
 
-	if (!runs && !watcher_open())
+	if (!runs && !waker_open())
 		return;
-	if (add_directory(watch, dir) && (runs || !thread_start(watcher_run, NULL))) {
-		watcher.reported++;
+	if (add_directory(watch, dir) && (runs || !thread_start(waker_run, NULL))) {
+		waker.reported++;
 		return;
 	}
 	watch->directory = -1;
 	if (!runs)
-		watcher_close();
+		waker_close();
 }
 
 /* Ends inotify's watch of the directory if no other watch needs it. */
@@ -264,19 +264,19 @@ static void leave_directory(struct shm_watch *watch)
 
 	if (watch->directory < 0)
 		return;
-	watcher.reported--;
-	watcher.idle_since = clock_ns();
+	waker.reported--;
+	waker.idle_since = clock_ns();
 	for (other = first_watch(0); other; other = next_watch(other))
 		if (other->directory == watch->directory)
 			return;
-	inotify_rm_watch(watcher.inotify, watch->directory);
+	inotify_rm_watch(waker.inotify, watch->directory);
 }
 
 /* A child may have the pipe open, too: closing it here alone would leave it with epoll. */
 static void leave_maker(struct shm_watch *watch)
 {
 	if (watch->maker_watched)
-		epoll_ctl(watcher.epoll, EPOLL_CTL_DEL, watch->maker, NULL);
+		epoll_ctl(waker.epoll, EPOLL_CTL_DEL, watch->maker, NULL);
 	watch->maker_watched = false;
 	if (watch->maker >= 0)
 		close(watch->maker);
@@ -295,7 +295,7 @@ void shm_watch_begin(struct shm_watch *watch, const char *name, int event)
 	shm_home_name(watch->file, name);
 	process_lock();
 	process_join(PROCESS_SHM_WATCHES, &hooks);
-	LIST_INSERT_HEAD(&watcher.watches[list_of(watch->file)], watch, entry);
+	LIST_INSERT_HEAD(&waker.watches[list_of(watch->file)], watch, entry);
 	process_unlock();
 }
 
@@ -318,14 +318,14 @@ uint32_t shm_watch_prepare(struct shm_watch *watch, int dir)
 	return atomic_load(&watch->changes);
 }
 
-/* A thread that polls needs no event, and the watcher may end meanwhile. */
+/* A thread that polls needs no event, and the waker may end meanwhile. */
 void shm_watch_maker(struct shm_watch *watch, int maker)
 {
 	process_lock();
 	leave_maker(watch);
 	watch->maker = maker;
 	if (maker >= 0 && watch->directory >= 0)
-		watch->maker_watched = watcher_add(maker, EPOLLONESHOT);
+		watch->maker_watched = waker_add(maker, EPOLLONESHOT);
 	process_unlock();
 }
 
