@@ -8,37 +8,10 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/err.h>
+#include <linux/fs.h>
 
-#include "dmabuf.h"
 #include "foreign.h"
 #include "region.h"
-
-/**
- * tshare_foreign_get() - the dma-buf that a region is to consist of
- * @fd: its descriptor
- * @size: in: bytes that it must have at least; out: bytes that it has
- *
- * Return: a reference, or ERR_PTR(-EBADF), (-EINVAL) if it is no dma-buf, one of
- * ours or empty, (-ERANGE) if it is smaller.
- */
-struct dma_buf *tshare_foreign_get(int fd, u64 *size)
-{
-	struct dma_buf *dmabuf = dma_buf_get(fd);
-	int err = 0;
-
-	if (IS_ERR(dmabuf))
-		return dmabuf;
-	if (tshare_dmabuf_region(dmabuf) || !dmabuf->size)
-		err = -EINVAL;
-	else if (*size > dmabuf->size)
-		err = -ERANGE;
-	if (err) {
-		dma_buf_put(dmabuf);
-		return ERR_PTR(err);
-	}
-	*size = dmabuf->size;
-	return dmabuf;
-}
 
 /**
  * tshare_foreign_open() - the dma-buf of a foreign region
@@ -55,15 +28,19 @@ struct dma_buf *tshare_foreign_open(const struct tshare_region *region, bool wri
 	return region->foreign;
 }
 
+/* A dma-buf has one file, and so one mode for all openers. */
+static bool is_writable(const struct dma_buf *dmabuf)
+{
+	return dmabuf->file->f_mode & FMODE_WRITE;
+}
+
 /**
  * tshare_foreign_is_writable() - whether every opener of a region can write it
  * @region: any region
- *
- * A dma-buf has one file, and so one mode for all openers.
  */
 bool tshare_foreign_is_writable(const struct tshare_region *region)
 {
-	return region->foreign && tshare_dmabuf_writable(region->foreign);
+	return region->foreign && is_writable(region->foreign);
 }
 
 /**
@@ -72,5 +49,5 @@ bool tshare_foreign_is_writable(const struct tshare_region *region)
  */
 bool tshare_foreign_is_readonly(const struct tshare_region *region)
 {
-	return region->foreign && !tshare_dmabuf_writable(region->foreign);
+	return region->foreign && !is_writable(region->foreign);
 }

@@ -8,7 +8,6 @@
 struct dma_buf;
 struct tshare_region;
 
-struct dma_buf *tshare_foreign_get(int fd, u64 *size);
 struct dma_buf *tshare_foreign_open(const struct tshare_region *region, bool write);
 bool tshare_foreign_is_writable(const struct tshare_region *region);
 bool tshare_foreign_is_readonly(const struct tshare_region *region);

@@ -150,14 +150,40 @@ static int ioctl_return_region(struct ioctl_call *call, struct tshare_region *re
 	return ioctl_return_file(call, dmabuf->file, cloexec);
 }
 
-/* The dma-buf @fd and the region behind it, see tshare_region_of_dmabuf(); a reference to each. */
+/*
+ * The region behind a dma-buf of ours, whose id may be given, too. Several regions may consist of
+ * another driver's dma-buf, so that needs an id.
+ */
+static struct tshare_region *ioctl_find_region(struct ioctl_call *call,
+					       const struct dma_buf *dmabuf, u64 id)
+{
+	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
+
+	if (region) {
+		if (id && id != region->id)
+			return ERR_PTR(-ENOENT);
+		kref_get(&region->ref);
+		return region;
+	}
+	if (!id)
+		return ERR_PTR(-EINVAL);
+	region = tshare_region_find_id(call->tf, id);
+	if (!region)
+		return ERR_PTR(-ENOENT);
+	if (region->foreign == dmabuf)
+		return region;
+	tshare_region_put(region);
+	return ERR_PTR(-ENOENT);
+}
+
+/* The dma-buf @fd and the region behind it; a reference to each. */
 static int ioctl_get_region(struct ioctl_call *call, int fd, u64 id, struct dma_buf **dmabuf,
 			    struct tshare_region **region)
 {
 	*dmabuf = dma_buf_get(fd);
 	if (IS_ERR(*dmabuf))
 		return PTR_ERR(*dmabuf);
-	*region = tshare_region_of_dmabuf(call->tf, *dmabuf, id);
+	*region = ioctl_find_region(call, *dmabuf, id);
 	if (!IS_ERR(*region))
 		return 0;
 	dma_buf_put(*dmabuf);
@@ -261,6 +287,29 @@ static int ioctl_create_check(struct tshare_create *req)
 	return 0;
 }
 
+/*
+ * The dma-buf of another driver that a region is to consist of. @size: in: bytes that it must have
+ * at least; out: bytes that it has.
+ */
+static struct dma_buf *ioctl_get_foreign(int fd, u64 *size)
+{
+	struct dma_buf *dmabuf = dma_buf_get(fd);
+	int err = 0;
+
+	if (IS_ERR(dmabuf))
+		return dmabuf;
+	if (tshare_dmabuf_region(dmabuf) || !dmabuf->size)
+		err = -EINVAL;
+	else if (*size > dmabuf->size)
+		err = -ERANGE;
+	if (err) {
+		dma_buf_put(dmabuf);
+		return ERR_PTR(err);
+	}
+	*size = dmabuf->size;
+	return dmabuf;
+}
+
 static int ioctl_create(struct ioctl_call *call)
 {
 	struct tshare_create *req = call->arg;
@@ -278,7 +327,7 @@ static int ioctl_create(struct ioctl_call *call)
 			return err;
 	}
 	if (req->flags & TSHARE_CREATE_DMABUF) {
-		foreign = tshare_foreign_get(req->fd, &req->size);
+		foreign = ioctl_get_foreign(req->fd, &req->size);
 		if (IS_ERR(foreign))
 			return PTR_ERR(foreign);
 	}

@@ -19,7 +19,6 @@
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
-#include "dmabuf.h"
 #include "foreign.h"
 #include "names.h"
 #include "ns.h"
@@ -398,14 +397,19 @@ void tshare_region_unuse(struct tshare_region *region)
 	tshare_region_put(region);
 }
 
-/*
- * Lookup
+/* Lookup */
+
+/**
+ * tshare_region_find_id() - look up a region by its id
+ * @tf: the open device
+ * @id: the id
  *
  * The machine's administrator can look up ids of other namespaces, so that a persistent
  * name in a namespace without processes can be unlinked.
+ *
+ * Return: a reference, or NULL.
  */
-
-static struct tshare_region *region_find_id(struct tshare_file *tf, u64 id)
+struct tshare_region *tshare_region_find_id(struct tshare_file *tf, u64 id)
 {
 	struct tshare_region *region = tshare_region_find(id);
 
@@ -415,37 +419,6 @@ static struct tshare_region *region_find_id(struct tshare_file *tf, u64 id)
 		return NULL;
 	}
 	return region;
-}
-
-/**
- * tshare_region_of_dmabuf() - the region that a caller means by a dma-buf of it
- * @tf: the open device
- * @dmabuf: any dma-buf
- * @id: the region's id, or 0 for the region of a dma-buf of ours. Several regions may consist
- *      of another driver's dma-buf, so 0 is refused for it
- *
- * Return: a reference, or an ERR_PTR: -EINVAL, -ENOENT.
- */
-struct tshare_region *tshare_region_of_dmabuf(struct tshare_file *tf, const struct dma_buf *dmabuf,
-					      u64 id)
-{
-	struct tshare_region *region = tshare_dmabuf_region(dmabuf);
-
-	if (region) {
-		if (id && id != region->id)
-			return ERR_PTR(-ENOENT);
-		kref_get(&region->ref);
-		return region;
-	}
-	if (!id)
-		return ERR_PTR(-EINVAL);
-	region = region_find_id(tf, id);
-	if (!region)
-		return ERR_PTR(-ENOENT);
-	if (region->foreign == dmabuf)
-		return region;
-	tshare_region_put(region);
-	return ERR_PTR(-ENOENT);
 }
 
 /* A draft without a name will never be finished. */
@@ -462,7 +435,7 @@ static int region_check_finished(struct tshare_region *region)
 
 static struct tshare_region *region_lookup_id(struct tshare_file *tf, u64 id)
 {
-	struct tshare_region *region = region_find_id(tf, id);
+	struct tshare_region *region = tshare_region_find_id(tf, id);
 	int err;
 
 	if (!region)
@@ -671,7 +644,7 @@ int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id)
 	int ret;
 
 	if (!name[0]) {
-		region = region_find_id(tf, id);
+		region = tshare_region_find_id(tf, id);
 		if (!region)
 			return -ENOENT;
 		ns = region->ns;

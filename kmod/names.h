@@ -7,7 +7,6 @@
 #include <linux/tshare.h>
 #include <linux/types.h>
 
-struct dma_buf;
 struct tshare_ns;
 struct tshare_region;
 struct tshare_waiter;
@@ -36,8 +35,7 @@ bool tshare_name_read(const struct tshare_file *tf, const char *name, struct tsh
 int tshare_region_register(struct tshare_file *tf, struct tshare_region *region, bool replace);
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
 					   int access);
-struct tshare_region *tshare_region_of_dmabuf(struct tshare_file *tf, const struct dma_buf *dmabuf,
-					      u64 id);
+struct tshare_region *tshare_region_find_id(struct tshare_file *tf, u64 id);
 void tshare_region_use(struct tshare_region *region);
 void tshare_region_unuse(struct tshare_region *region);
 int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, bool replace);
