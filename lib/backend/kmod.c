@@ -8,116 +8,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
+#include "backend/kmod/describe.h"
+#include "backend/kmod/device.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "format/desc-list.h"
 
-#define DEVICE "/dev/tshare"
-
-/* Regions asked for in one ioctl when listing. */
-#define LIST_BATCH 64
-
-/* A session pointer holds the descriptor plus one, and so is never NULL. */
-static int session_fd(void *session)
-{
-	return (intptr_t)session - 1;
-}
-
-static int once_ioctl(int fd, unsigned long command, void *argument)
-{
-	return ioctl(fd, command, argument) < 0 ? -errno : 0;
-}
-
-static int device_ioctl(int fd, unsigned long command, void *argument)
-{
-	int err;
-
-	do
-		err = once_ioctl(fd, command, argument);
-	while (err == -EINTR);
-	return err;
-}
-
-/* In a container /sys shows the loaded module, but /dev may lack the device. */
-static int fail_missing_device(void)
-{
-	if (!access("/sys/module/tshare", F_OK))
-		return fail(-ENODEV, DEVICE ": no such device, but the module is loaded; "
-					    "a container needs --device " DEVICE);
-	return fail(-ENODEV, DEVICE ": no such device; load the module tshare");
-}
-
-static int fail_open_device(int err)
-{
-	switch (err) {
-	case -EACCES:
-	case -EPERM:
-		return fail(-EACCES, DEVICE ": permission denied; join group tshare");
-	case -ENOENT:
-	case -ENODEV:
-	case -ENXIO:
-		return fail_missing_device();
-	default:
-		return fail(err, DEVICE ": %s", strerror(-err));
-	}
-}
-
-static int open_device(void)
-{
-	int fd;
-
-	fd = fd_open(DEVICE, O_RDWR);
-	return fd < 0 ? fail_open_device(-errno) : fd;
-}
-
-static int query(int fd, struct tshare_query *query)
-{
-	int err;
-
-	memset(query, 0, sizeof(*query));
-	err = device_ioctl(fd, TSHARE_IOCTL_QUERY, query);
-	if (err)
-		return fail(err, DEVICE ": query: %s", strerror(-err));
-	if (query->version != TSHARE_ABI_VERSION)
-		return fail(-ENODEV, DEVICE ": the module has ABI version %u, not %u",
-			    query->version, TSHARE_ABI_VERSION);
-	return 0;
-}
-
-/*
- * Returns the session's device. Without a session it opens a device in @own, and checks the ABI:
- * answers of another ABI's module, or of another driver, would mean nothing.
- */
-static int device_of(void *session, int *own)
-{
-	struct tshare_query answer;
-	int err;
-
-	if (session)
-		return session_fd(session);
-	*own = open_device();
-	if (*own < 0)
-		return *own;
-	err = query(*own, &answer);
-	return err ? err : *own;
-}
-
 static int kmod_open(void **session, uint32_t *page_size, uint32_t *huge_page_size)
 {
 	struct tshare_query answer;
 	int fd, err;
 
-	fd = open_device();
+	fd = kmod_device_open();
 	if (fd < 0)
 		return fd;
-	err = query(fd, &answer);
+	err = kmod_query(fd, &answer);
 	if (err) {
 		close(fd);
 		return err;
@@ -130,7 +41,7 @@ static int kmod_open(void **session, uint32_t *page_size, uint32_t *huge_page_si
 
 static void kmod_close(void *session)
 {
-	close(session_fd(session));
+	close(kmod_session_fd(session));
 }
 
 static int kmod_limits(void *session, struct tshare_limits *limits)
@@ -138,7 +49,7 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 	struct tshare_query answer;
 	int err;
 
-	err = query(session_fd(session), &answer);
+	err = kmod_query(kmod_session_fd(session), &answer);
 	if (err)
 		return err;
 	*limits = (struct tshare_limits){
@@ -153,14 +64,6 @@ static int kmod_limits(void *session, struct tshare_limits *limits)
 	return 0;
 }
 
-/* Moves a descriptor that an ioctl has returned above 2: see fd.h. */
-static int keep_fd(int32_t fd, const char *what)
-{
-	int kept = fd_move_up(fd);
-
-	return kept < 0 ? fail(-errno, "%s: %s", what, strerror(errno)) : kept;
-}
-
 /* Room for the descriptors of a few dozen tensors, which then come with OPEN and INFO. */
 #define FIRST_DESCS_SIZE 4096
 
@@ -170,7 +73,7 @@ static bool name_is_drafts(void *session, const char *name)
 	int err;
 
 	memcpy(request.name, name, sizeof(request.name));
-	err = device_ioctl(session_fd(session), TSHARE_IOCTL_OPEN, &request);
+	err = kmod_ioctl(kmod_session_fd(session), TSHARE_IOCTL_OPEN, &request);
 	if (!err)
 		close(request.fd);
 	return err == -EINPROGRESS;
@@ -254,16 +157,16 @@ static int kmod_create(void *session, const struct backend_request *request,
 		create.fd = *request->dmabuf;
 	}
 	memcpy(create.name, request->name, sizeof(create.name));
-	err = device_ioctl(session_fd(session), TSHARE_IOCTL_CREATE, &create);
+	err = kmod_ioctl(kmod_session_fd(session), TSHARE_IOCTL_CREATE, &create);
 	if (err == -EEXIST)
 		return fail_name_taken(session, request);
 	if (err)
 		return request->dmabuf ? fail_create_dmabuf(err, request) :
 					 fail_create(err, request);
-	fd = keep_fd(create.fd, "region");
+	fd = kmod_keep_fd(create.fd, "region");
 	if (fd < 0) {
 		gone.id = create.id;
-		device_ioctl(session_fd(session), TSHARE_IOCTL_UNLINK, &gone);
+		kmod_ioctl(kmod_session_fd(session), TSHARE_IOCTL_UNLINK, &gone);
 		return fd;
 	}
 	region->readonly = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
@@ -286,26 +189,6 @@ static int adopt_descs(struct backend_region *region, const void *first, size_t 
 }
 
 /* -ENOENT: the region has ended. Only one of a foreign dma-buf ends with its name. */
-static int fail_ask(int err, const char *what)
-{
-	if (err == -ENOENT)
-		return fail(err, "region: it is gone with its name, since another driver "
-				 "has its dma-buf");
-	return fail(err, DEVICE ": %s: %s", what, strerror(-err));
-}
-
-/* Asks the kernel about the region whose descriptor and id @info has. */
-static int ask_info(void *session, struct tshare_info *info)
-{
-	_cleanup_close_ int own = -1;
-	int device = device_of(session, &own), err;
-
-	if (device < 0)
-		return device;
-	err = device_ioctl(device, TSHARE_IOCTL_INFO, info);
-	return err ? fail_ask(err, "info") : 0;
-}
-
 static int kmod_read_descs(void *session, const struct backend_region *region, void *descs)
 {
 	struct tshare_info info = {
@@ -315,7 +198,7 @@ static int kmod_read_descs(void *session, const struct backend_region *region, v
 		.descs_size = region->descs_size,
 	};
 
-	return ask_info(session, &info);
+	return kmod_ask_info(session, &info);
 }
 
 static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool readonly)
@@ -326,7 +209,7 @@ static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool
 		.offset = offset,
 		.size = size,
 	};
-	int err = device_ioctl(device, TSHARE_IOCTL_EXPORT, &export);
+	int err = kmod_ioctl(device, TSHARE_IOCTL_EXPORT, &export);
 
 	if (err)
 		return err;
@@ -350,11 +233,11 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 
 	memcpy(request.name, name, sizeof(request.name));
 	/* A signal handler ends a wait: no restart. */
-	err = (how->timeout_ns ? once_ioctl : device_ioctl)(session_fd(session), TSHARE_IOCTL_OPEN,
-							    &request);
+	err = (how->timeout_ns ? kmod_ioctl_once : kmod_ioctl)(kmod_session_fd(session),
+							       TSHARE_IOCTL_OPEN, &request);
 	if (err)
 		return fail_name(err, name);
-	found.fd = keep_fd(request.fd, "name");
+	found.fd = kmod_keep_fd(request.fd, "name");
 	if (found.fd < 0)
 		return found.fd;
 	found.id = request.id;
@@ -391,7 +274,7 @@ static int kmod_watch(void *session, const char *name, int epoll, void **watch)
 	int err;
 
 	memcpy(request.name, name, sizeof(request.name));
-	err = device_ioctl(session_fd(session), TSHARE_IOCTL_WATCH, &request);
+	err = kmod_ioctl(kmod_session_fd(session), TSHARE_IOCTL_WATCH, &request);
 	if (err == -EDQUOT)
 		return fail(err,
 			    "name: '%s': the IPC namespace has %d watches, and can "
@@ -404,7 +287,7 @@ static int kmod_watch(void *session, const char *name, int epoll, void **watch)
 		close(request.fd);
 		return fail(-ENOMEM, "watcher: out of memory");
 	}
-	new->fd = keep_fd(request.fd, "name");
+	new->fd = kmod_keep_fd(request.fd, "name");
 	err = new->fd < 0 ? new->fd : 0;
 	if (!err && (fcntl(new->fd, F_SETFL, O_NONBLOCK) ||
 		     epoll_ctl(epoll, EPOLL_CTL_ADD, new->fd, &event)))
@@ -455,7 +338,7 @@ static int import_from(int device, int fd, bool readonly, struct backend_region 
 	struct backend_region found = { .fd = fd };
 	int err, reader = -EOPNOTSUPP;
 
-	err = device_ioctl(device, TSHARE_IOCTL_INFO, &info);
+	err = kmod_ioctl(device, TSHARE_IOCTL_INFO, &info);
 	if (err == -EINVAL && is_dmabuf(fd))
 		return fail(-EOPNOTSUPP, "fd: is another driver's dma-buf; open its region "
 					 "by the name");
@@ -496,7 +379,7 @@ static int fail_dmabuf(int err)
 static int kmod_import(void *session, int fd, bool readonly, struct backend_region *region)
 {
 	_cleanup_close_ int own = -1;
-	int device = device_of(session, &own);
+	int device = kmod_device_of(session, &own);
 
 	if (device >= 0)
 		return import_from(device, fd, readonly, region);
@@ -530,22 +413,22 @@ static int kmod_finish(void *session, struct backend_region *region, bool replac
 		.flags = replace ? TSHARE_FINISH_REPLACE : 0,
 	};
 	_cleanup_close_ int own = -1;
-	int device = device_of(session, &own);
+	int device = kmod_device_of(session, &own);
 
 	if (device < 0)
 		return device;
-	return fail_finish(device_ioctl(device, TSHARE_IOCTL_FINISH, &request), region->name);
+	return fail_finish(kmod_ioctl(device, TSHARE_IOCTL_FINISH, &request), region->name);
 }
 
 static int kmod_unlink_region(void *session, int fd, uint64_t id, const char *name)
 {
 	struct tshare_unlink request = { .id = id };
 	_cleanup_close_ int own = -1;
-	int device = device_of(session, &own);
+	int device = kmod_device_of(session, &own);
 
 	(void)fd;
 	(void)name;
-	return device < 0 ? device : device_ioctl(device, TSHARE_IOCTL_UNLINK, &request);
+	return device < 0 ? device : kmod_ioctl(device, TSHARE_IOCTL_UNLINK, &request);
 }
 
 static int kmod_unlink(void *session, const char *name)
@@ -554,14 +437,14 @@ static int kmod_unlink(void *session, const char *name)
 	int err;
 
 	memcpy(request.name, name, sizeof(request.name));
-	err = device_ioctl(session_fd(session), TSHARE_IOCTL_UNLINK, &request);
+	err = kmod_ioctl(kmod_session_fd(session), TSHARE_IOCTL_UNLINK, &request);
 	return err ? fail_name(err, name) : 0;
 }
 
 static int kmod_unlink_id(void *session, uint64_t id)
 {
 	struct tshare_unlink request = { .id = id };
-	int err = device_ioctl(session_fd(session), TSHARE_IOCTL_UNLINK, &request);
+	int err = kmod_ioctl(kmod_session_fd(session), TSHARE_IOCTL_UNLINK, &request);
 
 	switch (err) {
 	case 0:
@@ -575,106 +458,22 @@ static int kmod_unlink_id(void *session, uint64_t id)
 	}
 }
 
-/* The module's own memory is always contiguous. */
-static uint32_t api_flags(uint32_t region_flags)
-{
-	uint32_t flags = region_flags & TSHARE_REGION_FOREIGN ? TSHARE_FOREIGN : TSHARE_CONTIGUOUS;
-
-	if (region_flags & TSHARE_REGION_DMA32)
-		flags |= TSHARE_DMA32;
-	if (region_flags & TSHARE_REGION_POOL)
-		flags |= TSHARE_POOL;
-	if (region_flags & TSHARE_REGION_DRAFT)
-		flags |= TSHARE_DRAFT;
-	if (!(region_flags & TSHARE_REGION_WRITABLE))
-		flags |= TSHARE_READONLY;
-	return flags;
-}
-
-static uint32_t api_lifetime(uint32_t region_flags)
-{
-	if (region_flags & TSHARE_REGION_PERSIST)
-		return TSHARE_LIFETIME_PERSIST;
-	return region_flags & TSHARE_REGION_USERS ? TSHARE_LIFETIME_USERS : TSHARE_LIFETIME_MAKER;
-}
-
-static int report_entry(const struct tshare_list_entry *entry,
-			int (*fn)(const struct tshare_region_info *info, void *data), void *data)
-{
-	struct tshare_region_info info = {
-		.size = sizeof(info),
-		.id = entry->id,
-		.region_size = entry->size,
-		.uid = entry->uid,
-		.gid = entry->gid,
-		.mode = entry->mode,
-		.node = entry->node,
-		.flags = api_flags(entry->region_flags),
-		.lifetime = api_lifetime(entry->region_flags),
-		.segments = !(entry->region_flags & TSHARE_REGION_FOREIGN),
-		.length = entry->size,
-		.tensor_count = entry->desc_count,
-	};
-
-	memcpy(info.name, entry->name, sizeof(info.name));
-	return fn(&info, data);
-}
-
-static int list_regions(void *session, uint32_t flags,
-			int (*fn)(const struct tshare_region_info *info, void *data), void *data)
-{
-	struct tshare_list_entry entries[LIST_BATCH];
-	struct tshare_list request = { .entry_size = sizeof(entries[0]), .flags = flags };
-	uint32_t i;
-	int ret;
-
-	request.entries = (uintptr_t)entries;
-	do {
-		request.count = LIST_BATCH;
-		ret = device_ioctl(session_fd(session), TSHARE_IOCTL_LIST, &request);
-		if (ret == -EPERM)
-			return fail(ret, "regions of all IPC namespaces are listed for the "
-					 "machine's administrator only (CAP_SYS_ADMIN)");
-		if (ret)
-			return fail(ret, DEVICE ": list: %s", strerror(-ret));
-		for (i = 0; i < request.count; i++) {
-			if (entries[i].name[0])
-				ret = report_entry(&entries[i], fn, data);
-			if (ret)
-				return ret;
-		}
-	} while (request.count == LIST_BATCH);
-	return 0;
-}
-
-static int kmod_list(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
-		     void *data)
-{
-	return list_regions(session, 0, fn, data);
-}
-
-static int kmod_list_all(void *session,
-			 int (*fn)(const struct tshare_region_info *info, void *data), void *data)
-{
-	return list_regions(session, TSHARE_LIST_ALL, fn, data);
-}
-
 static int kmod_counter(void *session, const struct backend_region *region, bool own,
 			struct backend_counter *counter)
 {
 	struct tshare_counter request = { .fd = region->fd, .id = region->id };
 	_cleanup_close_ int own_device = -1;
-	int device = device_of(session, &own_device), fd, err;
+	int device = kmod_device_of(session, &own_device), fd, err;
 
 	(void)own; /* always so */
 	if (device < 0)
 		return device;
-	err = device_ioctl(device, TSHARE_IOCTL_COUNTER, &request);
+	err = kmod_ioctl(device, TSHARE_IOCTL_COUNTER, &request);
 	if (err == -ENOTTY)
 		return fail(-EOPNOTSUPP, DEVICE ": the module is too old for generations");
 	if (err)
-		return fail_ask(err, "counter");
-	fd = keep_fd(request.counter_fd, "region");
+		return kmod_fail_ask(err, "counter");
+	fd = kmod_keep_fd(request.counter_fd, "region");
 	if (fd < 0)
 		return fd;
 	*counter = (struct backend_counter){ .fd = fd };
@@ -685,7 +484,7 @@ static int kmod_export(void *session, const struct backend_region *region, uint6
 		       uint64_t size, bool readonly, int *fd)
 {
 	_cleanup_close_ int own = -1;
-	int device = device_of(session, &own), ret;
+	int device = kmod_device_of(session, &own), ret;
 
 	if (device < 0)
 		return device;
@@ -696,34 +495,6 @@ static int kmod_export(void *session, const struct backend_region *region, uint6
 	if (ret < 0)
 		return fail(ret, DEVICE ": export: %s", strerror(-ret));
 	*fd = ret;
-	return 0;
-}
-
-static int kmod_info(void *session, const struct backend_region *region,
-		     struct tshare_region_info *info)
-{
-	struct tshare_info answer = { .fd = region->fd, .id = region->id };
-	int err = ask_info(session, &answer);
-
-	if (err)
-		return err;
-	*info = (struct tshare_region_info){
-		.size = sizeof(*info),
-		.id = answer.id,
-		.region_size = answer.size,
-		.uid = answer.uid,
-		.gid = answer.gid,
-		.mode = answer.mode,
-		.node = answer.node,
-		.flags = api_flags(answer.region_flags),
-		.lifetime = api_lifetime(answer.region_flags),
-		.segments = !(answer.region_flags & TSHARE_REGION_FOREIGN),
-		.phys_addr = answer.phys_addr,
-		.offset = answer.offset,
-		.length = answer.length,
-		.tensor_count = answer.desc_count,
-	};
-	memcpy(info->name, answer.name, sizeof(info->name));
 	return 0;
 }
 
