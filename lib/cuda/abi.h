@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of the NVIDIA driver's API that lib/cuda/driver.c uses, under the names of CUDA's cuda.h.
+ * The part of the NVIDIA driver's API that the library uses, under the names of CUDA's cuda.h.
  * So nobody needs that header to build the library. The tests compare the two.
  */
 #ifndef TSHARE_CUDA_ABI_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA's driver, libcuda.so.1, which is loaded when it is first needed. lib/cuda/driver.c alone
- * knows CUDA's names and numbers. Unless they say otherwise, functions that return an int
- * return the driver's result (CUresult), 0 for success. cuda_errno() and cuda_fail() turn
- * it into an errno.
+ * NVIDIA's driver, libcuda.so.1, which is loaded when it is first needed. Only driver.c and load.c
+ * know CUDA's names and numbers. Unless they say otherwise, functions that return an int return
+ * the driver's result (CUresult), 0 for success. cuda_errno() and cuda_fail() turn it into an
+ * errno.
  *
  * A forked child can't use the driver that its parent has started: cuda_start() returns
  * -EOPNOTSUPP there, and cuda_is_forked() true. No other function may be called there, or
@@ -15,16 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Loads and initialises the driver, once. 0, or -EOPNOTSUPP with a text of what is missing;
- * the next call then tries again.
- */
-int cuda_start(void);
-
-bool cuda_is_forked(void);
-
-/* As cuDriverGetVersion() stores it. */
-int cuda_driver_version(void);
+#include "cuda/load.h"
 
 int cuda_count_devices(int *count);
 
@@ -165,12 +156,5 @@ struct cuda_dmabuf {
 /* In a scope: maps @size bytes of a writable dma-buf, from @offset on. The caller keeps @fd. */
 int cuda_import_dmabuf(int fd, uint64_t offset, uint64_t size, struct cuda_dmabuf *dmabuf);
 void cuda_release_dmabuf(const struct cuda_dmabuf *dmabuf);
-
-/* A result's errno, and its name or text. A result may be a negative errno already. */
-int cuda_errno(int result);
-const char *cuda_result_name(int result);
-
-/* Stores "@what: <name of the result>" as the error, and returns its errno. */
-int cuda_fail(int result, const char *what);
 
 #endif /* TSHARE_CUDA_DRIVER_H */
