@@ -33,7 +33,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 		return status;
 	if (optind < argc)
 		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
-	return run_package("tshare.bench", "tshare[bench]", argc, argv);
+	return run_package("tshare.bench", argc, argv);
 }
 
 const struct verb verb_bench = {

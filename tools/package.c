@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +25,31 @@ static const char question[] =
 	"found = importlib.util.find_spec('tshare') and importlib.util.find_spec(sys.argv[1])\n"
 	"sys.exit(0 if found else 3)\n";
 
+/* The Python of the virtual environment that has this command, or NULL. */
+static const char *own_python(void)
+{
+	static char path[PATH_MAX + sizeof("/../pyvenv.cfg")];
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+	char *end;
+
+	if (length < 0)
+		return NULL;
+	path[length] = '\0';
+	end = strrchr(path, '/');
+	strcpy(end, "/../pyvenv.cfg");
+	if (access(path, F_OK))
+		return NULL;
+	strcpy(end, "/python3");
+	return path;
+}
+
 static const char *interpreter(void)
 {
 	const char *name = getenv("TSHARE_PYTHON");
 
-	return name && name[0] ? name : "python3";
+	if (!name || !name[0])
+		name = own_python();
+	return name ? name : "python3";
 }
 
 static int no_python(const char *python, int error)
@@ -68,7 +89,7 @@ static int ask(const char *python, const char *module)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : NOT_RUN;
 }
 
-int run_package(const char *module, const char *requirement, int argc, char **argv)
+int run_package(const char *module, int argc, char **argv)
 {
 	const char *python = interpreter();
 	char **arguments;
@@ -78,10 +99,10 @@ int run_package(const char *module, const char *requirement, int argc, char **ar
 	if (answer < 0)
 		return no_python(python, -answer);
 	if (answer == NO_PACKAGE)
-		return failure(
-			"%s has no package %s (run 'pip install %s', or set TSHARE_PYTHON to a "
-			"Python that has it)",
-			python, module, requirement);
+		return failure("%s has no package tshare (install Debian's python3-tshare; or run "
+			       "'pip install .' in the sources, and set TSHARE_PYTHON to that "
+			       "Python)",
+			       python);
 	if (answer)
 		return failure("%s can't import the package tshare (see its message above)",
 			       python);
