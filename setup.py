@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Builds the extension, with the C library compiled into it, and the benchmark's loop.
+"""Builds the extension and the command, with the C library compiled into each.
 
-The wheel needs no library on the machine, and is one for all versions of Python
-from 3.11 on. A free-threaded Python has no limited API (PEP 703), and gets a
-wheel of its own ABI. What is not about C is in pyproject.toml, but for the
-licence, whose spelling depends on setuptools.
+The extension needs no library on the machine, the command libsmartcols and, where it was built
+with it, libkmod. One wheel is for all versions of Python from 3.11 on. A free-threaded Python has
+no limited API (PEP 703), and gets a wheel of its own ABI. What is not about C is in pyproject.toml,
+but for the licence, whose spelling depends on setuptools.
 """
 
 import gzip
+import operator
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from glob import glob
 from pathlib import Path
 
 import setuptools
-from setuptools import Extension, setup
+from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
@@ -42,18 +44,19 @@ STUB = "python/tshare/_tshare.pyi"
 DOCSTRINGS = "python/ext/docstrings.py"
 
 
-# For distributions, which have the library as a package of its own: links it, with the flags of
-# LDFLAGS, instead of compiling it into the extension.
+def sources(folder):
+    """Return the paths of the sources that the list in the folder names."""
+    lines = Path(folder, "sources").read_text().splitlines()
+    return [os.path.normpath(f"{folder}/{line}") for line in lines if line[0] != "#"]
+
+
+# For distributions, which have the library and the command as packages of their own: links the
+# library, with the flags of LDFLAGS, instead of compiling it into the extension.
 if os.environ.get("TSHARE_SYSTEM_LIBRARY") == "1":
-    library_sources, library_macros, library_folders = [], [], []
+    library_sources, command_sources = [], []
     libraries = ["tshare"]
 else:
-    # Lines are relative to lib/.
-    lines = Path("lib/sources").read_text().splitlines()
-    library_sources = [os.path.normpath(f"lib/{line}") for line in lines if line[0] != "#"]
-    # The library's functions are for the extension alone.
-    library_macros = [("TSHARE_EXPORT", "")]
-    library_folders = ["lib", "kmod"]
+    library_sources, command_sources = sources("lib"), sources("tools")
     libraries = ["dl"]
 
 # Headers that are not the project's, and what has them on Debian.
@@ -63,9 +66,28 @@ HEADERS = {
     "Python.h": "Python's headers (python3-dev)",
 }
 
+# Names of packages for pkg-config. libkmod lets the command load the module and tell about it.
+SMARTCOLS, LIBKMOD = "smartcols", "libkmod >= 15"
+
+
+def package_flags(package):
+    """Return the flags that compile and link with a package, or None without it or pkg-config."""
+    program = shlex.split(os.environ.get("PKG_CONFIG", "pkg-config"))
+    try:
+        return [
+            shlex.split(
+                subprocess.run(
+                    [*program, kind, package], check=True, capture_output=True, text=True
+                ).stdout
+            )
+            for kind in ("--cflags", "--libs")
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
 
 class BuildExt(build_ext):
-    """Makes docstrings.h, the stub's docstrings for the C files, before they are compiled."""
+    """Compiles the library, which the command has in it, too, and docstrings.h for the C files."""
 
     def check_tools(self):
         """End with one sentence where the first file could not be compiled."""
@@ -89,7 +111,62 @@ class BuildExt(build_ext):
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, DOCSTRINGS, STUB, folder / "docstrings.h"], check=True)
         self.compiler.add_include_dir(str(folder))
+        self.library_objects = self.compiler.compile(
+            library_sources,
+            self.build_temp,
+            # The library's functions are for the extension and the command alone.
+            macros=[("_GNU_SOURCE", None), ("TSHARE_EXPORT", "")],
+            include_dirs=["include", "include/uapi", "lib", "kmod"],
+            extra_postargs=compile_args,
+        )
+        self.extensions[0].extra_objects = self.library_objects
         super().build_extensions()
+
+
+class BuildScripts(Command):
+    """Builds the command, unless what it needs is missing."""
+
+    description = "build the command tshare"
+    user_options = [("build-dir=", "d", "folder for the command")]
+
+    def initialize_options(self):
+        self.build_dir = None
+
+    def finalize_options(self):
+        self.set_undefined_options("build", ("build_scripts", "build_dir"))
+
+    def get_source_files(self):
+        return command_sources
+
+    def run(self):
+        # All of the folder is installed; an earlier build may have left a command there.
+        self.mkpath(self.build_dir)
+        Path(self.build_dir, "tshare").unlink(missing_ok=True)
+        smartcols = package_flags(SMARTCOLS)
+        if smartcols is None:
+            print(f"tshare: left out the command: pkg-config finds no {SMARTCOLS}"
+                  " (install libsmartcols-dev and pkg-config)", file=sys.stderr)  # fmt: skip
+            return
+        libkmod = package_flags(LIBKMOD)
+        cflags, libs = map(operator.add, smartcols, libkmod or ([], []))
+        self.run_command("build_ext")
+        builder = self.get_finalized_command("build_ext")
+        objects = builder.compiler.compile(
+            [*command_sources, f"tools/module{'' if libkmod else '-none'}.c"],
+            builder.build_temp,
+            include_dirs=["include"],
+            extra_preargs=cflags,
+            extra_postargs=compile_args,
+        )
+        flags = [flag for name in ("CFLAGS", "LDFLAGS") for flag in
+                 shlex.split(os.environ.get(name, ""))]  # fmt: skip
+        builder.compiler.link_executable(
+            [*objects, *builder.library_objects],
+            "tshare",
+            self.build_dir,
+            extra_preargs=flags,
+            extra_postargs=["-pthread", *libs, "-ldl"],
+        )
 
 
 class Sdist(sdist):
@@ -119,13 +196,16 @@ class Sdist(sdist):
 
 setup(
     **licence,
-    cmdclass={"build_ext": BuildExt, "sdist": Sdist},
+    cmdclass={"build_ext": BuildExt, "build_scripts": BuildScripts, "sdist": Sdist},
     license_files=["LICENSES/MIT.txt"],
+    # Of these BuildScripts makes one program.
+    scripts=command_sources,
     ext_modules=[
         Extension(
             "tshare._tshare",
-            sources=[*sorted(glob("python/ext/*.c")), *library_sources],
+            sources=sorted(glob("python/ext/*.c")),
             depends=[
+                *library_sources,
                 *glob("python/ext/*.h"),
                 *glob("lib/**/*.h", recursive=True),
                 *glob("include/**/*.h", recursive=True),
@@ -133,12 +213,8 @@ setup(
                 STUB,
                 DOCSTRINGS,
             ],
-            include_dirs=["include", "include/uapi", *library_folders],
-            define_macros=[
-                ("_GNU_SOURCE", None),
-                *limited_api,
-                *library_macros,
-            ],
+            include_dirs=["include", "include/uapi"],
+            define_macros=[("_GNU_SOURCE", None), *limited_api],
             extra_compile_args=compile_args,
             extra_link_args=["-pthread"],
             libraries=libraries,

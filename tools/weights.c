@@ -21,7 +21,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 		return usage_error(verb, "load, show or verify is missing");
 	if (!is_verb(argv[optind]))
 		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
-	return run_package("tshare.weights", argc, argv);
+	return run_package("tshare._weights_command", argc, argv);
 }
 
 const struct verb verb_weights = {

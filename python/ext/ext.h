@@ -398,8 +398,6 @@ PyObject *ts_bytes_at(PyObject *module, PyObject *args);
 PyObject *ts_info_new(const struct tshare_region_info *info);
 PyObject *ts_list(PyObject *module, PyObject *unused);
 PyObject *ts_limits(PyObject *module, PyObject *unused);
-PyObject *ts_backends(PyObject *module, PyObject *unused);
-PyObject *ts_cuda_driver(PyObject *module, PyObject *unused);
 
 #define TS_FASTCALL(function) ((PyCFunction)(void (*)(void))(function))
 

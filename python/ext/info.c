@@ -101,11 +101,14 @@ PyObject *ts_info_new(const struct tshare_region_info *info)
 	return record(info_type, values, sizeof(values) / sizeof(values[0]));
 }
 
-static PyObject *limits_of(struct tshare_ctx *ctx)
+PyObject *ts_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
 	struct tshare_limits limits = { .size = sizeof(limits) };
+	struct tshare_ctx *ctx = ts_session();
 	int err;
 
+	if (!ctx)
+		return NULL;
 	err = tshare_ctx_get_limits(ctx, &limits);
 	if (err < 0)
 		return ts_raise(err, NULL);
@@ -122,51 +125,6 @@ static PyObject *limits_of(struct tshare_ctx *ctx)
 	};
 
 	return record(limits_type, values, sizeof(values) / sizeof(values[0]));
-}
-
-PyObject *ts_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-	struct tshare_ctx *ctx = ts_session();
-
-	return ctx ? limits_of(ctx) : NULL;
-}
-
-/* The limits of a backend, or the reason why it isn't usable. */
-static PyObject *examine(const char *name)
-{
-	struct tshare_ctx_options options = { .size = sizeof(options), .backend = name };
-	struct tshare_ctx *ctx;
-	PyObject *limits;
-
-	if (tshare_ctx_new(&options, &ctx) < 0)
-		return ts_text(tshare_error_get());
-	limits = limits_of(ctx);
-	tshare_ctx_unref(ctx);
-	if (limits || !PyErr_ExceptionMatches(PyExc_OSError))
-		return limits;
-	PyErr_Clear();
-	return ts_text(tshare_error_get());
-}
-
-/* [("kmod", its Limits or the reason why it isn't usable), ...] */
-PyObject *ts_backends(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-	return Py_BuildValue("[(sN)(sN)]", "kmod", examine("kmod"), "shm", examine("shm"));
-}
-
-/* (driver's version, number of devices), or the reason why CUDA isn't usable */
-PyObject *ts_cuda_driver(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-	struct tshare_cuda_driver driver = { .size = sizeof(driver) };
-	PyThreadState *state;
-	int err;
-
-	state = PyEval_SaveThread();
-	err = tshare_cuda_get_driver(&driver);
-	PyEval_RestoreThread(state);
-	if (err < 0)
-		return ts_text(tshare_error_get());
-	return Py_BuildValue("ii", (int)driver.version, (int)driver.device_count);
 }
 
 struct infos {

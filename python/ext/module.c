@@ -110,8 +110,6 @@ static PyMethodDef methods[] = {
 	{ "list", ts_list, METH_NOARGS, DOC_list },
 	{ "limits", ts_limits, METH_NOARGS, DOC_limits },
 	{ "backend", module_backend, METH_NOARGS, DOC_backend },
-	{ "backends", ts_backends, METH_NOARGS, NULL },
-	{ "cuda_driver", ts_cuda_driver, METH_NOARGS, NULL },
 	{ "raw_interface", ts_raw_interface, METH_O, NULL },
 	{ "rebuild", ts_tensor_rebuild, METH_VARARGS, NULL },
 	{ "reducer_override", ts_reducer_override, METH_O, NULL },

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""python -m tshare weights, or tshare.weights: loads files; shows and verifies loaded ones.
-
-The command tshare runs this for its verb weights.
+"""The verb weights of the command tshare, which runs this module: loads files of weights, and shows
+and verifies loaded ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import io
+import json
 import os
 import re
 import signal
@@ -15,20 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _safetensors, weights
-from .__main__ import (
-    EXIT_OK,
-    _failure,
-    _failure_of_name,
-    _print_json,
-    _print_table,
-    _printable,
-    _reason,
-)
 from ._tshare import Region
+from ._tshare import list as list_regions
 from ._weights_layout import path_arg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# Exit statuses, as in tshare(1).
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_MISSING = 3
 
 # Bytes that are compared at a time.
 _PIECE = 4 << 20
@@ -37,6 +36,30 @@ _BAR = 40
 
 # Signals that end a process which keeps weights for others.
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+def _printable(text: str) -> str:
+    """Return the text with escapes for what a terminal obeys, or doesn't show."""
+    return "".join(
+        char
+        if char.isprintable() and char != "\\"
+        else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
+
+
+def _failure(text: str) -> int:
+    print(f"tshare weights: {_printable(text)}", file=sys.stderr)
+    return EXIT_FAILED
+
+
+def _failure_of_name(name: str, text: str) -> int:
+    """Print an error, and perhaps the name of the region that was meant."""
+    _failure(text)
+    names = [info.name for info in list_regions() if info.name]
+    for near in difflib.get_close_matches(name, names, 1, 0.8):
+        print(f"Did you mean '{_printable(near)}'?", file=sys.stderr)
+    return EXIT_MISSING
 
 
 def _show_bar(done: int, total: int) -> None:
@@ -64,9 +87,9 @@ def _facts(loaded: weights.Weights) -> dict[str, Any]:
 def _print_facts(loaded: weights.Weights, as_json: bool) -> None:
     facts = _facts(loaded)
     if as_json:
-        _print_json(facts)
+        print(json.dumps(facts, indent=2))
         return
-    rows: list[tuple[str, object]] = [
+    lines = [
         ("region", facts["name"]),
         ("size", f"{facts['size']} bytes"),
         ("tensors", facts["tensor_count"]),
@@ -75,7 +98,8 @@ def _print_facts(loaded: weights.Weights, as_json: bool) -> None:
         *(("metadata", f"{key}: {value}") for key, value in facts["metadata"].items()),
         *(("copied", name) for name in facts["copied"]),
     ]
-    _print_table(rows)
+    for label, value in lines:
+        print(f"{label:8}  {_printable(str(value))}")
 
 
 def _load(given: argparse.Namespace) -> int:
@@ -137,13 +161,16 @@ def _verify(given: argparse.Namespace) -> int:
             if at is not None:
                 raise ValueError(f"{path}: differs from byte {at} on")
     if given.json:
-        _print_json({"name": given.name, "files": list(places), "same": True})
+        print(json.dumps({"name": given.name, "files": list(places), "same": True}, indent=2))
     else:
         print(_printable(f"{given.name}: has the bytes of {', '.join(places)}"))
     return EXIT_OK
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    # Characters that the locale's encoding lacks are printed as escapes.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="tshare weights", description="Load model weights once for all processes."
     )
@@ -166,9 +193,14 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except (OSError, ValueError) as error:
+        text = getattr(error, "strerror", None) or str(error)
         file = getattr(error, "filename", None)
         if isinstance(error, FileNotFoundError) and given.verb != "load" and file == given.name:
-            return _failure_of_name("weights", given.name, error)
+            return _failure_of_name(given.name, text)
         # Arguments of load() are options here.
-        text = re.sub(r"\b(replace)=True\b", r"--\1", _reason(error))
-        return _failure("weights", f"{file}: {text}" if file else text)
+        text = re.sub(r"\b(replace)=True\b", r"--\1", text)
+        return _failure(f"{file}: {text}" if file else text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,7 +20,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -707,9 +706,3 @@ def assign(
             tensor = getattr(module.get_submodule(giver), given_leaf)
             setattr(module.get_submodule(owner), leaf, tensor)
     return missing + left
-
-
-if __name__ == "__main__":
-    from tshare._weights_command import main
-
-    sys.exit(main(sys.argv[1:]))

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import driver
-from checks import check
+from checks import SkipError, check
 
 PACKAGES = (
     "numpy",
@@ -79,9 +79,10 @@ def machine():
 @check
 def info():
     """The command reports the driver that the checks see."""
-    shown = subprocess.run(
-        [sys.executable, "-m", "tshare", "info", "--json"], capture_output=True, check=True
-    )
+    shown = subprocess.run([sys.executable, "-m", "tshare", "info", "--json"], capture_output=True)
+    if b"neither in this package nor in PATH" in shown.stderr:
+        raise SkipError("the package was built without the command: it needs libsmartcols-dev")
+    assert not shown.returncode, shown.stderr
     found = json.loads(shown.stdout)
     assert str(driver.version()) in json.dumps(found["cuda"]), f"info: {found}"
     return {"info": found}

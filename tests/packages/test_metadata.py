@@ -49,16 +49,19 @@ def test_licence_names_its_holder(members):
     assert "<" not in text
 
 
-def test_wheel_has_no_command(members):
+def test_wheel_has_the_command(members):
     assert "entry_points.txt" not in members
-    assert not any(".data/" in name for name in members)
+    assert [name.partition(".data/")[2] for name in members if ".data/" in name] == [
+        "scripts/tshare"
+    ]
 
 
-def test_package_is_the_command(plain_wheel, venv):
+def test_package_has_the_command(plain_wheel, venv):
     python = venv("/usr/bin/python3", plain_wheel)
     version = (ROOT / "VERSION").read_text().strip()
-    assert f"tshare {version}" in run(python, "-m", "tshare", "--version").stdout
-    assert '"shm"' in run(python, "-m", "tshare", "info", "--json").stdout
+    for command in ([python.with_name("tshare")], [python, "-m", "tshare"]):
+        assert f"tshare {version}" in run(*command, "--version").stdout
+        assert '"shm"' in run(*command, "info", "--json").stdout
 
 
 def extras():

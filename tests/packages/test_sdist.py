@@ -50,6 +50,44 @@ def test_sdist_holds_tests_that_pass(source, plain_wheel, venv):
     )
 
 
+@pytest.mark.parametrize("missing", ["pkg-config", "libsmartcols"])
+def test_wheel_without_libsmartcols_has_all_but_the_command(
+    source, tmp_path, path_without, venv, missing
+):
+    copy = tmp_path / "copy"
+    shutil.copytree(source, copy)
+    environment = {"PATH": path_without("pkg-config") if missing == "pkg-config" else "/usr/bin",
+                   "PKG_CONFIG_LIBDIR": str(tmp_path)}  # fmt: skip
+    said = run(
+        *(sys.executable, "-m", "build", "--no-isolation", "--wheel", "-o", tmp_path / "out", copy),
+        env={**os.environ, **environment},
+    ).stdout
+    assert said.count("tshare: left out the command: pkg-config finds no smartcols") == 1
+    python = venv("/usr/bin/python3", *(tmp_path / "out").iterdir())
+    assert not python.with_name("tshare").exists()
+    run(python, "-c", EXAMPLE)
+    said = run(python, "-m", "tshare", "info", check=False, env={"PATH": "/nowhere"})
+    assert said.returncode == 1
+    assert "the command is neither in this package nor in PATH" in said.stdout
+
+
+def test_command_has_the_flags_of_the_environment(source, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(source, copy)
+    build = [sys.executable, "setup.py", "-q", "build", "--build-scripts", tmp_path / "bin"]
+    run(*build, cwd=copy, env={**os.environ, "LDFLAGS": "-Wl,-rpath,/of/LDFLAGS"})
+    assert "/of/LDFLAGS" in run("readelf", "-d", tmp_path / "bin/tshare").stdout
+
+
+def test_editable_package_has_the_command(source, tmp_path, venv):
+    copy = tmp_path / "copy"
+    shutil.copytree(source, copy)
+    python = venv("/usr/bin/python3", "setuptools>=77", "wheel")
+    run(python, "-m", "pip", "install", "-q", "--no-build-isolation", "-e", copy)
+    run(python, "-c", EXAMPLE)
+    assert '"shm"' in run(python, "-m", "tshare", "info", "--json").stdout
+
+
 def wheel_fails(source, tmp_path, **environment):
     copy = tmp_path / "copy"
     shutil.copytree(source, copy)

@@ -37,7 +37,9 @@ def test_archives_can_be_published(wheel, sdist):
 @pytest.mark.parametrize("minor", SUPPORTED)
 def test_wheel_runs_on(wheel, venv, minor):
     python = pythons().get(minor) or pytest.skip(f"there is no Python {minor}")
-    run(venv(python, "--no-index", "--no-deps", wheel), "-c", EXAMPLE)
+    inside = venv(python, "--no-index", "--no-deps", wheel)
+    run(inside, "-c", EXAMPLE)
+    run(inside, "-m", "tshare", "info")
 
 
 def test_wheel_is_not_for_python_3_10(wheel, tmp_path):

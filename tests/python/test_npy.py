@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 import tshare
-from test_main import COMMAND, command
+from test_main import BUILT
 
 TYPES = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64", "complex128"),
 ]
 SHAPES = [(), (0,), (3,), (2, 3), (4, 0, 2), (2, 3, 4), (1,) * 32]
+
+
+def command(*arguments):
+    return subprocess.run([BUILT, *arguments], capture_output=True, timeout=300)
 
 
 def run(*arguments):
@@ -122,7 +126,7 @@ def test_damaged_headers_are_refused_or_mean_what_numpy_reads(name, tmp_path):
 def test_save_into_a_pipe_that_closes_is_an_error(name):
     run("create", "--quiet", name, "4000000", "int8")
     said = subprocess.run(
-        f"trap '' PIPE; {COMMAND} save {name} - | true; exit ${{PIPESTATUS[0]}}",
+        f"trap '' PIPE; {BUILT} save {name} - | true; exit ${{PIPESTATUS[0]}}",
         shell=True,
         executable="/bin/bash",
         stderr=subprocess.PIPE,

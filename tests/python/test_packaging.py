@@ -79,10 +79,6 @@ def test_free_threaded_python_has_a_wheel_of_its_own(described):
         assert "Py_LIMITED_API" not in dict(extension.define_macros)
 
 
-def sources(extension):
-    return [source for source in extension.sources if source.startswith("python/")]
-
-
 def test_extensions_need_no_limited_api(described, tmp_path):
     include = sysconfig.get_paths()["include"]
     make = ["python/ext/docstrings.py", "python/tshare/_tshare.pyi", tmp_path / "docstrings.h"]
@@ -91,7 +87,7 @@ def test_extensions_need_no_limited_api(described, tmp_path):
         macros = [f"-D{name}={value or ''}" for name, value in extension.define_macros]
         folders = [f"-I{folder}" for folder in (include, tmp_path, *extension.include_dirs)]
         subprocess.run(
-            ["gcc", "-std=gnu11", "-fsyntax-only", *macros, *folders, *sources(extension)],
+            ["gcc", "-std=gnu11", "-fsyntax-only", *macros, *folders, *extension.sources],
             cwd=ROOT,
             check=True,
         )
@@ -99,19 +95,24 @@ def test_extensions_need_no_limited_api(described, tmp_path):
 
 def test_extension_links_the_library_of_the_system_if_it_is_asked_to(described, monkeypatch):
     monkeypatch.setenv("TSHARE_SYSTEM_LIBRARY", "1")
-    extension = described(False)["ext_modules"][0]
-    assert extension.sources == sources(extension)
-    assert extension.libraries == ["tshare"]
-    # It sees the installed headers alone, and so can't call what is inside the library.
-    assert extension.include_dirs == ["include", "include/uapi"]
-    assert "TSHARE_EXPORT" not in dict(extension.define_macros)
+    asked = described(False)
+    assert asked["ext_modules"][0].libraries == ["tshare"]
+    # The command is a package of its own there.
+    assert asked["scripts"] == []
 
 
 def test_extension_has_the_library_in_it_if_it_is_not_asked(described, monkeypatch):
     monkeypatch.delenv("TSHARE_SYSTEM_LIBRARY", raising=False)
-    extension = described(False)["ext_modules"][0]
-    assert "lib/region/region.c" in extension.sources
+    asked = described(False)
+    extension = asked["ext_modules"][0]
+    assert "lib/region/region.c" in extension.depends
     assert "tshare" not in extension.libraries
+    assert "tools/main.c" in asked["scripts"]
+
+
+def test_extension_sees_the_installed_headers_alone(described):
+    """So it can't call what is inside the library."""
+    assert described(False)["ext_modules"][0].include_dirs == ["include", "include/uapi"]
 
 
 IMPORT = "try:\n import tshare\nexcept ImportError as error:\n print(error, flush=True)"

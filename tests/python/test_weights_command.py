@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""python -m tshare weights"""
+"""tshare weights"""
 
 import json
 import os
@@ -24,7 +24,7 @@ def path(tmp_path):
 
 def command(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "tshare", "weights", *map(str, arguments)],
+        [sys.executable, "-m", "tshare._weights_command", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -45,7 +45,7 @@ def test_load_persists_and_show_tells_what_it_is(path, name):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_load_holds_the_region_until_it_is_told_to_end(path, name, start, number):
-    process = start(sys.executable, "-m", "tshare", "weights", "load", path, "--name", name)
+    process = start(sys.executable, "-m", "tshare._weights_command", "load", path, "--name", name)
     with weights.open(name, wait=300) as loaded:
         assert sorted(loaded) == sorted(TENSORS)
     assert process.stdout.readline().split() == ["region", name]
@@ -57,7 +57,7 @@ def test_load_holds_the_region_until_it_is_told_to_end(path, name, start, number
 
 
 def test_load_says_on_a_terminal_that_it_holds_the_region(path, name):
-    arguments = [sys.executable, "-m", "tshare", "weights", "load", str(path), "--name", name]
+    arguments = [sys.executable, "-m", "tshare._weights_command", "load", str(path), "--name", name]
     terminal, side = pty.openpty()
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=side)
     os.close(side)
@@ -102,6 +102,13 @@ def test_missing_region_has_an_exit_status_of_its_own(path, name, verb):
     assert done.stderr.startswith(f"tshare weights: name: there is no region '{name}'")
 
 
+def test_near_name_is_suggested(path, name):
+    with weights.load(path, name):
+        said = command("show", name[1:])
+        assert said.returncode == 3
+        assert said.stderr.splitlines()[1:] == [f"Did you mean '{name}'?"]
+
+
 def test_missing_path_is_a_failure(tmp_path, name):
     assert command("load", tmp_path / "none", "--name", name).returncode == 1
     assert command("show", "a/b").returncode == 1
@@ -125,21 +132,13 @@ def test_verify_refuses_another_number_of_files(path, tmp_path, name):
 
 
 def test_output_has_no_control_characters_of_a_file_s_name(tmp_path, name):
-    path = save(tmp_path / "\x1b[31m.safetensors", TENSORS)
+    path = save(tmp_path / "\x1b[31m\u202e\u200b.safetensors", TENSORS)
     with weights.load(path, name):
         for arguments in (("show", name), ("verify", name, path)):
             done = command(*arguments)
             assert (done.returncode, done.stderr) == (0, "")
-            assert r"\x1b[31m.safetensors" in done.stdout
-            assert "\x1b" not in done.stdout
-
-
-def test_module_is_the_same_command(path, name):
-    with weights.load(path, name):
-        module = [sys.executable, "-m", "tshare.weights", "show", "-j", name]
-        done = subprocess.run(module, capture_output=True, text=True, timeout=300)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == command("show", "-j", name).stdout
+            assert r"\x1b[31m\u202e\u200b.safetensors" in done.stdout
+            assert not set("\x1b\u202e\u200b") & set(done.stdout)
 
 
 def test_errors_name_what_is_wrong(path, tmp_path, name):
