@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: MIT
-/* Replaces module.c in a build without libkmod. */
+/* Replaces module.c in a build without libkmod, and doesn't know which modules are installed. */
+#include <string.h>
+
 #include "cli.h"
+#include "kernel.h"
 #include "module.h"
 
 const char *module_state(void)
 {
-	return "unknown (built without libkmod)";
+	char text[32];
+
+	if (kernel_read_module("initstate", text, sizeof(text))) {
+		if (!strcmp(text, "coming"))
+			return "being loaded";
+		return strcmp(text, "going") ? "loaded" : "being unloaded";
+	}
+	return kernel_read_module("version", text, sizeof(text)) ? "built in" : "not loaded";
 }
 
 void module_examine_file(struct module_file *file)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The wheel: one for every Python from 3.11 on, and every Linux with glibc 2.28."""
 
+import json
 import os
 import platform
 import sys
@@ -40,6 +41,15 @@ def test_wheel_runs_on(wheel, venv, minor):
     inside = venv(python, "--no-index", "--no-deps", wheel)
     run(inside, "-c", EXAMPLE)
     run(inside, "-m", "tshare", "info")
+
+
+def test_command_of_the_wheel_asks_sysfs_for_the_module(wheel, venv):
+    """It is built without libkmod, which small containers lack."""
+    python = venv("/usr/bin/python3", "--no-index", "--no-deps", wheel)
+    assert "libkmod" not in run("readelf", "-d", python.with_name("tshare")).stdout
+    said = json.loads(run(python, "-m", "tshare", "info", "--json").stdout)
+    loaded = os.path.exists("/sys/module/tshare")
+    assert said["module"] == ("loaded" if loaded else "not loaded")
 
 
 def test_wheel_is_not_for_python_3_10(wheel, tmp_path):
