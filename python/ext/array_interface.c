@@ -7,8 +7,9 @@
  */
 #include "cuda.h"
 
-PyObject *ts_build_interface(const struct ts_format *format, const struct tshare_spec *spec,
-			     const void *data, bool readonly, bool contiguous)
+/* {"shape": ..., "typestr": ..., "data": (address, readonly), "strides": ..., "version": 3} */
+static PyObject *build_interface(const struct ts_format *format, const struct tshare_spec *spec,
+				 const void *data, bool readonly, bool contiguous)
 {
 	int64_t bytes[TSHARE_NDIM_LIMIT];
 	PyObject *shape, *strides = NULL;
@@ -47,9 +48,9 @@ static PyObject *interface(PyObject *self, const struct ts_format *format,
 	struct ts_tensor *tensor = (struct ts_tensor *)self;
 	PyObject *result;
 
-	result = ts_build_interface(format, spec, tshare_tensor_get_data(tensor->handle),
-				    tshare_tensor_is_readonly(tensor->handle),
-				    tshare_tensor_is_contiguous(tensor->handle));
+	result = build_interface(format, spec, tshare_tensor_get_data(tensor->handle),
+				 tshare_tensor_is_readonly(tensor->handle),
+				 tshare_tensor_is_contiguous(tensor->handle));
 	if (result)
 		tensor->address_given = true;
 	return result;
@@ -106,9 +107,9 @@ PyObject *ts_cuda_array_interface(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!format)
 		return no_typestr("__cuda_array_interface__", tshare_tensor_get_dtype(handle));
-	result = ts_build_interface(format, &spec, ts_cuda_data(handle, memory),
-				    ts_cuda_is_readonly(handle, memory),
-				    tshare_tensor_is_contiguous(handle));
+	result = build_interface(format, &spec, ts_cuda_data(handle, memory),
+				 ts_cuda_is_readonly(handle, memory),
+				 tshare_tensor_is_contiguous(handle));
 	stream = stream_to_wait_for(memory);
 	if (result && (!stream || PyDict_SetItemString(result, "stream", stream) < 0))
 		Py_CLEAR(result);
@@ -194,8 +195,8 @@ PyObject *ts_array_interface_of(PyObject *Py_UNUSED(module), PyObject *x)
 	if (!format)
 		result = no_typestr("__array_interface__", source.spec.dtype);
 	else
-		result = ts_build_interface(format, &source.spec, source.data, source.readonly,
-					    ts_source_is_contiguous(&source));
+		result = build_interface(format, &source.spec, source.data, source.readonly,
+					 ts_source_is_contiguous(&source));
 	ts_source_close(&source);
 	return result;
 }

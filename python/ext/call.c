@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Calls of functions in Python modules, the package's own among them. */
+/* Functions and types of Python modules, the package's own among them. */
 #include "ext.h"
 
 PyObject *ts_call(const char *module_name, const char *name, PyObject *x)
@@ -25,4 +25,25 @@ PyObject *ts_call_module(const char *module_name, const char *name, PyObject *ar
 	Py_XDECREF(module);
 	Py_XDECREF(args);
 	return result;
+}
+
+PyObject *ts_imported_type(const char *module_name, const char *name)
+{
+	PyObject *key, *module, *type = NULL;
+
+	key = PyUnicode_InternFromString(module_name);
+	if (!key)
+		return NULL;
+	module = PyImport_GetModule(key);
+	Py_DECREF(key);
+	if (!module)
+		return NULL;
+	type = PyObject_GetAttrString(module, name);
+	Py_DECREF(module);
+	/* A stand-in for an absent library may raise an ImportError. */
+	if (!type && PyErr_ExceptionMatches(PyExc_Exception))
+		PyErr_Clear();
+	if (type && !PyType_Check(type))
+		Py_CLEAR(type);
+	return type;
 }

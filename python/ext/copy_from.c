@@ -57,22 +57,6 @@ static int check_dtype(const struct ts_source *source, const struct tshare_tenso
 	return -1;
 }
 
-void ts_tensor_extent(const struct tshare_tensor *handle, int64_t *first, int64_t *end)
-{
-	struct tshare_dtype dtype = tshare_tensor_get_dtype(handle);
-	int64_t bits = (int64_t)dtype.bits * dtype.lanes, below = 0, above = 1, span;
-	const int64_t *strides = tshare_tensor_get_strides(handle);
-	const int64_t *shape = tshare_tensor_get_shape(handle);
-	int32_t i;
-
-	for (i = 0; i < tshare_tensor_get_ndim(handle); i++) {
-		span = shape[i] > 1 ? (shape[i] - 1) * strides[i] : 0;
-		*(span < 0 ? &below : &above) += span;
-	}
-	*first = tshare_tensor_get_byte_offset(handle) + (below * bits - 7) / 8;
-	*end = tshare_tensor_get_byte_offset(handle) + (above * bits + 7) / 8;
-}
-
 /* Whether two tensors may have memory in common, even if each has a mapping of its own. */
 static bool may_overlap(const struct tshare_tensor *a, const struct tshare_tensor *b)
 {

@@ -90,12 +90,6 @@ struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, Py
 struct tshare_region *ts_import_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /*
- * The only tensor of a region. Takes over the reference to the region, to which @argument led;
- * Region's method @other opens one of several tensors.
- */
-PyObject *ts_tensor_sole(struct tshare_region *region, const char *argument, const char *other);
-
-/*
  * Bytes from one index to the next along each dimension, owned by the object.
  * Only for elements of whole bytes. NULL with an error set if out of memory.
  */
@@ -311,9 +305,6 @@ int ts_find_ties(struct ts_source *const *sources, Py_ssize_t count, Py_ssize_t 
 int ts_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void ts_tensor_releasebuffer(PyObject *self, Py_buffer *view);
 PyObject *ts_tensor_array_interface(PyObject *self, void *closure);
-/* {"shape": ..., "typestr": ..., "data": (address, readonly), "strides": ..., "version": 3} */
-PyObject *ts_build_interface(const struct ts_format *format, const struct tshare_spec *spec,
-			     const void *data, bool readonly, bool contiguous);
 PyObject *ts_array_interface_of(PyObject *module, PyObject *x);
 PyObject *ts_tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			  PyObject *kwnames);

@@ -50,12 +50,35 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 	return self;
 }
 
+/*
+ * The only tensor of a region. Takes over the reference to the region, to which @argument led;
+ * Region's method @other opens one of several tensors.
+ */
+static PyObject *sole_tensor(struct tshare_region *region, const char *argument, const char *other)
+{
+	size_t count = tshare_region_get_tensor_count(region);
+	struct tshare_tensor *handle;
+	PyObject *self = NULL;
+	int err;
+
+	if (count != 1) {
+		PyErr_Format(PyExc_ValueError,
+			     "%s: the region holds %zu tensors, not one (use tshare.Region.%s())",
+			     argument, count, other);
+	} else {
+		err = tshare_region_get_tensor(region, 0, &handle);
+		self = err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(handle);
+	}
+	ts_region_unref(region);
+	return self;
+}
+
 static PyObject *module_open(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
 	struct tshare_region *region = ts_open_region(args, nargs, kwnames);
 
-	return region ? ts_tensor_sole(region, "name", "open") : NULL;
+	return region ? sole_tensor(region, "name", "open") : NULL;
 }
 
 static PyObject *module_from_fd(PyObject *Py_UNUSED(module), PyObject *const *args,
@@ -63,7 +86,7 @@ static PyObject *module_from_fd(PyObject *Py_UNUSED(module), PyObject *const *ar
 {
 	struct tshare_region *region = ts_import_region(args, nargs, kwnames);
 
-	return region ? ts_tensor_sole(region, "fd", "from_fd") : NULL;
+	return region ? sole_tensor(region, "fd", "from_fd") : NULL;
 }
 
 static PyObject *module_unlink(PyObject *Py_UNUSED(module), PyObject *arg)

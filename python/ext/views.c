@@ -5,27 +5,6 @@
  */
 #include "ext.h"
 
-PyObject *ts_imported_type(const char *module_name, const char *name)
-{
-	PyObject *key, *module, *type = NULL;
-
-	key = PyUnicode_InternFromString(module_name);
-	if (!key)
-		return NULL;
-	module = PyImport_GetModule(key);
-	Py_DECREF(key);
-	if (!module)
-		return NULL;
-	type = PyObject_GetAttrString(module, name);
-	Py_DECREF(module);
-	/* A stand-in for an absent library may raise an ImportError. */
-	if (!type && PyErr_ExceptionMatches(PyExc_Exception))
-		PyErr_Clear();
-	if (type && !PyType_Check(type))
-		Py_CLEAR(type);
-	return type;
-}
-
 PyObject *ts_tensor_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	return ts_call("tshare._pickling", "reduce_tensor", self);
