@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* Arguments from Python; each error names the argument. */
-#include "ext.h"
+#include "args.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "errors.h"
 
 int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 	     const char *const *names, int positional, int total, PyObject **out)

@@ -5,7 +5,15 @@
  * An interface holds an address and no owner: a consumer must keep the Tensor, which keeps the
  * memory from then on.
  */
+#include "array_interface.h"
+
+#include "args.h"
 #include "cuda.h"
+#include "dtype.h"
+#include "source.h"
+#include "source_dlpack.h"
+#include "tensor.h"
+#include "tshare-dlpack.h"
 
 /* {"shape": ..., "typestr": ..., "data": (address, readonly), "strides": ..., "version": 3} */
 static PyObject *build_interface(const struct ts_format *format, const struct tshare_spec *spec,

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* tshare.asarray() and from_dlpack(): other libraries' tensors in shared memory. */
-#include "ext.h"
+#include "asarray.h"
 
 #include <string.h>
+
+#include "args.h"
+#include "errors.h"
+#include "gil.h"
+#include "session.h"
+#include "source.h"
+#include "source_dlpack.h"
+#include "source_open.h"
+#include "tensor.h"
+#include "tshare-dlpack.h"
 
 enum copy { COPY_IF_NEEDED, COPY_ALWAYS, COPY_NEVER };
 

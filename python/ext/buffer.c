@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* The buffer protocol of a Tensor. */
-#include "ext.h"
+#include "buffer.h"
+
+#include "dtype.h"
+#include "tensor.h"
 
 static bool is_f_contiguous(const struct tshare_tensor *tensor)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Functions and types of Python modules, the package's own among them. */
-#include "ext.h"
+#include "call.h"
 
 PyObject *ts_call(const char *module_name, const char *name, PyObject *x)
 {

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* t.copy_from(x), and what t[key] = x needs beyond it. */
-#include "ext.h"
+#include "copy_from.h"
 
 #include <stdlib.h>
+
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "scalar.h"
+#include "source.h"
+#include "source_numpy.h"
+#include "source_open.h"
+#include "tensor.h"
 
 /* The strides of @spec in the tensor's shape, as NumPy broadcasts: 0, or -1 with an error set. */
 static int broadcast(const struct tshare_spec *spec, const struct tshare_tensor *handle,

@@ -9,6 +9,9 @@
  */
 #include "cuda.h"
 
+#include "errors.h"
+#include "tensor.h"
+
 PyTypeObject *ts_cuda_type;
 
 struct tshare_tensor *ts_cuda_handle(PyObject *self)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The methods and slots of tshare.CudaTensor that have a file of their own. */
+/* The object of tshare.CudaTensor. */
 #ifndef TSHARE_EXT_CUDA_H
 #define TSHARE_EXT_CUDA_H
 
@@ -40,12 +40,5 @@ void *ts_cuda_data(const struct tshare_tensor *handle, const struct ts_cuda_memo
 bool ts_cuda_is_readonly(const struct tshare_tensor *handle, const struct ts_cuda_memory *memory);
 /* Makes a stream wait for the end of a copy: 0, or -1 with an error set. */
 int ts_cuda_await(const struct ts_cuda_memory *memory, struct CUstream_st *stream);
-
-/* cuda_dlpack.c */
-PyObject *ts_cuda_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			 PyObject *kwnames);
-PyObject *ts_cuda_dlpack_device(PyObject *self, PyObject *unused);
-/* array_interface.c */
-PyObject *ts_cuda_array_interface(PyObject *self, void *closure);
 
 #endif /* TSHARE_EXT_CUDA_H */

@@ -5,8 +5,12 @@
  * The consumer's stream waits for a copy that the library made on another stream. It waits for
  * nothing else: the library can't see the work of other streams.
  */
+#include "cuda_dlpack.h"
+
+#include "args.h"
 #include "cuda.h"
 #include "dlpack.h"
+#include "tshare-dlpack.h"
 
 static DLDevice device_of(PyObject *self)
 {

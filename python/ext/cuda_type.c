@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: MIT
 /* The type tshare.CudaTensor, and Tensor.cuda(), which makes one. */
-#include "cuda.h"
-#include "docstrings.h"
+#include "cuda_type.h"
 
 #include <structmember.h>
+
+#include "args.h"
+#include "array_interface.h"
+#include "cuda.h"
+#include "cuda_dlpack.h"
+#include "docstrings.h"
+#include "errors.h"
+#include "gil.h"
+#include "index.h"
+#include "operators.h"
+#include "pickling.h"
+#include "tensor.h"
 
 /* The stream's object may refer to the copy. */
 static int cuda_traverse(PyObject *self, visitproc visit, void *arg)

@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
+#include "dtype.h"
+#include "errors.h"
+#include "gil.h"
+#include "tensor.h"
+
 #define LEGACY_NAME    "dltensor"
 #define VERSIONED_NAME "dltensor_versioned"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The common part of __dlpack__() of Tensor and of CudaTensor. */
+/* DLPack export of a Tensor, and what that of a CudaTensor has in common with it. */
 #ifndef TSHARE_EXT_DLPACK_H
 #define TSHARE_EXT_DLPACK_H
 
 #include "ext.h"
+#include "tshare-dlpack.h"
 
 /* The arguments of __dlpack__(). */
 struct ts_dlpack_request {
@@ -32,5 +33,11 @@ struct ts_dlpack_memory {
 /* A capsule of the tensor in @memory. Takes over the references in @memory, on failure, too. */
 PyObject *ts_dlpack_export_at(struct tshare_tensor *handle, bool versioned,
 			      const struct ts_dlpack_memory *memory);
+
+PyObject *ts_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			   PyObject *kwnames);
+PyObject *ts_tensor_dlpack_device(PyObject *self, PyObject *unused);
+/* 0, or -1 with an error set. */
+int ts_dlpack_init(PyObject *module);
 
 #endif /* TSHARE_EXT_DLPACK_H */

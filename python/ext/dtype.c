@@ -3,7 +3,7 @@
  * Element types: their names in Python's libraries, in the struct module and in NumPy's array
  * interface.
  */
-#include "ext.h"
+#include "dtype.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -3,7 +3,10 @@
  * tshare.DType: the name of an element type, a str that equals other libraries' types of that name.
  * The hash is the name's: the hashes of other libraries' types have no value in common.
  */
+#include "dtype_object.h"
+
 #include "docstrings.h"
+#include "dtype.h"
 #include "source.h"
 
 static PyTypeObject *dtype_type;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The library's errors as Python's. */
-#include "ext.h"
+#include "errors.h"
 
 #include <errno.h>
 #include <stdarg.h>

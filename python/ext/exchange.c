@@ -7,10 +7,17 @@
  * is found by its address, if that is in a region. Addresses on a device can't be looked up.
  * Exports own a reference to the library's tensor and no Python object.
  */
-#include "cuda.h"
+#include "exchange.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "args.h"
+#include "cuda.h"
+#include "gil.h"
+#include "session.h"
+#include "tensor.h"
+#include "tshare-dlpack.h"
 
 #define CAPSULE_NAME "dlpack_exchange_api"
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* Generations of a region: publishing and waiting. */
-#include "region.h"
+#include "generation.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "args.h"
+#include "call.h"
+#include "errors.h"
+#include "gil.h"
+#include "region.h"
 
 /*
  * Longest time that the main thread, which runs Python's signal handlers, stays in the library

@@ -7,7 +7,7 @@
  * GIL.
  */
 #define _GNU_SOURCE 1
-#include "ext.h"
+#include "gil.h"
 
 #include <dlfcn.h>
 

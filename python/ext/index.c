@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* t[key]: views of a tensor, as NumPy's basic indexing makes them. */
-#include "ext.h"
+#include "index.h"
+
+#include "args.h"
+#include "copy_from.h"
+#include "errors.h"
+#include "gil.h"
+#include "tensor.h"
 
 /* A view that is being made. */
 struct view {

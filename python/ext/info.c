@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* The records tshare.RegionInfo and tshare.Limits. */
-#include "docstrings.h"
-#include "ext.h"
+#include "info.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "args.h"
+#include "docstrings.h"
+#include "errors.h"
+#include "session.h"
 
 struct field {
 	const char *name;

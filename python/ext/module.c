@@ -1,7 +1,27 @@
 // SPDX-License-Identifier: MIT
 /* The module tshare._tshare: its functions and its initialisation. */
+#include "args.h"
+#include "array_interface.h"
+#include "asarray.h"
+#include "cuda_type.h"
+#include "dlpack.h"
 #include "docstrings.h"
-#include "ext.h"
+#include "dtype.h"
+#include "dtype_object.h"
+#include "errors.h"
+#include "exchange.h"
+#include "gil.h"
+#include "info.h"
+#include "pickling.h"
+#include "pin.h"
+#include "region_open.h"
+#include "region_type.h"
+#include "session.h"
+#include "stream.h"
+#include "tensor.h"
+#include "tensor_spec.h"
+#include "tensor_type.h"
+#include "watcher.h"
 
 static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)

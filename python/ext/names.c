@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* unlink() and finish() of Region and of Tensor. */
-#include "ext.h"
+#include "names.h"
+
+#include "args.h"
+#include "errors.h"
+#include "gil.h"
 
 /* Raises what a call on a region has returned, with its name. Returns NULL. */
 static PyObject *raise_of_region(int err, struct tshare_region *handle)

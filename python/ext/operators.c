@@ -5,7 +5,10 @@
  * would bind t to a new array, and leave the memory alone. An array on the left uses its own
  * operator on a Tensor.
  */
+#include "operators.h"
+
 #include "cuda.h"
+#include "tensor.h"
 
 /* Raises TypeError. Returns NULL. */
 static PyObject *refuse(PyObject *self, const char *what)

@@ -4,10 +4,16 @@
  *
  * The library counts the pins of a region and registers its memory once.
  */
-#include "docstrings.h"
-#include "ext.h"
+#include "pin.h"
 
 #include <structmember.h>
+
+#include "args.h"
+#include "docstrings.h"
+#include "errors.h"
+#include "gil.h"
+#include "pickling.h"
+#include "region.h"
 
 struct ts_pin {
 	PyObject ob_base;

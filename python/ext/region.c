@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "gil.h"
+
 PyTypeObject *ts_region_type;
 
 PyObject *ts_region_wrap(struct tshare_region *handle)

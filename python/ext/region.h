@@ -1,55 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The methods and slots of tshare.Region that have a file of their own. */
+/* The object of tshare.Region. */
 #ifndef TSHARE_EXT_REGION_H
 #define TSHARE_EXT_REGION_H
 
 #include "ext.h"
 
-/* region_create.c */
-PyObject *ts_region_create(PyObject *type, PyObject *const *args, Py_ssize_t nargs,
-			   PyObject *kwnames);
+/* The waiters of a region, each with an event descriptor of its own. */
+enum { TS_WAIT, TS_WAIT_ASYNC, TS_WAITERS };
 
-/* region_mapping.c */
-Py_ssize_t ts_region_length(PyObject *self);
-PyObject *ts_region_subscript(PyObject *self, PyObject *key);
-int ts_region_contains(PyObject *self, PyObject *key);
-PyObject *ts_region_iter(PyObject *self);
-PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
-PyObject *ts_region_keys(PyObject *self, PyObject *unused);
-PyObject *ts_region_values(PyObject *self, PyObject *unused);
-PyObject *ts_region_items(PyObject *self, PyObject *unused);
+struct ts_region {
+	PyObject ob_base;
+	struct tshare_region *handle;		   /* NULL when closed */
+	struct tshare_waiter *waiters[TS_WAITERS]; /* made on first use */
+	bool indexed;				   /* a key was looked up */
+	PyObject *weakrefs;
+};
 
-/* region_memory.c */
-int ts_region_getbuffer(PyObject *self, Py_buffer *view, int flags);
-void ts_region_releasebuffer(PyObject *self, Py_buffer *view);
-PyObject *ts_region_read(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			 PyObject *kwnames);
+extern PyTypeObject *ts_region_type;
 
-/* generation.c */
-PyObject *ts_region_generation(PyObject *self, void *closure);
-PyObject *ts_region_announce(PyObject *self, PyObject *unused);
-PyObject *ts_region_publish(PyObject *self, PyObject *unused);
-PyObject *ts_region_publish_once(PyObject *self, PyObject *unused);
-PyObject *ts_region_has_publishers(PyObject *self, PyObject *unused);
-PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			 PyObject *kwnames);
-PyObject *ts_region_event_fileno(PyObject *self, PyObject *unused);
-PyObject *ts_region_dup_async_fd(PyObject *self, PyObject *unused);
-PyObject *ts_region_generations(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-				PyObject *kwnames);
-PyObject *ts_region_wait_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			       PyObject *kwnames);
-/* The region's waiter for @use, borrowed; NULL with an error set. */
-struct tshare_waiter *ts_region_waiter(PyObject *self, int use);
-/* The arguments seen and timeout, in this order: 0, or -1 with an error set. */
-int ts_wait_args(const char *function, PyObject *const *given, int64_t *seen, int64_t *timeout);
-
-/* stream.c */
-PyObject *ts_region_publish_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			       PyObject *kwnames);
-PyObject *ts_region_cuda_counter(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-				 PyObject *kwnames);
-PyObject *ts_region_wait_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-			    PyObject *kwnames);
+/* Wraps a handle and takes over the caller's reference to it, on failure too. */
+PyObject *ts_region_wrap(struct tshare_region *handle);
+/* The handle, borrowed; NULL with ValueError set if the object is closed. */
+struct tshare_region *ts_region_handle(PyObject *self);
 
 #endif /* TSHARE_EXT_REGION_H */

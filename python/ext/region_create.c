@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* Region.create(): tensors of zeros and copies of arrays, laid out in a new region. */
-#include "region.h"
+#include "region_create.h"
 
 #include <string.h>
+
+#include "args.h"
+#include "call.h"
+#include "dtype.h"
+#include "errors.h"
+#include "region.h"
+#include "session.h"
+#include "source.h"
+#include "source_open.h"
+#include "ties.h"
 
 /* The memory that a struct tshare_spec points to. */
 struct entry {

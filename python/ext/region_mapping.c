@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* A Region as a mapping of its tensors' names to them. */
-#include "region.h"
+#include "region_mapping.h"
 
 #include <errno.h>
+
+#include "args.h"
+#include "call.h"
+#include "errors.h"
+#include "gil.h"
+#include "region.h"
+#include "tensor.h"
 
 Py_ssize_t ts_region_length(PyObject *self)
 {

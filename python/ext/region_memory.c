@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* The memory of a Region as a whole: its bytes, and files that are read into it. */
-#include "region.h"
+#include "region_memory.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "args.h"
+#include "errors.h"
+#include "gil.h"
+#include "region.h"
+#include "tensor.h"
 
 /* The buffer holds a reference to the memory, and doesn't prevent close(). */
 int ts_region_getbuffer(PyObject *self, Py_buffer *view, int flags)

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* The regions for the arguments of open() and of from_fd(). */
-#include "region.h"
+#include "region_open.h"
 
 #include <errno.h>
 #include <time.h>
+
+#include "args.h"
+#include "errors.h"
+#include "gil.h"
+#include "region.h"
+#include "session.h"
+#include "tensor.h"
 
 /* A reference to the region of a Region or Tensor; NULL for None, or with an error set. */
 static int other_arg(PyObject *obj, struct tshare_region **other)

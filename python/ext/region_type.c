@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: MIT
 /* The type tshare.Region: its attributes and its methods. */
-#include "docstrings.h"
-#include "region.h"
+#include "region_type.h"
 
 #include <string.h>
 #include <structmember.h>
+
+#include "args.h"
+#include "docstrings.h"
+#include "errors.h"
+#include "generation.h"
+#include "gil.h"
+#include "info.h"
+#include "names.h"
+#include "pickling.h"
+#include "pin.h"
+#include "region.h"
+#include "region_create.h"
+#include "region_mapping.h"
+#include "region_memory.h"
+#include "region_open.h"
+#include "stream.h"
 
 static void region_dealloc(PyObject *self)
 {

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* Converts one element to a Python number, and back. NumPy converts the types that C lacks. */
-#include "ext.h"
+#include "scalar.h"
 
 #include <string.h>
+
+#include "call.h"
+#include "dtype.h"
+#include "errors.h"
+#include "tensor.h"
+#include "tshare-dlpack.h"
 
 static bool is_native(struct tshare_dtype dtype)
 {

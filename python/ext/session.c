@@ -7,9 +7,11 @@
  * of its own: names that the child makes end with the child, and not with the last process that has
  * its parent's context.
  */
-#include "ext.h"
+#include "session.h"
 
 #include <pthread.h>
+
+#include "errors.h"
 
 static struct tshare_ctx *session;
 static bool inherited;

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "call.h"
+#include "dtype.h"
+
 bool ts_source_is_contiguous(const struct ts_source *source)
 {
 	int64_t expected = 1;

@@ -1,23 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* For the files that open another library's tensor; callers of ts_source_open() see ext.h. */
+/* Tensors of other libraries: one that was opened, and what all ways to open one need. */
 #ifndef TSHARE_EXT_SOURCE_H
 #define TSHARE_EXT_SOURCE_H
 
 #include "ext.h"
+#include "tshare-dlpack.h"
 
 /*
- * The ways to open a tensor. Each fills @source from @x and holds what keeps the memory alive: 0.
- * With an error set and nothing held: -1, or TS_SOURCE_FINAL if no other way may be tried, because
- * NumPy would overlook the error.
+ * A tensor elsewhere in memory, held until ts_source_close(). @spec's shape and
+ * strides are the source's own arrays: don't move it.
+ */
+struct ts_source {
+	struct tshare_spec spec;
+	const void *data; /* element [0, 0, ...] */
+	bool readonly;
+	int64_t shape[TSHARE_NDIM_LIMIT];
+	int64_t strides[TSHARE_NDIM_LIMIT];
+	DLManagedTensorVersioned *versioned;
+	DLManagedTensor *legacy;
+	Py_buffer view;
+	PyObject *keep;
+};
+
+/* Closes the source; an exception that is set stays set. */
+void ts_source_close(struct ts_source *source);
+/* Whether its elements can be copied: 0, or -1 with an error set. */
+int ts_source_check_copy(const struct ts_source *source);
+/* Whether its elements lie in C order without gaps. */
+bool ts_source_is_contiguous(const struct ts_source *source);
+
+/*
+ * For the ways to open a tensor. A way fills the source from @x and holds what keeps the memory
+ * alive: 0. With an error set and nothing held: -1, or TS_SOURCE_FINAL if no other way may be
+ * tried, because NumPy would overlook the error.
  */
 #define TS_SOURCE_FINAL (-2)
-int ts_source_from_dlpack(PyObject *x, struct ts_source *source);
-int ts_source_from_buffer(PyObject *x, struct ts_source *source);
-int ts_source_from_interface(PyObject *x, struct ts_source *source);
-/* By np.asarray(x). */
-int ts_source_from_numpy(PyObject *x, struct ts_source *source);
-
-/* For the ways (source.c) */
 
 /* Clears @source, and points @source->spec at its arrays. */
 void ts_source_start(struct ts_source *source);
@@ -39,13 +56,5 @@ void ts_source_set_c_strides(struct ts_source *source);
  * an error set. @type caches the type.
  */
 int ts_source_is_of_type(PyObject *x, PyObject **type, const char *module, const char *name);
-
-/* Refusals before any way is tried: 0, or -1 with an error set */
-
-/* source_numpy.c: masked arrays; arrays and scalars of NumPy whose dtype no tensor has. */
-int ts_source_check_mask(PyObject *x);
-int ts_source_check_numpy(PyObject *x);
-/* source_dlpack.c: tensors on another device than the CPU. */
-int ts_source_check_device(PyObject *x);
 
 #endif /* TSHARE_EXT_SOURCE_H */

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* Tensors of other libraries by the buffer protocol. */
-#include "source.h"
+#include "source_buffer.h"
 
 #include <string.h>
+
+#include "dtype.h"
+#include "source.h"
+#include "tshare-dlpack.h"
 
 static int check_ndim(int ndim)
 {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* Tensors of other libraries by DLPack. */
-#include "cuda.h"
-#include "source.h"
+#include "source_dlpack.h"
 
 #include <string.h>
+
+#include "args.h"
+#include "call.h"
+#include "cuda.h"
+#include "source.h"
+#include "source_numpy.h"
+#include "tshare-dlpack.h"
 
 static bool is_host(long type)
 {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* Tensors of other libraries by NumPy's array interface. */
-#include "source.h"
+#include "source_interface.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "args.h"
+#include "dtype.h"
+#include "source.h"
 
 /*
  * @x may have a .dtype that is more exact than the interface's typestr, as NumPy's arrays of

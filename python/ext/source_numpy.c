@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* Tensors of other libraries by way of NumPy, and the NumPy arrays that are refused. */
+#include "source_numpy.h"
+
+#include "args.h"
+#include "call.h"
+#include "dtype.h"
 #include "source.h"
+#include "source_buffer.h"
 
 /* Calls tshare._numpy's function of that name, which raises to refuse @x. */
 static int ask_numpy(const char *function, PyObject *x)

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* Tensors of other libraries: tries the ways to open one in turn. */
+#include "source_open.h"
+
 #include "source.h"
+#include "source_buffer.h"
+#include "source_dlpack.h"
+#include "source_interface.h"
+#include "source_numpy.h"
 
 static int has_dlpack(PyObject *x)
 {

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* CUDA streams that publish and that wait; tshare.StreamWait. */
-#include "docstrings.h"
-#include "region.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <structmember.h>
+
+#include "args.h"
+#include "call.h"
+#include "docstrings.h"
+#include "errors.h"
+#include "generation.h"
+#include "gil.h"
+#include "pickling.h"
+#include "region.h"
 
 struct ts_stream_wait {
 	PyObject ob_base;

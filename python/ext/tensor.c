@@ -9,7 +9,10 @@
  * A consumer of the array interface has a bare address, and holds the Tensor. So once the interface
  * was read, the memory stays mapped until the Tensor is deallocated, closed or not.
  */
-#include "ext.h"
+#include "tensor.h"
+
+#include "dtype.h"
+#include "gil.h"
 
 PyTypeObject *ts_tensor_type;
 

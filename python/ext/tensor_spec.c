@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* A tensor as a tuple, from which a process that has the region makes the tensor again. */
-#include "ext.h"
+#include "tensor_spec.h"
+
+#include "args.h"
+#include "errors.h"
+#include "region.h"
+#include "tensor.h"
 
 /* (name, (code, bits, lanes), shape, strides in elements, byte offset, readonly) */
 PyObject *ts_tensor_spec(PyObject *self, void *Py_UNUSED(closure))

@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: MIT
 /* The type tshare.Tensor: its attributes and its methods. */
-#include "docstrings.h"
-#include "ext.h"
+#include "tensor_type.h"
 
 #include <structmember.h>
+
+#include "array_interface.h"
+#include "buffer.h"
+#include "call.h"
+#include "copy_from.h"
+#include "cuda_type.h"
+#include "dlpack.h"
+#include "docstrings.h"
+#include "dtype.h"
+#include "dtype_object.h"
+#include "errors.h"
+#include "gil.h"
+#include "index.h"
+#include "names.h"
+#include "operators.h"
+#include "pickling.h"
+#include "pin.h"
+#include "region.h"
+#include "scalar.h"
+#include "tensor.h"
+#include "tensor_spec.h"
 
 static void tensor_dealloc(PyObject *self)
 {

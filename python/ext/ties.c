@@ -3,10 +3,13 @@
  * Tied tensors: among tensors that are copied into one region, those whose memory is another's
  * already, such as weights that a model has twice.
  */
-#include "ext.h"
+#include "ties.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "dtype.h"
+#include "source.h"
 
 /* The addresses of a source's elements. */
 struct stretch {

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* tshare.Watcher: waiting until a name leads to another region. */
-#include "docstrings.h"
-#include "region.h"
+#include "watcher.h"
 
 #include <errno.h>
 #include <structmember.h>
+
+#include "args.h"
+#include "call.h"
+#include "docstrings.h"
+#include "errors.h"
+#include "generation.h"
+#include "pickling.h"
+#include "session.h"
 
 struct ts_watcher {
 	PyObject ob_base;

@@ -3,7 +3,11 @@
  * What picklers ask. multiprocessing's asks about each object whether it is another library's view
  * of a region; every pickler asks a Tensor or Region what to write.
  */
-#include "ext.h"
+#include "pickling.h"
+
+#include "call.h"
+#include "gil.h"
+#include "tensor.h"
 
 PyObject *ts_tensor_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* CUDA streams that publish and that wait; tshare.StreamWait. */
+#ifndef TSHARE_EXT_STREAM_H
+#define TSHARE_EXT_STREAM_H
+
+#include "ext.h"
+
+PyObject *ts_region_publish_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			       PyObject *kwnames);
+PyObject *ts_region_cuda_counter(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				 PyObject *kwnames);
+PyObject *ts_region_wait_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+			    PyObject *kwnames);
+
+/* Adds the type to the module: 0, or -1 with an error set. */
+int ts_stream_init(PyObject *module);
+
+#endif /* TSHARE_EXT_STREAM_H */
