@@ -58,63 +58,63 @@ lib: $(BUILD)/c/build.ninja
 	@MAKEFLAGS= ninja -C $(BUILD)/c --quiet
 
 $(BUILD)/c/build.ninja:
-	@tests/setup build
+	@tests/runner/setup build
 	@$(MESON) setup --buildtype=debugoptimized --prefix='$(or $(PREFIX),/usr/local)' $(BUILD)/c >/dev/null
 
 # The development profile: an invalid read or write ends the program.
 $(BUILD)/asan/build.ninja:
-	@tests/setup build
+	@tests/runner/setup build
 	@$(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined $(BUILD)/asan >/dev/null
 
 # The same for data races.
 $(BUILD)/tsan/build.ninja:
-	@tests/setup build
+	@tests/runner/setup build
 	@$(MESON) setup --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false $(BUILD)/tsan >/dev/null
 
 # For the guests of that architecture.
 $(BUILD)/arm64/c/build.ninja:
-	@tests/setup build arm64
+	@tests/runner/setup build arm64
 	@$(MESON) setup --buildtype=debugoptimized -Dman=disabled -Dvulkan=disabled \
 		--cross-file "$$(tests/vm/sysroot arm64)/meson.ini" $(BUILD)/arm64/c >/dev/null
 
 # For clang's fuzzer: it sees which paths of the library an input takes.
 $(BUILD)/fuzz/build.ninja:
-	@tests/setup build fuzz
+	@tests/runner/setup build fuzz
 	@CC=clang $(MESON) setup --buildtype=debugoptimized -Db_sanitize=address,undefined \
 		-Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link -Dfuzz=true -Dtests=false \
 		-Dman=disabled -Dvulkan=disabled -Dlibkmod=disabled $(BUILD)/fuzz >/dev/null
 
 demo:
-	@tests/setup build vm demo
+	@tests/runner/setup build vm demo
 	@examples/demo
 
 check:
-	@tests/setup build vm install lint docs fuzz demo stdlib-tests lavapipe
-	@tests/run
+	@tests/runner/setup build vm install lint docs fuzz demo stdlib-tests lavapipe
+	@tests/runner/run
 
 check-all:
-	@tests/setup build vm arm64 install lint docs fuzz demo stdlib-tests lavapipe debian
-	@tests/run --all
+	@tests/runner/setup build vm arm64 install lint docs fuzz demo stdlib-tests lavapipe debian
+	@tests/runner/run --all
 
 check-packages:
-	@tests/setup build debian
-	@tests/run packages debian
+	@tests/runner/setup build debian
+	@tests/runner/run packages debian
 
 coverage:
-	@tests/setup build vm
+	@tests/runner/setup build vm
 	@tests/vm/coverage
 
 bench:
-	@tests/setup build vm
+	@tests/runner/setup build vm
 	@tests/bench/run
 
 lint:
-	@tests/setup build vm lint docs
+	@tests/runner/setup build vm lint docs
 	@tests/lint/run
 
 # Nitpicky: a name that leads nowhere is a warning. SPHINXOPTS=-W makes warnings errors.
 docs:
-	@tests/setup build docs
+	@tests/runner/setup build docs
 	@mkdir -p $(BUILD)/docs/python
 	@venv=$$(tests/python/venv --package) && \
 		ln -sfn "$$venv"/lib/python3*/site-packages/tshare $(BUILD)/docs/python/tshare
@@ -122,7 +122,7 @@ docs:
 		Documentation $(BUILD)/docs/html
 
 dist:
-	@tests/setup build debian
+	@tests/runner/setup build debian
 	@tests/packages/dist $(BUILD)/dist
 
 modules:

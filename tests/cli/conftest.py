@@ -131,7 +131,7 @@ def needs_are_met(request):
 
 @pytest.fixture(autouse=True)
 def late_tests_are_named(request):
-    """Write a test's name to the file that tests/run looks at, after a fifth of its time."""
+    """Write a test's name to the file that tests/runner/run looks at, after a fifth of its time."""
 
     def tell():
         with open(os.environ.get("TSHARE_TEST_LATE", os.devnull), "a") as file:
@@ -227,7 +227,7 @@ def publisher_exits(build, name):
 def with_cuda(build):
     """A function that returns an environment with the stub of CUDA's driver, so controlled."""
     return lambda controls: {
-        "LD_LIBRARY_PATH": library_path(build / "tests/cuda"),
+        "LD_LIBRARY_PATH": library_path(build / "tests/cuda-stub"),
         "TSHARE_STUB_CUDA": controls,
         "CUDA_VISIBLE_DEVICES": "0",
     }

@@ -16,7 +16,7 @@ import pytest
 import tshare
 
 # The stub of NVIDIA's driver, which has the driver's file name.
-STUB = Path(__file__).resolve().parents[2] / "build/c/tests/cuda/libcuda.so.1"
+STUB = Path(__file__).resolve().parents[2] / "build/c/tests/cuda-stub/libcuda.so.1"
 
 
 def load_stub():

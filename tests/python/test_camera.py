@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """examples/camera.c has a camera write into a region, and camera.py reads it.
 
-The camera is vivid, a driver without a device. tests/run loads it in the virtual machine.
+The camera is vivid, a driver without a device. tests/runner/run loads it in the virtual machine.
 """
 
 import os

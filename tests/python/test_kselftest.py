@@ -53,7 +53,7 @@ def test_module_that_is_not_loaded_is_not_waited_for(run):
 
 
 # fuzz is run by tests/fuzz/kmod, shred is a command for other tests, util is part of all, and the
-# rest need machines that only tests/run knows.
+# rest need machines that only tests/runner/run knows.
 ELSEWHERE = {"asleep", "fuzz", "kexec", "offline", "shred", "shredded", "util"}
 
 

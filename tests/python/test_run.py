@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).resolve().parents[1]
+RUNNER = Path(__file__).resolve().parents[1] / "runner"
 
 # Says what is in the file of its n-th run, if there is one, else of the last, and as a guest has
 # the kernel say it, too; and fails if a line says "not ok".
@@ -53,8 +53,7 @@ def run(tmp_path):
         script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(SUITE.format(name=name, folder=said))
         script.chmod(0o755)
-    for file in ("run", "tally", "skips"):
-        shutil.copy(TESTS / file, tmp_path / "tests")
+    shutil.copytree(RUNNER, tmp_path / "tests/runner")
 
     def run(**suites):
         for name, texts in suites.items():
@@ -62,7 +61,7 @@ def run(tmp_path):
             (said / f"{name}.1").write_text(first)
             (said / name).write_text(others[-1] if others else first)
         done = subprocess.run(
-            [tmp_path / "tests/run", *suites],
+            [tmp_path / "tests/runner/run", *suites],
             # As a make of several jobs that runs it would have them.
             env={**os.environ, "MAKEFLAGS": " -j2 --jobserver-auth=3,4"},
             capture_output=True,
@@ -192,7 +191,10 @@ def test_kernel_s_log_is_kept_when_a_guest_runs_again(run, tmp_path):
 
 def test_unknown_suite_is_an_error(run, tmp_path):
     done = subprocess.run(
-        [tmp_path / "tests/run", "vm", "nonsense"], capture_output=True, text=True, check=False
+        [tmp_path / "tests/runner/run", "vm", "nonsense"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "unknown suite 'nonsense'" in done.stderr
@@ -200,8 +202,8 @@ def test_unknown_suite_is_an_error(run, tmp_path):
 
 def test_help_describes_each_suite_where_it_runs():
     """Every suite of make check before "With --all also", every other one behind it."""
-    script = (TESTS / "run").read_text()
-    done = subprocess.run([TESTS / "run", "--help"], stdout=subprocess.PIPE, text=True, check=True)
+    script = (RUNNER / "run").read_text()
+    done = subprocess.run([RUNNER / "run", "--help"], stdout=subprocess.PIPE, text=True, check=True)
     halves = done.stdout.split("With --all also:")
     for name, half in zip(("suites", "more_suites"), halves, strict=True):
         listed = re.search(rf"^{name}=\((.*?)\)", script, re.M | re.S)[1].split()

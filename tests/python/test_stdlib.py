@@ -23,7 +23,9 @@ def find_source():
     for folder in folders:
         if (folder / "_test_multiprocessing.py").exists():
             return folder / "_test_multiprocessing.py"
-    pytest.fail(f"no tests of Python {version}'s own in {folders}: run tests/setup stdlib-tests")
+    pytest.fail(
+        f"no tests of Python {version}'s own in {folders}: run tests/runner/setup stdlib-tests"
+    )
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-TALLY = Path(__file__).resolve().parents[1] / "tally"
+TALLY = Path(__file__).resolve().parents[1] / "runner/tally"
 
 SKIPS = """\
 # Which tests may be skipped.
@@ -363,7 +363,7 @@ def test_skip_that_no_line_allows_is_red(tally, text):
     status, lines = tally({name: text})
     assert status == 1
     assert lines == [
-        f"failed: {name}: one: no reason (no line of tests/skips allows this skip)",
+        f"failed: {name}: one: no reason (no line of tests/runner/skips allows this skip)",
         "0 passed, 1 failed, 0 skipped",
     ]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """examples/vulkan.c computes on frames where they lie, by Vulkan.
 
-The driver is lavapipe, which computes in software. tests/setup gets it.
+The driver is lavapipe, which computes in software. tests/runner/setup gets it.
 """
 
 import json
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("nothing_is_left_in_the_module")
 @pytest.fixture(scope="module", autouse=True)
 def program():
     assert PROGRAM.exists(), (
-        f"{PROGRAM} is missing; 'make lib' builds it where tests/setup build was run before"
+        f"{PROGRAM} is missing; 'make lib' builds it where tests/runner/setup build was run before"
     )
 
 
@@ -44,7 +44,7 @@ def environment(tmp_path_factory):
     if (LAVAPIPE / ".absent").exists():
         pytest.skip("the mirror has no lavapipe of bookworm-backports")
     if not (LAVAPIPE / ".complete").exists():
-        pytest.fail(f"no driver in {LAVAPIPE}: run tests/setup lavapipe")
+        pytest.fail(f"no driver in {LAVAPIPE}: run tests/runner/setup lavapipe")
     return {
         **os.environ,
         "LD_LIBRARY_PATH": ":".join(str(LAVAPIPE / folder) for folder in LIBRARIES),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The camera vivid, a driver without a device, which tests/run loads in the virtual machine."""
+"""The camera vivid, a driver without a device, which tests/runner/run loads in a guest."""
 
 import fcntl
 import os
