@@ -608,15 +608,6 @@ struct tshare_region *tshare_dmabuf_region(const struct dma_buf *dmabuf)
 }
 
 /**
- * tshare_dmabuf_writable() - is this dma-buf for writing?
- * @dmabuf: any dma-buf
- */
-bool tshare_dmabuf_writable(const struct dma_buf *dmabuf)
-{
-	return dmabuf->file->f_mode & FMODE_WRITE;
-}
-
-/**
  * tshare_dmabuf_offset() - where in its region does this dma-buf begin?
  * @dmabuf: any dma-buf
  *

@@ -25,7 +25,6 @@ struct dma_buf *tshare_dmabuf_export(struct tshare_region *region, bool writable
 struct dma_buf *tshare_dmabuf_export_part(struct dma_buf *dmabuf, u64 offset, u64 size,
 					  bool writable);
 struct tshare_region *tshare_dmabuf_region(const struct dma_buf *dmabuf);
-bool tshare_dmabuf_writable(const struct dma_buf *dmabuf);
 u64 tshare_dmabuf_offset(const struct dma_buf *dmabuf);
 
 /* The number of dma-bufs, shown in sysfs. */

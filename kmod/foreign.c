@@ -28,8 +28,13 @@ struct dma_buf *tshare_foreign_open(const struct tshare_region *region, bool wri
 	return region->foreign;
 }
 
-/* A dma-buf has one file, and so one mode for all openers. */
-static bool is_writable(const struct dma_buf *dmabuf)
+/**
+ * tshare_dmabuf_writable() - is this dma-buf for writing?
+ * @dmabuf: any dma-buf, also one of ours
+ *
+ * A dma-buf has one file, and so one mode for all openers.
+ */
+bool tshare_dmabuf_writable(const struct dma_buf *dmabuf)
 {
 	return dmabuf->file->f_mode & FMODE_WRITE;
 }
@@ -40,7 +45,7 @@ static bool is_writable(const struct dma_buf *dmabuf)
  */
 bool tshare_foreign_is_writable(const struct tshare_region *region)
 {
-	return region->foreign && is_writable(region->foreign);
+	return region->foreign && tshare_dmabuf_writable(region->foreign);
 }
 
 /**
@@ -49,5 +54,5 @@ bool tshare_foreign_is_writable(const struct tshare_region *region)
  */
 bool tshare_foreign_is_readonly(const struct tshare_region *region)
 {
-	return region->foreign && !is_writable(region->foreign);
+	return region->foreign && !tshare_dmabuf_writable(region->foreign);
 }
