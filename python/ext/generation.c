@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "args.h"
 #include "call.h"
+#include "clock.h"
 #include "errors.h"
 #include "gil.h"
 #include "region.h"
@@ -81,18 +81,10 @@ PyObject *ts_region_announce(PyObject *self, PyObject *Py_UNUSED(unused))
 	Py_RETURN_NONE;
 }
 
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* The rest of @duration, which began at @start. */
 static int64_t left_of(int64_t duration, int64_t start)
 {
-	int64_t passed = clock_ns() - start;
+	int64_t passed = ts_clock_ns() - start;
 
 	return duration == INT64_MAX ? INT64_MAX : passed < duration ? duration - passed : 0;
 }
@@ -129,7 +121,7 @@ static PyObject *end_of_closed(struct tshare_region *handle, uint64_t seen)
 
 int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeout)
 {
-	int64_t start = clock_ns(), slice = SLICE_NS, left, piece;
+	int64_t start = ts_clock_ns(), slice = SLICE_NS, left, piece;
 	PyThreadState *state;
 	int err;
 
@@ -214,7 +206,7 @@ PyObject *ts_region_wait(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
 	tshare_waiter_ref(waiter);
-	call = (struct wait_call){ waiter, seen, spin, clock_ns(), 0 };
+	call = (struct wait_call){ waiter, seen, spin, ts_clock_ns(), 0 };
 	generation = wait_for(handle, &call, timeout);
 	state = ts_gil_release();
 	tshare_waiter_unref(waiter);

@@ -3,9 +3,9 @@
 #include "region_open.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "args.h"
+#include "clock.h"
 #include "errors.h"
 #include "gil.h"
 #include "region.h"
@@ -35,14 +35,6 @@ static int other_arg(PyObject *obj, struct tshare_region **other)
 	return 0;
 }
 
-static int64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* Waits on after a signal whose handler raises nothing; -1 with the error that it raised. */
 static int open_waiting(struct tshare_ctx *ctx, const char *name,
 			struct tshare_open_options *options, struct tshare_region **region)
@@ -54,7 +46,7 @@ static int open_waiting(struct tshare_ctx *ctx, const char *name,
 	if (options->timeout_ns == INT64_MAX)
 		options->timeout_ns = -1;
 	if (options->timeout_ns > 0)
-		deadline = monotonic_ns() + options->timeout_ns;
+		deadline = ts_clock_ns() + options->timeout_ns;
 	for (;;) {
 		state = PyEval_SaveThread();
 		err = tshare_region_open(ctx, name, options, region);
@@ -64,7 +56,7 @@ static int open_waiting(struct tshare_ctx *ctx, const char *name,
 		if (PyErr_CheckSignals() < 0)
 			return -EINTR;
 		if (deadline) {
-			options->timeout_ns = deadline - monotonic_ns();
+			options->timeout_ns = deadline - ts_clock_ns();
 			if (options->timeout_ns <= 0)
 				options->timeout_ns = 1;
 		}
