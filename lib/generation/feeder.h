@@ -3,7 +3,8 @@
  * Feeders: threads that look at regions' counters whenever these change, for waiters that
  * can't sleep on a counter, such as poll() and a GPU's streams.
  *
- * What isn't said to take the process's lock is called with it held, watch_ops included.
+ * A function is called with the process's lock held, watch_ops included, unless it takes the lock
+ * itself.
  */
 #ifndef TSHARE_GENERATION_FEEDER_H
 #define TSHARE_GENERATION_FEEDER_H

@@ -7,7 +7,7 @@
 
 /*
  * Sorts a vectorcall's arguments into @out by @names, of which the first
- * @positional may be given by position. Those that weren't given are NULL.
+ * @positional may be given by position. Arguments that weren't given are NULL.
  * 0, or -1 with TypeError set.
  */
 int ts_parse(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,

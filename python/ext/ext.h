@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all files of the extension share.
+ * The headers and the macro that all files of the extension share.
  *
  * The module lives once in a process: its types, its session and its constants are plain globals.
  * The module's exec function makes them, and the GIL guards them.

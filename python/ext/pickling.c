@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What picklers ask. multiprocessing's asks about each object whether it is another library's view
- * of a region; every pickler asks a Tensor or Region what to write.
+ * The methods that picklers call. The pickler of multiprocessing asks whether an object is another
+ * library's view of a region; every pickler asks a Tensor or Region what to write.
  */
 #include "pickling.h"
 

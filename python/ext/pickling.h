@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What picklers ask. */
+/* The methods that picklers call. */
 #ifndef TSHARE_EXT_PICKLING_H
 #define TSHARE_EXT_PICKLING_H
 

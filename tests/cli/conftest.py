@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the command run on: see Documentation/testing.rst."""
+"""Fixtures of the tests of the command: see Documentation/testing.rst."""
 
 import fcntl
 import itertools
@@ -113,7 +113,7 @@ def has_module():
     )
 
 
-# What a test may need, by @pytest.mark.needs(what, reason); the reason is why it is skipped.
+# Conditions for @pytest.mark.needs(condition, reason); the reason is that of the skip.
 NEEDS = {
     "kmod": lambda request: request.getfixturevalue("backend") == "kmod",
     "no module": lambda _: not has_module(),

@@ -22,7 +22,7 @@ VERBS = (
 
 
 class Said(NamedTuple):
-    """What the command has printed; bytes that are no UTF-8 are surrogates."""
+    """The output of the command; bytes that are no UTF-8 are surrogates."""
 
     out: str
     err: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What bash, fish and zsh complete: verbs and options of the help, names, types, columns."""
+"""The words that bash, fish and zsh complete: verbs, options, names, types, columns."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What info says of the backends, of CUDA, and of the module that is loaded or installed."""
+"""The report of info on the backends, on CUDA, and on the module that is loaded or installed."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What create makes, and what it refuses."""
+"""Regions that create makes, and requests that it refuses."""
 
 import os
 

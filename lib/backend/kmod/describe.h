@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the module knows of regions: backend_ops' list, list_all and info. */
+/* Descriptions of the module's regions: backend_ops' list, list_all and info. */
 #ifndef TSHARE_BACKEND_KMOD_DESCRIBE_H
 #define TSHARE_BACKEND_KMOD_DESCRIBE_H
 
