@@ -15,16 +15,17 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+# In the environment of a command that is only asked whether it starts.
+CHECKED = "TSHARE_MAIN_CHECKED"
+
 
 def _shipped() -> str | None:
     """Return the path of the command that was installed with the package, if there is one."""
-    try:
-        files = metadata.files("tshare") or []
-    except metadata.PackageNotFoundError:
-        files = []
+    # Several: what a build has left in the sources may come first in sys.path.
     found = [
         os.path.realpath(str(file.locate()))
-        for file in files
+        for distribution in metadata.distributions(name="tshare")
+        for file in distribution.files or []
         if file.parts[-2:] == ("bin", "tshare")
     ]
     # The record of "pip install --target" names another folder than the one that pip fills.
@@ -44,24 +45,32 @@ def _find() -> str:
 
 
 def _check(command: str) -> None:
-    """End with one sentence if the command can't be started."""
+    """End with one sentence if the command can't be started, or comes back here."""
+    if os.environ.get(CHECKED):
+        sys.exit(f"{command} runs python -m tshare")
     try:
-        done = subprocess.run([command, "--version"], capture_output=True, text=True)
+        done = subprocess.run(
+            [command, "--version"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, CHECKED: "1"},
+        )
     except OSError as error:
         sys.exit(f"tshare: {command}: {error.strerror}")
-    # The loader's exit status. Its message names the library.
-    if done.returncode == 127:
-        sys.exit(
-            f"tshare: {done.stderr.strip()} (install the library: Debian's packages are "
-            "libsmartcols1 and libkmod2)"
-        )
+    said = done.stderr.strip()
+    # The loader's message names the library.
+    if done.returncode and "shared libraries" in said:
+        said += " (install the library: Debian's packages are libsmartcols1 and libkmod2)"
+    if done.returncode:
+        sys.exit(f"tshare: {said or f'{command} fails'}")
 
 
 def main() -> None:
     command = _find()
     _check(command)
-    # The verbs weights and bench run Python again.
-    os.environ["TSHARE_PYTHON"] = sys.executable
+    # These verbs run Python again. A program that "exec" runs may be another environment's.
+    if sys.argv[1:2] in (["weights"], ["bench"]):
+        os.environ["TSHARE_PYTHON"] = sys.executable
     # Python ignores these, and a program that replaces it would, too.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -100,6 +100,20 @@ def test_installed_command_comes_before_that_in_path(tmp_path):
     assert said.startswith(f"tshare {tshare.__version__}, ")
 
 
+def test_installed_command_runs_behind_what_a_build_has_left(tmp_path):
+    (tmp_path / "tshare.egg-info").mkdir()
+    (tmp_path / "tshare.egg-info/PKG-INFO").write_text("Name: tshare\nVersion: 9\n")
+    said = run(*MODULE, "--version", env={**os.environ, "PYTHONPATH": str(tmp_path)}).stdout
+    assert said.decode().startswith(f"tshare {tshare.__version__}, ")
+
+
+def test_program_that_exec_runs_is_told_of_no_python():
+    environment = {key: os.environ[key] for key in os.environ if key != "TSHARE_PYTHON"}
+    program = ("sh", "-c", "echo ${TSHARE_PYTHON-none}")
+    said = run(*MODULE, "exec", "4", "uint8", "--", *program, env=environment)
+    assert said.stdout == b"none\n"
+
+
 # A package without a command
 
 
@@ -144,6 +158,20 @@ def test_command_that_can_not_be_run_is_named(alone, tmp_path):
     program.write_bytes(b"")
     said = alone("list")
     assert (said.returncode, said.stderr) == (1, f"tshare: {program}: Exec format error\n")
+
+
+def test_command_in_path_that_comes_back_is_named(alone, tmp_path):
+    program = stand_in(tmp_path / "path")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -m tshare "$@"\n')
+    said = alone("list")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr == f"tshare: {program} runs python -m tshare\n"
+
+
+def test_command_in_path_that_fails_is_shown_as_it_fails(alone, tmp_path):
+    program = stand_in(tmp_path / "path")
+    program.write_text("#!/bin/sh\necho 'shim: not found' >&2\nexit 127\n")
+    assert alone("list").stderr == "tshare: shim: not found\n"
 
 
 def test_missing_library_is_named(tmp_path):
