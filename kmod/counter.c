@@ -14,22 +14,21 @@
 #include <linux/path.h>
 
 #include "counter.h"
-#include "region.h"
 #include "shmem.h"
 
 /* The counter's path, made by the first caller. */
-static struct path *counter_path_get(struct tshare_region *region)
+static struct path *counter_path_get(struct path **counter)
 {
 	struct path *path, *first;
 
 	/* Pairs with the cmpxchg(): the file is complete. */
-	path = smp_load_acquire(&region->counter);
+	path = smp_load_acquire(counter);
 	if (path)
 		return path;
 	path = tshare_shmem_new("tshare-counter", PAGE_SIZE);
 	if (IS_ERR(path))
 		return path;
-	first = cmpxchg(&region->counter, NULL, path);
+	first = cmpxchg(counter, NULL, path);
 	if (!first)
 		return path;
 	tshare_shmem_free(path);
@@ -38,15 +37,15 @@ static struct path *counter_path_get(struct tshare_region *region)
 
 /**
  * tshare_counter_open() - open a region's counter
- * @region: the region
+ * @counter: where the region keeps the path of its counter, which the first call makes
  * @writable: whether for writing too
  *
  * Return: a file of the caller's own, which doesn't hold the region, or an
  * ERR_PTR.
  */
-struct file *tshare_counter_open(struct tshare_region *region, bool writable)
+struct file *tshare_counter_open(struct path **counter, bool writable)
 {
-	struct path *path = counter_path_get(region);
+	struct path *path = counter_path_get(counter);
 
 	if (IS_ERR(path))
 		return ERR_CAST(path);
@@ -55,12 +54,12 @@ struct file *tshare_counter_open(struct tshare_region *region, bool writable)
 
 /**
  * tshare_counter_put() - drop a region's reference to its counter
- * @region: the region, which is being released
+ * @counter: the path that the region has kept, or NULL; the region is being released
  *
  * The counter lives on while a process has it open or mapped.
  */
-void tshare_counter_put(struct tshare_region *region)
+void tshare_counter_put(struct path *counter)
 {
-	if (region->counter)
-		tshare_shmem_free(region->counter);
+	if (counter)
+		tshare_shmem_free(counter);
 }

@@ -6,9 +6,9 @@
 #include <linux/types.h>
 
 struct file;
-struct tshare_region;
+struct path;
 
-struct file *tshare_counter_open(struct tshare_region *region, bool writable);
-void tshare_counter_put(struct tshare_region *region);
+struct file *tshare_counter_open(struct path **counter, bool writable);
+void tshare_counter_put(struct path *counter);
 
 #endif /* TSHARE_COUNTER_H */

@@ -512,7 +512,7 @@ static struct file *ioctl_counter_open(struct ioctl_call *call, int fd, u64 *id)
 	err = ioctl_get_region(call, fd, *id, &dmabuf, &region);
 	if (err)
 		return ERR_PTR(err);
-	file = tshare_counter_open(region, tshare_dmabuf_writable(dmabuf));
+	file = tshare_counter_open(&region->counter, tshare_dmabuf_writable(dmabuf));
 	*id = region->id;
 	ioctl_put_region(dmabuf, region);
 	return file;

@@ -255,7 +255,7 @@ static void region_release(struct kref *ref)
 		dma_buf_put(region->foreign);
 	tshare_descs_free(&region->descs);
 	tshare_charge_release(region->charge, region->pfn, region->nr_pages);
-	tshare_counter_put(region);
+	tshare_counter_put(region->counter);
 	tshare_ns_put(region->ns);
 	tshare_ranges_destroy(&region->ranges);
 	mutex_destroy(&region->maps_lock);

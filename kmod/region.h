@@ -15,8 +15,7 @@
  * _USERS belongs to no file, and holds the module. A tshare_ns keeps the IPC namespace alive
  * for open files and such names, not for drafts and regions.
  *
- * Of dmabuf.c, names.c, region.c, ns.c and range.c, each uses those after it. Only names.c
- * also asks dmabuf.c and foreign.c what a dma-buf is.
+ * Of dmabuf.c, names.c, foreign.c, region.c and ns.c, each uses only those after it.
  */
 #ifndef TSHARE_REGION_H
 #define TSHARE_REGION_H
