@@ -28,6 +28,7 @@
 #include "device.h"
 #include "dmabuf.h"
 #include "foreign.h"
+#include "lookup.h"
 #include "names.h"
 #include "region.h"
 #include "trace.h"
@@ -167,7 +168,7 @@ static struct tshare_region *ioctl_find_region(struct ioctl_call *call,
 	}
 	if (!id)
 		return ERR_PTR(-EINVAL);
-	region = tshare_region_find_id(call->tf, id);
+	region = tshare_region_find_visible(call->tf->ns, id);
 	if (!region)
 		return ERR_PTR(-ENOENT);
 	if (region->foreign == dmabuf)

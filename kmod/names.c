@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Names, permissions, and the list of regions.
+ * Names and users of regions: names are given, taken over and removed here, and nowhere else.
  *
- * A region is looked up under tshare_lock. Its permissions are checked without the lock, with
- * a reference, since a capability check may wait for the audit log. References are dropped
- * without the lock, too, since the last put takes it.
+ * A name changes under tshare_lock. A capability is asked for without the lock, since that may
+ * wait for the audit log; the change is then tried again. References are dropped without the
+ * lock, too, since the last put takes it.
  */
-#include <linux/capability.h>
 #include <linux/cred.h>
-#include <linux/err.h>
-#include <linux/ktime.h>
-#include <linux/mm.h>
+#include <linux/list.h>
+#include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/rbtree.h>
-#include <linux/sched/signal.h>
 #include <linux/string.h>
-#include <linux/time_namespace.h>
-#include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
-#include "foreign.h"
 #include "names.h"
 #include "ns.h"
 #include "region.h"
@@ -37,43 +31,7 @@ unsigned long tshare_name_count(void)
 	return READ_ONCE(name_count);
 }
 
-/* Permissions */
-
-/* Whether the caller counts as the owner of all regions in the namespace. */
-static bool ns_is_owned(const struct tshare_ns *ns)
-{
-	return ns_capable(ns->user_ns, CAP_IPC_OWNER);
-}
-
-/* As for files, the first class that the caller is in decides. */
-static bool region_mode_grants(const struct tshare_region *region, int access)
-{
-	umode_t granted = region->mode;
-
-	if (tshare_foreign_is_writable(region))
-		access |= TSHARE_MAY_WRITE;
-	if (uid_eq(current_fsuid(), region->uid))
-		granted >>= 6;
-	else if (in_group_p(region->gid))
-		granted >>= 3;
-	return !(access & ~granted);
-}
-
-static bool region_may_access(const struct tshare_region *region, int access)
-{
-	return region_mode_grants(region, access) || ns_is_owned(region->ns);
-}
-
-/* As region_may_access(), for a list: to omit a region is no refusal, so it isn't audited. */
-static bool region_may_access_noaudit(const struct tshare_region *region, int access)
-{
-	return region_mode_grants(region, access) ||
-	       ns_capable_noaudit(region->ns->user_ns, CAP_IPC_OWNER);
-}
-
 /*
- * Names
- *
  * Each namespace has trees of its own, so that the time of a lookup reveals nothing of other
  * namespaces. A draft may have the name of a finished region, so drafts are in a second tree.
  * A draft's name belongs to its maker's file. Once the region is finished, its lifetime
@@ -90,26 +48,23 @@ static bool name_is_before(struct rb_node *a, const struct rb_node *b)
 	return name_compare(rb_entry(a, struct tshare_region, name_node)->name, b) < 0;
 }
 
-static struct tshare_region *name_find(const struct rb_root *names, const char *name)
+/**
+ * tshare_name_find() - the region that has a name
+ * @names: the finished regions of a namespace, or its drafts; the caller holds tshare_lock
+ * @name: the name
+ *
+ * Return: the region, or NULL.
+ */
+struct tshare_region *tshare_name_find(const struct rb_root *names, const char *name)
 {
 	struct rb_node *node = rb_find(name, names, name_compare);
 
 	return node ? rb_entry(node, struct tshare_region, name_node) : NULL;
 }
 
-static bool region_has_name(const struct tshare_region *region)
-{
-	return !RB_EMPTY_NODE(&region->name_node);
-}
-
-static bool region_is_draft(const struct tshare_region *region)
-{
-	return region->flags & TSHARE_REGION_DRAFT;
-}
-
 static struct rb_root *region_name_tree(const struct tshare_region *region)
 {
-	return region_is_draft(region) ? &region->ns->drafts : &region->ns->finished;
+	return tshare_region_is_draft(region) ? &region->ns->drafts : &region->ns->finished;
 }
 
 static void name_unlink(struct tshare_region *region)
@@ -122,7 +77,7 @@ static void name_unlink(struct tshare_region *region)
 static bool name_outlives_maker(const struct tshare_region *region)
 {
 	return region->flags & (TSHARE_REGION_PERSIST | TSHARE_REGION_USERS) &&
-	       !region_is_draft(region);
+	       !tshare_region_is_draft(region);
 }
 
 /*
@@ -131,9 +86,9 @@ static bool name_outlives_maker(const struct tshare_region *region)
  */
 static void name_tell_given(const struct tshare_region *region)
 {
-	if (!region_is_draft(region))
+	if (!tshare_region_is_draft(region))
 		tshare_waiters_wake(region->ns, region->name, 0);
-	else if (!name_find(&region->ns->finished, region->name))
+	else if (!tshare_name_find(&region->ns->finished, region->name))
 		tshare_waiters_follow(region->ns, region->name, region->id);
 }
 
@@ -141,12 +96,12 @@ static void name_tell_removed(const struct tshare_region *region)
 {
 	const struct tshare_region *draft;
 
-	if (region_is_draft(region)) {
+	if (tshare_region_is_draft(region)) {
 		tshare_waiters_wake(region->ns, region->name, region->id);
 		return;
 	}
 	tshare_waiters_wake_watches(region->ns, region->name);
-	draft = name_find(&region->ns->drafts, region->name);
+	draft = tshare_name_find(&region->ns->drafts, region->name);
 	if (draft)
 		tshare_waiters_follow(region->ns, region->name, draft->id);
 }
@@ -196,7 +151,7 @@ static void name_release(struct tshare_region *region)
 static int name_check_replace(const struct tshare_ns *ns, const char *name, bool replace,
 			      bool privileged)
 {
-	const struct tshare_region *region = name_find(&ns->finished, name);
+	const struct tshare_region *region = tshare_name_find(&ns->finished, name);
 
 	if (!region)
 		return 0;
@@ -209,7 +164,7 @@ static int name_check_replace(const struct tshare_ns *ns, const char *name, bool
 static int name_check_new(const struct tshare_ns *ns, const char *name, bool replace,
 			  bool privileged)
 {
-	if (name_find(&ns->drafts, name))
+	if (tshare_name_find(&ns->drafts, name))
 		return -EEXIST;
 	return name_check_replace(ns, name, replace, privileged);
 }
@@ -241,7 +196,8 @@ int tshare_name_check_free(struct tshare_ns *ns, const char *name, bool replace)
 	int ret = name_check_new_locked(ns, name, replace, false);
 
 	if (ret > 0)
-		ret = ns_is_owned(ns) ? name_check_new_locked(ns, name, replace, true) : -EPERM;
+		ret = tshare_ns_is_owned(ns) ? name_check_new_locked(ns, name, replace, true) :
+					       -EPERM;
 	return ret;
 }
 
@@ -253,8 +209,8 @@ static struct tshare_region *name_take(struct tshare_file *tf, struct tshare_reg
 {
 	struct tshare_region *old = NULL;
 
-	if (!region_is_draft(region))
-		old = name_find(&region->ns->finished, region->name);
+	if (!tshare_region_is_draft(region))
+		old = tshare_name_find(&region->ns->finished, region->name);
 	if (old)
 		name_remove(old);
 	name_insert(tf, region);
@@ -296,7 +252,8 @@ int tshare_region_register(struct tshare_file *tf, struct tshare_region *region,
 
 	/* The capability is checked outside the lock, and all else again under it. */
 	if (ret > 0)
-		ret = ns_is_owned(region->ns) ? region_register(tf, region, replace, true) : -EPERM;
+		ret = tshare_ns_is_owned(region->ns) ? region_register(tf, region, replace, true) :
+						       -EPERM;
 	return ret;
 }
 
@@ -307,9 +264,9 @@ static int region_finish(struct tshare_file *tf, struct tshare_region *region, b
 	int ret;
 
 	mutex_lock(&tshare_lock);
-	if (!region_is_draft(region))
+	if (!tshare_region_is_draft(region))
 		ret = -EINVAL;
-	else if (!region_has_name(region))
+	else if (!tshare_region_has_name(region))
 		ret = -ENOENT;
 	else if (region->maker != tf)
 		ret = -EPERM;
@@ -343,7 +300,8 @@ int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, b
 	int ret = region_finish(tf, region, replace, false);
 
 	if (ret > 0)
-		ret = ns_is_owned(region->ns) ? region_finish(tf, region, replace, true) : -EPERM;
+		ret = tshare_ns_is_owned(region->ns) ? region_finish(tf, region, replace, true) :
+						       -EPERM;
 	return ret;
 }
 
@@ -356,7 +314,11 @@ int tshare_region_finish(struct tshare_file *tf, struct tshare_region *region, b
  * no name.
  */
 
-static void region_use(struct tshare_region *region)
+/**
+ * tshare_region_use_locked() - add a user, in the step that finds the region
+ * @region: the region; the caller holds tshare_lock
+ */
+void tshare_region_use_locked(struct tshare_region *region)
 {
 	lockdep_assert_held(&tshare_lock);
 	kref_get(&region->ref);
@@ -370,7 +332,7 @@ static void region_use(struct tshare_region *region)
 void tshare_region_use(struct tshare_region *region)
 {
 	mutex_lock(&tshare_lock);
-	region_use(region);
+	tshare_region_use_locked(region);
 	mutex_unlock(&tshare_lock);
 }
 
@@ -387,7 +349,7 @@ void tshare_region_unuse(struct tshare_region *region)
 
 	mutex_lock(&tshare_lock);
 	WRITE_ONCE(region->users, region->users - 1);
-	unlinked = !region->users && region_has_name(region) &&
+	unlinked = !region->users && tshare_region_has_name(region) &&
 		   region->flags & (TSHARE_REGION_USERS | TSHARE_REGION_DRAFT);
 	if (unlinked)
 		name_remove(region);
@@ -395,213 +357,6 @@ void tshare_region_unuse(struct tshare_region *region)
 	if (unlinked)
 		name_release(region);
 	tshare_region_put(region);
-}
-
-/* Lookup */
-
-/**
- * tshare_region_find_id() - look up a region by its id
- * @tf: the open device
- * @id: the id
- *
- * The machine's administrator can look up ids of other namespaces, so that a persistent
- * name in a namespace without processes can be unlinked.
- *
- * Return: a reference, or NULL.
- */
-struct tshare_region *tshare_region_find_id(struct tshare_file *tf, u64 id)
-{
-	struct tshare_region *region = tshare_region_find(id);
-
-	/* ENOENT is no refusal, and so nothing to audit. */
-	if (region && region->ns != tf->ns && !ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN)) {
-		tshare_region_put(region);
-		return NULL;
-	}
-	return region;
-}
-
-/* A draft without a name will never be finished. */
-static int region_check_finished(struct tshare_region *region)
-{
-	int err = 0;
-
-	mutex_lock(&tshare_lock);
-	if (region_is_draft(region))
-		err = region_has_name(region) ? -EINPROGRESS : -ENOENT;
-	mutex_unlock(&tshare_lock);
-	return err;
-}
-
-static struct tshare_region *region_lookup_id(struct tshare_file *tf, u64 id)
-{
-	struct tshare_region *region = tshare_region_find_id(tf, id);
-	int err;
-
-	if (!region)
-		return ERR_PTR(-ENOENT);
-	err = region_check_finished(region);
-	if (err) {
-		tshare_region_put(region);
-		return ERR_PTR(err);
-	}
-	/* If it has lost its name with its last user, it is now used without a name. */
-	tshare_region_use(region);
-	tshare_region_put(region);
-	return region;
-}
-
-/* The region that @req->name leads to, or why it can't be opened: see name_is_awaited(). */
-static struct tshare_region *name_resolve(const struct tshare_ns *ns, struct tshare_open *req)
-{
-	struct tshare_region *region = name_find(&ns->finished, req->name);
-
-	if (region) {
-		req->draft = 0;
-		return region->id == req->other_than ? ERR_PTR(-EAGAIN) : region;
-	}
-	region = name_find(&ns->drafts, req->name);
-	if (!region || (req->draft && region->id != req->draft))
-		return ERR_PTR(-ENOENT);
-	req->draft = region->id;
-	return ERR_PTR(-EINPROGRESS);
-}
-
-/* Whether name_resolve() may return something else later. An ended draft won't come back. */
-static bool name_is_awaited(const struct tshare_region *region, const struct tshare_open *req)
-{
-	return IS_ERR(region) && !(region == ERR_PTR(-ENOENT) && req->draft);
-}
-
-/*
- * Resumes a wait for a draft that a signal has interrupted. If the draft was finished
- * meanwhile, no waiter recorded that, but the region shows it for as long as it exists.
- */
-static void name_wait_resume(struct tshare_ns *ns, struct tshare_waiter *waiter)
-{
-	struct tshare_region *region = tshare_region_find(waiter->draft);
-
-	if (!region)
-		return;
-	mutex_lock(&tshare_lock);
-	if (region->ns == ns && !region_is_draft(region))
-		waiter->draft = 0;
-	mutex_unlock(&tshare_lock);
-	tshare_region_put(region);
-}
-
-/* As name_resolve(), and adds a user. Re-arms @waiter, if it isn't NULL. */
-static struct tshare_region *name_get(struct tshare_ns *ns, struct tshare_open *req,
-				      struct tshare_waiter *waiter)
-{
-	struct tshare_region *region;
-
-	mutex_lock(&tshare_lock);
-	if (waiter) {
-		tshare_waiter_rearm(waiter);
-		req->draft = waiter->draft;
-	}
-	region = name_resolve(ns, req);
-	if (waiter)
-		waiter->draft = req->draft;
-	if (!IS_ERR(region))
-		region_use(region);
-	mutex_unlock(&tshare_lock);
-	return region;
-}
-
-/* The time left until @deadline, which is of the caller's time namespace. */
-static ktime_t time_left(ktime_t deadline)
-{
-	struct timespec64 now;
-
-	if (deadline == KTIME_MAX)
-		return KTIME_MAX;
-	ktime_get_ts64(&now);
-	timens_add_monotonic(&now);
-	return ktime_sub(deadline, timespec64_to_ktime(now));
-}
-
-/* As name_get(), but sleeps until @req->deadline_ns for the region. */
-static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open *req)
-{
-	struct tshare_waiter waiter = { .watches = false };
-	struct tshare_region *region;
-	ktime_t left;
-	int err;
-
-	tshare_waiter_add(&waiter, ns, req->name, req->draft);
-	if (req->draft)
-		name_wait_resume(ns, &waiter);
-	do {
-		region = name_get(ns, req, &waiter);
-		left = time_left(req->deadline_ns);
-		if (!name_is_awaited(region, req))
-			break;
-		err = left > 0 ? tshare_waiter_sleep(&waiter, left) : -ETIME;
-	} while (!err);
-	tshare_waiter_remove(&waiter);
-
-	if (!name_is_awaited(region, req))
-		return region;
-	if (err == -ETIME)
-		return ERR_PTR(-ETIMEDOUT);
-	req->draft = waiter.draft;
-	return ERR_PTR(-ERESTARTNOHAND);
-}
-
-/**
- * tshare_region_lookup() - find a region that the caller may use
- * @tf: the open device
- * @req: its name, or its id if the name is empty; and whether to wait. Checked
- * @access: TSHARE_MAY_*
- *
- * Return: the region, for tshare_region_unuse(), or an ERR_PTR: -ENOENT,
- * -EINPROGRESS, -EAGAIN, -EACCES, -ETIMEDOUT, or -ERESTARTNOHAND with the draft that it
- * has waited for in @req.
- */
-struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
-					   int access)
-{
-	struct tshare_region *region;
-
-	if (!req->name[0])
-		region = region_lookup_id(tf, req->id);
-	else if (req->deadline_ns)
-		region = name_wait(tf->ns, req);
-	else
-		region = name_get(tf->ns, req, NULL);
-	if (!IS_ERR(region) && !region_may_access(region, access)) {
-		tshare_region_unuse(region);
-		return ERR_PTR(-EACCES);
-	}
-	return region;
-}
-
-/**
- * tshare_name_read() - the id of the region that a name leads to
- * @tf: the open device
- * @name: the name
- * @waiter: of a watch of the name, re-armed
- * @id: where to store the id: 0 for no region, also while a draft has the name
- *
- * Needs no permission: CREATE and OPEN also show the namespace that a name is taken.
- *
- * Return: false if nothing was done to the name since the last call; @id is undefined then.
- */
-bool tshare_name_read(const struct tshare_file *tf, const char *name, struct tshare_waiter *waiter,
-		      u64 *id)
-{
-	const struct tshare_region *region;
-	bool woken;
-
-	mutex_lock(&tshare_lock);
-	woken = waiter->woken;
-	tshare_waiter_rearm(waiter);
-	region = name_find(&tf->ns->finished, name);
-	*id = region ? region->id : 0;
-	mutex_unlock(&tshare_lock);
-	return woken;
 }
 
 /*
@@ -616,8 +371,10 @@ static int region_unlink(struct tshare_ns *ns, const char *name, struct tshare_r
 
 	mutex_lock(&tshare_lock);
 	if (!region)
-		region = name_find(&ns->finished, name) ?: name_find(&ns->drafts, name);
-	if (!region || !region_has_name(region))
+		region = tshare_name_find(&ns->finished, name);
+	if (!region)
+		region = tshare_name_find(&ns->drafts, name);
+	if (!region || !tshare_region_has_name(region))
 		ret = -ENOENT;
 	else if (!privileged && !uid_eq(current_fsuid(), region->uid))
 		ret = 1;
@@ -644,14 +401,14 @@ int tshare_name_unlink(struct tshare_file *tf, const char *name, u64 id)
 	int ret;
 
 	if (!name[0]) {
-		region = tshare_region_find_id(tf, id);
+		region = tshare_region_find_visible(tf->ns, id);
 		if (!region)
 			return -ENOENT;
 		ns = region->ns;
 	}
 	ret = region_unlink(ns, name, region, false);
 	if (ret > 0)
-		ret = ns_is_owned(ns) ? region_unlink(ns, name, region, true) : -EPERM;
+		ret = tshare_ns_is_owned(ns) ? region_unlink(ns, name, region, true) : -EPERM;
 	if (region)
 		tshare_region_put(region);
 	return ret;
@@ -756,66 +513,11 @@ u32 tshare_region_get_state(struct tshare_region *region, char *name)
 	u32 flags;
 
 	mutex_lock(&tshare_lock);
-	if (region_has_name(region))
+	if (tshare_region_has_name(region))
 		memcpy(name, region->name, TSHARE_NAME_LEN);
 	else
 		memset(name, 0, TSHARE_NAME_LEN);
 	flags = region->flags;
 	mutex_unlock(&tshare_lock);
 	return flags;
-}
-
-static void region_fill_entry(struct tshare_region *region, struct tshare_list_entry *entry)
-{
-	struct user_namespace *user_ns = current_user_ns();
-
-	*entry = (struct tshare_list_entry){
-		.id = region->id,
-		.size = tshare_region_bytes(region),
-		.uid = from_kuid_munged(user_ns, region->uid),
-		.gid = from_kgid_munged(user_ns, region->gid),
-		.mode = region->mode,
-		.node = tshare_region_node(region),
-		.desc_count = region->descs.count,
-	};
-	entry->region_flags = tshare_region_get_state(region, entry->name);
-	if (!tshare_foreign_is_readonly(region) &&
-	    region_may_access_noaudit(region, TSHARE_MAY_WRITE))
-		entry->region_flags |= TSHARE_REGION_WRITABLE;
-}
-
-/**
- * tshare_list_next() - the next region that the caller may read
- * @tf: the open device
- * @all: regions of all namespaces, rather than the caller's
- * @cursor: id of the region before, 0 to begin; advances to that of the region found, and
- *          shows no id of one that the caller may not read
- * @entry: where to describe the region
- *
- * Return: 1, 0 if there is none, -EINTR for a fatal signal.
- */
-int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor, struct tshare_list_entry *entry)
-{
-	struct tshare_region *region;
-	bool found = false;
-	u64 id = *cursor;
-
-	while (!found && (region = tshare_region_next(&id))) {
-		bool belongs = all || region->ns == tf->ns;
-
-		found = belongs && region_may_access_noaudit(region, TSHARE_MAY_READ);
-		if (found) {
-			region_fill_entry(region, entry);
-			*cursor = id;
-		}
-		/* Regions of other namespaces cost the caller one step per block of ids. */
-		if (!belongs)
-			id = tshare_ns_last_of_block(id);
-		tshare_region_put(region);
-		/* There may be a million regions that the caller may not read. */
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
-	return found;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* IPC namespaces in which the device is used. */
 #include <linux/bits.h>
+#include <linux/capability.h>
 #include <linux/dcache.h>
 #include <linux/err.h>
 #include <linux/fdtable.h>
@@ -480,4 +481,15 @@ void tshare_ns_put(struct tshare_ns *ns)
 	mutex_unlock(&tshare_lock);
 	if (ns)
 		ns_free(ns);
+}
+
+/**
+ * tshare_ns_is_owned() - whether the caller counts as the owner of all regions in a namespace
+ * @ns: the namespace
+ *
+ * Called without tshare_lock: it may wait for the audit log.
+ */
+bool tshare_ns_is_owned(const struct tshare_ns *ns)
+{
+	return ns_capable(ns->user_ns, CAP_IPC_OWNER);
 }

@@ -86,5 +86,6 @@ u64 tshare_ns_new_id(struct tshare_ns *ns);
 u64 tshare_ns_last_of_block(u64 id);
 void tshare_ns_get(struct tshare_ns *ns);
 void tshare_ns_put(struct tshare_ns *ns);
+bool tshare_ns_is_owned(const struct tshare_ns *ns);
 
 #endif /* TSHARE_NS_H */

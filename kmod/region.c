@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A region: pages, owner, mode, id, lifetime. */
 #include <linux/build_bug.h>
+#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/err.h>
@@ -219,6 +220,28 @@ struct tshare_region *tshare_region_find(u64 id)
 	if (region)
 		kref_get(&region->ref);
 	mutex_unlock(&tshare_lock);
+	return region;
+}
+
+/**
+ * tshare_region_find_visible() - the region with an id, if a caller may see it
+ * @ns: the caller's namespace
+ * @id: the id
+ *
+ * The machine's administrator can look up ids of other namespaces, so that a persistent
+ * name in a namespace without processes can be unlinked.
+ *
+ * Return: a reference, or NULL.
+ */
+struct tshare_region *tshare_region_find_visible(const struct tshare_ns *ns, u64 id)
+{
+	struct tshare_region *region = tshare_region_find(id);
+
+	/* ENOENT is no refusal, and so nothing to audit. */
+	if (region && region->ns != ns && !ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN)) {
+		tshare_region_put(region);
+		return NULL;
+	}
 	return region;
 }
 

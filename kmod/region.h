@@ -15,7 +15,7 @@
  * _USERS belongs to no file, and holds the module. A tshare_ns keeps the IPC namespace alive
  * for open files and such names, not for drafts and regions.
  *
- * Of dmabuf.c, names.c, foreign.c, region.c and ns.c, each uses only those after it.
+ * Of dmabuf.c, lookup.c, names.c, region.c and ns.c, each uses only those after it.
  */
 #ifndef TSHARE_REGION_H
 #define TSHARE_REGION_H
@@ -116,11 +116,22 @@ static inline int tshare_region_node(const struct tshare_region *region)
 	return region->foreign ? -1 : pfn_to_nid(region->pfn);
 }
 
+static inline bool tshare_region_is_draft(const struct tshare_region *region)
+{
+	return region->flags & TSHARE_REGION_DRAFT;
+}
+
+static inline bool tshare_region_has_name(const struct tshare_region *region)
+{
+	return !RB_EMPTY_NODE(&region->name_node);
+}
+
 struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tshare_create *req,
 					  struct dma_buf *foreign);
 void tshare_name_mask(char *name);
 void tshare_region_add_id(struct tshare_region *region);
 struct tshare_region *tshare_region_find(u64 id);
+struct tshare_region *tshare_region_find_visible(const struct tshare_ns *ns, u64 id);
 struct tshare_region *tshare_region_next(u64 *cursor);
 void tshare_region_put(struct tshare_region *region);
 

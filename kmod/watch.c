@@ -10,6 +10,7 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 
+#include "lookup.h"
 #include "names.h"
 #include "ns.h"
 #include "waiters.h"
