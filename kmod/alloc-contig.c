@@ -8,18 +8,15 @@
  */
 #include <linux/freezer.h>
 #include <linux/highmem.h>
-#include <linux/hugetlb.h>
 #include <linux/ktime.h>
-#include <linux/memory.h>
-#include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/mutex.h>
-#include <linux/rwsem.h>
 #include <linux/sched/signal.h>
 
 #include "alloc.h"
 #include "compat.h"
+#include "movable.h"
 #include "trace.h"
 
 #ifdef CONFIG_CONTIG_ALLOC
@@ -65,16 +62,6 @@ struct contig_node {
 };
 
 static struct contig_node contig_nodes[MAX_NUMNODES];
-
-/*
- * Struct pages of memory that goes offline may vanish. So a search examines and takes pages
- * only with this lock (no DMA fence) held for reading, and never those from fence_start to
- * fence_end. The core takes one range offline at a time: it is fenced from the core's
- * announcement until the core has given up, or pfn_to_online_page() no longer finds the
- * memory.
- */
-static DECLARE_RWSEM(fence);
-static unsigned long fence_start, fence_end;
 
 /**
  * struct contig_search - one search
@@ -132,90 +119,6 @@ static int contig_lock(const struct tshare_request *req, struct mutex *lock)
 	}
 }
 
-/*
- * Pages from @page to the end of its folio, or 0 if the folio can't be moved away.
- *
- * Migration expects the references of the folio's mappings and its file. An extra reference is
- * a pin, by pin_user_pages(), vmsplice() or the like, or that of a CPU's list of pages on
- * their way to the LRU, which alloc_contig_range() drains. A lenient search assumes the
- * latter. The reference taken here keeps the folio from being freed or split meanwhile.
- */
-static unsigned long contig_movable_pages(struct page *page, bool lenient)
-{
-	struct page *head = compound_head(page);
-	struct folio *folio = (struct folio *)head;
-	unsigned long nr = 0;
-	int extra;
-
-	/* The module's own folios must get no other reference, not even for a moment. */
-	if (!PageLRU(head) && (!lenient || PageSlab(head) || !READ_ONCE(head->mapping)))
-		return 0;
-	if (!folio_try_get(folio))
-		return 0;
-	if (compound_head(page) != head || folio_test_hugetlb(folio) || !READ_ONCE(folio->mapping))
-		goto out;
-	extra = folio_ref_count(folio) - 1 - tshare_folio_mapcount(folio);
-	if (folio_test_swapcache(folio))
-		extra -= folio_nr_pages(folio);
-	if (!folio_test_anon(folio))
-		extra -= folio_nr_pages(folio) + folio_test_private(folio) +
-			 folio_test_private_2(folio);
-	if (extra <= (lenient ? 1 : 0) && !folio_maybe_dma_pinned(folio))
-		nr = folio_nr_pages(folio) - (page - head);
-out:
-	folio_put(folio);
-	return nr;
-}
-
-/* As contig_usable_pages(), for pages that are not going offline. */
-static unsigned long contig_look_at_pages(struct zone *zone, unsigned long pfn, unsigned long max,
-					  bool lenient, unsigned long *free)
-{
-	unsigned long i = 0, nr;
-
-	while (i < max) {
-		struct page *page = pfn_to_online_page(pfn + i);
-
-		if (!page || page_zone(page) != zone || PageReserved(page) || PageHWPoison(page))
-			break;
-		/* Memory of a CMA area looks free, but is never available. */
-		if (!i && !lenient && tshare_block_is_cma(pfn))
-			break;
-		if (PageBuddy(page)) {
-			unsigned long order = READ_ONCE(page->private);
-
-			nr = order < ilog2(STEP_PAGES) ? 1UL << order : STEP_PAGES;
-			*free += min(nr, max - i);
-		} else if (!page_count(page)) {
-			/* On its way to the free lists, or the tail of a free block. */
-			if (PageSlab(page))
-				break;
-			nr = 1;
-			++*free;
-		} else {
-			nr = contig_movable_pages(page, lenient);
-			if (!nr)
-				break;
-		}
-		i += nr;
-	}
-	return min(i, max);
-}
-
-/*
- * How many of the @max pages from @pfn on look free or movable, up to the first
- * that doesn't. A guess, without the zone's lock; alloc_contig_range() decides.
- * Adds those that are free now to @free.
- */
-static unsigned long contig_usable_pages(struct zone *zone, unsigned long pfn, unsigned long max,
-					 bool lenient, unsigned long *free)
-{
-	if (pfn < fence_end && fence_start < pfn + max)
-		return 0;
-	/* Others free and use the pages meanwhile, with plain stores to flags and mappings. */
-	return data_race(contig_look_at_pages(zone, pfn, max, lenient, free));
-}
-
 /* The step that made a call fail: the last one with an immovable page, or else the middle. */
 static unsigned long contig_blame(const struct tshare_request *req, struct zone *zone,
 				  unsigned long start, unsigned long nr)
@@ -225,7 +128,7 @@ static unsigned long contig_blame(const struct tshare_request *req, struct zone 
 	for (i = 0; i < nr && !contig_interrupted(req); i += STEP_PAGES) {
 		unsigned long max = min(nr - i, STEP_PAGES);
 
-		if (contig_usable_pages(zone, start + i, max, false, &free) < max)
+		if (tshare_movable_pages(zone, start + i, max, false, &free) < max)
 			bad = start + i;
 		cond_resched();
 	}
@@ -470,15 +373,15 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 	err = contig_node_lock(search->req, node);
 	if (err)
 		return err;
-	err = down_read_killable(&fence);
+	err = tshare_fence_lock();
 	if (!err) {
 		/* The run may have begun to go offline since the search examined it. */
 		search->tries++;
-		if (pfn < fence_end && fence_start < pfn + nr)
+		if (tshare_fence_covers(pfn, nr))
 			err = -EBUSY;
 		else
 			err = contig_take_run(search->req, zone, pfn, bad);
-		up_read(&fence);
+		tshare_fence_unlock();
 	}
 	if (!err)
 		search->moved = nr - free;
@@ -507,10 +410,10 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 
 		cond_resched();
 		contig_freeze(search->req);
-		if (contig_interrupted(search->req) || down_read_killable(&fence))
+		if (contig_interrupted(search->req) || tshare_fence_lock())
 			return -EINTR;
-		usable = contig_usable_pages(zone, pos, max, search->lenient, &free);
-		up_read(&fence);
+		usable = tshare_movable_pages(zone, pos, max, search->lenient, &free);
+		tshare_fence_unlock();
 		if (usable < max) {
 			start = pos + STEP_PAGES;
 		} else {
@@ -604,23 +507,6 @@ static int contig_alloc(const struct tshare_request *req, unsigned long *pfn)
 	return err;
 }
 
-static int contig_memory_notify(struct notifier_block *nb, unsigned long action, void *data)
-{
-	struct memory_notify *memory = data;
-
-	if (action != MEM_GOING_OFFLINE && action != MEM_CANCEL_OFFLINE && action != MEM_OFFLINE)
-		return NOTIFY_DONE;
-	down_write(&fence);
-	fence_start = memory->start_pfn;
-	fence_end = fence_start;
-	if (action == MEM_GOING_OFFLINE)
-		fence_end += memory->nr_pages;
-	up_write(&fence);
-	return NOTIFY_OK;
-}
-
-static struct notifier_block memory_notifier = { .notifier_call = contig_memory_notify };
-
 /* Called before the device is registered, and so before any search. */
 int __init tshare_contig_init(void)
 {
@@ -632,12 +518,12 @@ int __init tshare_contig_init(void)
 		contig_nodes[i].failures = FAILURES_BURST;
 		contig_nodes[i].refilled = jiffies;
 	}
-	return register_memory_notifier(&memory_notifier);
+	return tshare_fence_init();
 }
 
 void tshare_contig_exit(void)
 {
-	unregister_memory_notifier(&memory_notifier);
+	tshare_fence_exit();
 }
 
 #ifdef TSHARE_KUNIT

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of alloc-contig.c, which includes this: how often a search may fail, which pages
- * it takes for movable, and when it reclaims memory. Some kernels run these tests before
- * tshare_contig_init().
+ * KUnit tests of alloc-contig.c, which includes this: how often a search may fail, and when it
+ * reclaims memory. Some kernels run these tests before tshare_contig_init().
  */
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/file.h>
 #include <linux/kthread.h>
-#include <linux/preempt.h>
-#include <linux/shmem_fs.h>
-#include <linux/slab.h>
 
 /* A node on which @failures more tries could fail, @intervals and a half ago. */
 static struct contig_node *node_of(struct kunit *test, unsigned int failures, int intervals)
@@ -69,103 +64,6 @@ static void search_waits_while_none_may_fail(struct kunit *test)
 	mutex_unlock(&node->lock);
 	KUNIT_EXPECT_GE(test, node->failures, 1U);
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, start + FAILURES_INTERVAL));
-}
-
-/* More pages than a CPU's list on their way to the LRU holds. */
-#define FILE_PAGES 64
-
-/* A page of a file, on the LRU, that only the page cache has a reference to. */
-static struct page *file_page(struct kunit *test, struct file **file)
-{
-	struct page *page, *first = NULL;
-	int i;
-
-	*file = tshare_shmem_file_setup("tshare-kunit", FILE_PAGES * PAGE_SIZE);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(*file));
-	migrate_disable();
-	for (i = 0; i < FILE_PAGES; i++) {
-		page = shmem_read_mapping_page((*file)->f_mapping, i);
-		if (IS_ERR(page))
-			break;
-		put_page(page);
-		first = first ?: page;
-	}
-	migrate_enable();
-	KUNIT_ASSERT_EQ(test, FILE_PAGES, i);
-	return first;
-}
-
-static unsigned long usable(struct page *page, bool lenient)
-{
-	unsigned long free = 0, nr;
-
-	down_read(&fence);
-	nr = contig_usable_pages(page_zone(page), page_to_pfn(page), 1, lenient, &free);
-	up_read(&fence);
-	return nr + free;
-}
-
-static void reference_too_many_is_a_pin_but_for_a_lenient_search(struct kunit *test)
-{
-	struct file *file;
-	struct page *page = file_page(test, &file);
-	int count = page_count(page);
-
-	KUNIT_EXPECT_EQ(test, 1UL, usable(page, false));
-	get_page(page);
-	KUNIT_EXPECT_EQ(test, 0UL, usable(page, false));
-	KUNIT_EXPECT_EQ(test, 1UL, usable(page, true));
-	get_page(page);
-	KUNIT_EXPECT_EQ(test, 0UL, usable(page, true));
-	put_page(page);
-	put_page(page);
-	KUNIT_EXPECT_EQ(test, count, page_count(page));
-	fput(file);
-}
-
-static void memory_that_goes_offline_is_left_alone(struct kunit *test)
-{
-	struct file *file;
-	struct page *page = file_page(test, &file);
-
-	down_write(&fence);
-	fence_start = page_to_pfn(page);
-	fence_end = fence_start + 1;
-	up_write(&fence);
-	KUNIT_EXPECT_EQ(test, 0UL, usable(page, false));
-	KUNIT_EXPECT_EQ(test, 0UL, usable(page, true));
-	down_write(&fence);
-	fence_end = fence_start;
-	up_write(&fence);
-	KUNIT_EXPECT_EQ(test, 1UL, usable(page, false));
-	fput(file);
-}
-
-static void memory_of_the_kernel_is_in_the_way(struct kunit *test)
-{
-	struct page *page = alloc_page(GFP_KERNEL);
-	void *object = kunit_kzalloc(test, SZ_64, GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, page);
-	KUNIT_ASSERT_NOT_NULL(test, object);
-	KUNIT_EXPECT_EQ(test, 0UL, usable(page, false));
-	KUNIT_EXPECT_EQ(test, 0UL, usable(page, true));
-	KUNIT_EXPECT_EQ(test, 0UL, usable(virt_to_page(object), true));
-	__free_page(page);
-}
-
-/* A reference of the search's own would make it look pinned. */
-static void memory_of_regions_is_in_the_way(struct kunit *test)
-{
-	const struct tshare_request req = {
-		.nr_pages = TSHARE_CHUNK_PAGES,
-		.node = NUMA_NO_NODE,
-	};
-	unsigned long pfn;
-
-	KUNIT_ASSERT_EQ(test, 0, tshare_allocator_buddy.alloc(&req, &pfn));
-	KUNIT_EXPECT_EQ(test, 0UL, usable(pfn_to_page(pfn), true));
-	tshare_run_free(pfn, req.nr_pages);
 }
 
 /* The callers' class, the pages that the zone keeps from it, and other numbers of pages. */
@@ -400,10 +298,6 @@ static struct kunit_case contig_cases[] = {
 	KUNIT_CASE(part_of_an_interval_is_not_lost),
 	KUNIT_CASE(failures_add_up_to_a_burst),
 	KUNIT_CASE(search_waits_while_none_may_fail),
-	KUNIT_CASE(reference_too_many_is_a_pin_but_for_a_lenient_search),
-	KUNIT_CASE(memory_that_goes_offline_is_left_alone),
-	KUNIT_CASE(memory_of_the_kernel_is_in_the_way),
-	KUNIT_CASE(memory_of_regions_is_in_the_way),
 	KUNIT_CASE(zone_spares_what_is_above_its_reserves),
 	KUNIT_CASE(pages_in_the_lists_of_cpus_are_free),
 	KUNIT_CASE(room_is_made_for_the_free_pages_and_then_for_the_run),
