@@ -20,7 +20,7 @@
 #include <linux/user_namespace.h>
 
 #include "device.h"
-#include "dmabuf.h"
+#include "maps.h"
 #include "names.h"
 #include "region.h"
 
@@ -114,8 +114,8 @@ static int regions_show(struct seq_file *m, void *v)
 	}
 	flags = tshare_region_get_state(region, name);
 	tshare_name_mask(name);
-	mutex_lock(&region->maps_lock);
-	list_for_each_entry(attachment, &region->attachments, node)
+	mutex_lock(&region->maps.lock);
+	list_for_each_entry(attachment, &region->maps.attachments, node)
 		attached++;
 	/* Without the reference through which the region is shown. */
 	seq_printf(m, "%llu %llu %u %d %lu %u %d %u %s %d", region->id, tshare_region_bytes(region),
@@ -125,9 +125,9 @@ static int regions_show(struct seq_file *m, void *v)
 		   tshare_region_node(region));
 	regions_show_flags(m, flags);
 	seq_printf(m, " %s\n", name);
-	list_for_each_entry(attachment, &region->attachments, node)
+	list_for_each_entry(attachment, &region->maps.attachments, node)
 		seq_printf(m, "\t%s\n", dev_name(attachment->dev));
-	mutex_unlock(&region->maps_lock);
+	mutex_unlock(&region->maps.lock);
 	return 0;
 }
 

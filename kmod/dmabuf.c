@@ -5,24 +5,17 @@
  * Each opener gets a dma-buf of its own, whose file has the opener's access as its mode. The
  * core refuses writable mappings of a read-only dma-buf, mprotect() included. This file
  * refuses them through an importer's file, and refuses devices that would write and the
- * kernel's own mappings, which have no mode. A region's dma-bufs share its list of device
- * mappings, since a CPU access through one concerns the devices behind the others. Dma-bufs
- * over the same pages also share their range's dma_resv.
- *
- * A device may have a copy of the pages, in a bounce buffer or behind caches that it doesn't
- * snoop. Copying one over the other loses what was stored in the other, so the module copies
- * only as brackets allow: see Documentation/design/memory.rst, "CPU access".
+ * kernel's own mappings, which have no mode. Dma-bufs over the same pages share their range's
+ * dma_resv.
  */
 #include <linux/dma-buf.h>
-#include <linux/dma-mapping.h>
+#include <linux/dma-direction.h>
 #include <linux/dma-resv.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/personality.h>
-#include <linux/rbtree.h>
-#include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -31,13 +24,11 @@
 
 #include "compat.h"
 #include "dmabuf.h"
+#include "maps.h"
 #include "names.h"
 #include "range.h"
 #include "region.h"
 #include "trace.h"
-
-/* The most whole chunks that the 32-bit length of a scatterlist entry can express. */
-#define SEGMENT_MAX 0xFFE00000U
 
 atomic_long_t tshare_export_count;
 
@@ -46,93 +37,18 @@ atomic_long_t tshare_export_count;
  * @region: the region, a reference
  * @range: the pages of it, a reference
  * @writable: whether the opener may write
- * @brackets: open brackets: CPU accesses for writing that have begun and not ended; under the
- *            region's maps_lock
- * @writer_node: in the region's writers while @brackets isn't 0, likewise
+ * @access: CPU accesses through it
  */
 struct tshare_dmabuf {
 	struct tshare_region *region;
 	struct tshare_range *range;
 	bool writable;
-	unsigned long brackets;
-	struct rb_node writer_node;
-};
-
-/**
- * struct tshare_map - a range of the region as mapped for a device
- * @start: bytes of the region before it
- * @sgt: its addresses; the importer unmaps it by this pointer
- * @dev: the device
- * @dir: the direction of transfers
- * @node: in the region's maps, under its maps_lock
- */
-struct tshare_map {
-	u64 start;
-	struct sg_table sgt;
-	struct device *dev;
-	enum dma_data_direction dir;
-	struct list_head node;
+	struct tshare_access access;
 };
 
 static unsigned long export_pfn(const struct tshare_dmabuf *export)
 {
 	return export->region->pfn + export->range->first;
-}
-
-/* In bytes of the region. */
-static u64 range_start(const struct tshare_range *range)
-{
-	return (u64)range->first << PAGE_SHIFT;
-}
-
-static u64 range_bytes(const struct tshare_range *range)
-{
-	return (u64)range->nr_pages << PAGE_SHIFT;
-}
-
-static u64 range_end(const struct tshare_range *range)
-{
-	return range_start(range) + range_bytes(range);
-}
-
-/*
- * The length of the scatterlist entry for @dev at @offset of the dma-buf: at most @limit and
- * the device's segment size. The entry crosses no segment boundary, by physical addresses and
- * by offsets: an IOMMU maps the dma-buf to an address that is aligned for all of it.
- */
-static u32 export_segment_length(struct device *dev, const struct tshare_dmabuf *export, u64 offset,
-				 size_t limit)
-{
-	u64 max = max_t(u64, PAGE_SIZE, min_t(u64, dma_get_max_seg_size(dev), limit) & PAGE_MASK);
-	u64 mask = dma_get_seg_boundary(dev) | ~PAGE_MASK;
-	u64 phys = PFN_PHYS(export_pfn(export)) + offset;
-	/* Less one, because a mask of all ones (no boundary) would overflow. */
-	u64 last = min(range_bytes(export->range) - offset, max) - 1;
-
-	return min3(last, mask - (phys & mask), mask - (offset & mask)) + 1;
-}
-
-static int export_fill_sgt(struct sg_table *sgt, struct device *dev,
-			   const struct tshare_dmabuf *export, size_t limit)
-{
-	u64 size = range_bytes(export->range), offset;
-	unsigned int nents = 0;
-	struct scatterlist *sg;
-	int err, i;
-
-	for (offset = 0; offset < size; offset += export_segment_length(dev, export, offset, limit))
-		nents++;
-	err = sg_alloc_table(sgt, nents, GFP_KERNEL);
-	if (err)
-		return err;
-	offset = 0;
-	for_each_sgtable_sg(sgt, sg, i) {
-		u32 len = export_segment_length(dev, export, offset, limit);
-
-		sg_set_page(sg, pfn_to_page(export_pfn(export) + PFN_DOWN(offset)), len, 0);
-		offset += len;
-	}
-	return 0;
 }
 
 /* Keeps a list besides the core's, whose lock an importer may hold for long. */
@@ -146,9 +62,9 @@ static int tshare_dmabuf_attach(struct dma_buf *dmabuf, struct dma_buf_attachmen
 		return -ENOMEM;
 	attachment->dev = attach->dev;
 	attach->priv = attachment;
-	mutex_lock(&export->region->maps_lock);
-	list_add_tail(&attachment->node, &export->region->attachments);
-	mutex_unlock(&export->region->maps_lock);
+	mutex_lock(&export->region->maps.lock);
+	list_add_tail(&attachment->node, &export->region->maps.attachments);
+	mutex_unlock(&export->region->maps.lock);
 	return 0;
 }
 
@@ -157,175 +73,35 @@ static void tshare_dmabuf_detach(struct dma_buf *dmabuf, struct dma_buf_attachme
 	struct tshare_dmabuf *export = dmabuf->priv;
 	struct tshare_attachment *attachment = attach->priv;
 
-	mutex_lock(&export->region->maps_lock);
+	mutex_lock(&export->region->maps.lock);
 	list_del(&attachment->node);
-	mutex_unlock(&export->region->maps_lock);
+	mutex_unlock(&export->region->maps.lock);
 	kfree(attachment);
-}
-
-static int map_segments(struct tshare_map *map, const struct tshare_dmabuf *export, size_t limit,
-			unsigned long attrs)
-{
-	int err = export_fill_sgt(&map->sgt, map->dev, export, limit);
-
-	if (err)
-		return err;
-	err = dma_map_sgtable(map->dev, &map->sgt, map->dir, attrs);
-	if (err)
-		sg_free_table(&map->sgt);
-	return err;
-}
-
-typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
-			enum dma_data_direction dir);
-
-/*
- * Syncs the part of the region's bytes [begin, end) that @map covers, by DMA addresses: the
- * table belongs to the importer until it is unmapped, and CONFIG_DMABUF_DEBUG garbles the
- * pages in it. The direction is the mapping's, as the DMA API demands: nothing is copied to a
- * device that only writes, or from one that only reads.
- */
-static void map_sync(struct tshare_map *map, u64 begin, u64 end, sync_fn sync)
-{
-	u64 start = map->start;
-	struct scatterlist *sg;
-	int i;
-
-	for_each_sgtable_dma_sg(&map->sgt, sg, i) {
-		u64 next = start + sg_dma_len(sg);
-		u64 from = max(start, begin), to = min(next, end);
-
-		if (from < to)
-			sync(map->dev, sg_dma_address(sg) + (from - start), to - from, map->dir);
-		start = next;
-	}
 }
 
 static struct sg_table *tshare_dmabuf_map(struct dma_buf_attachment *attach,
 					  enum dma_data_direction dir)
 {
 	struct tshare_dmabuf *export = attach->dmabuf->priv;
-	struct tshare_region *region = export->region;
-	size_t limit = dma_max_mapping_size(attach->dev);
-	struct tshare_map *map;
-	unsigned long ended;
-	int err;
 
 	if (!export->writable && dir != DMA_TO_DEVICE)
 		return ERR_PTR(-EACCES);
-	map = kzalloc(sizeof(*map), GFP_KERNEL);
-	if (!map)
-		return ERR_PTR(-ENOMEM);
-	map->start = range_start(export->range);
-	map->dev = attach->dev;
-	map->dir = dir;
-	mutex_lock(&region->maps_lock);
-	ended = region->ended_brackets;
-	mutex_unlock(&region->maps_lock);
-	/*
-	 * Bounced memory must be mapped in pieces of at most @limit. But @limit is the
-	 * device's, and this range may not be bounced. Large segments come first, since some
-	 * importers take only one segment.
-	 */
-	err = map_segments(map, export, SEGMENT_MAX,
-			   limit < range_bytes(export->range) ? DMA_ATTR_NO_WARN : 0);
-	if (err == -EIO && limit < range_bytes(export->range))
-		err = map_segments(map, export, limit, 0);
-	if (err)
-		goto err_free;
-
-	mutex_lock(&region->maps_lock);
-	list_add(&map->node, &region->maps);
-	/* A bracket that has ended meanwhile did not sync its stores to this map. */
-	if (region->ended_brackets != ended)
-		map_sync(map, range_start(export->range), range_end(export->range),
-			 dma_sync_single_for_device);
-	mutex_unlock(&region->maps_lock);
-	return &map->sgt;
-
-err_free:
-	kfree(map);
-	return ERR_PTR(err);
+	return tshare_map_create(&export->region->maps, export->range, export_pfn(export),
+				 attach->dev, dir);
 }
 
-/*
- * Syncs a range for the CPU, except pages on which a bracket for writing is open: stores to
- * them would be lost. The caller holds maps_lock.
- */
-static void map_sync_for_cpu(struct tshare_map *map, const struct tshare_region *region,
-			     const struct tshare_range *range)
-{
-	u64 from = range_start(range), end = range_end(range);
-	struct rb_node *node;
-
-	for (node = rb_first(&region->writers); node && from < end; node = rb_next(node)) {
-		range = rb_entry(node, struct tshare_dmabuf, writer_node)->range;
-		if (from < range_start(range))
-			map_sync(map, from, min(end, range_start(range)), dma_sync_single_for_cpu);
-		from = max(from, range_end(range));
-		/* A process may have as many dma-bufs with open brackets as descriptors. */
-		cond_resched();
-	}
-	map_sync(map, from, end, dma_sync_single_for_cpu);
-}
-
-/* Whether a bracket for writing is open on some page of a range. The caller holds maps_lock. */
-static bool range_is_written(const struct tshare_region *region, const struct tshare_range *range)
-{
-	const struct tshare_range *written;
-	struct rb_node *node;
-
-	for (node = rb_first(&region->writers); node; node = rb_next(node)) {
-		written = rb_entry(node, struct tshare_dmabuf, writer_node)->range;
-		if (range_start(written) >= range_end(range))
-			break;
-		if (range_end(written) > range_start(range))
-			return true;
-		cond_resched();
-	}
-	return false;
-}
-
-/*
- * Without an open bracket dma_unmap_sgtable() makes the copy. With a sync before it
- * CONFIG_DMA_API_DEBUG complains about memory that a device has mapped twice.
- */
 static void tshare_dmabuf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 				enum dma_data_direction dir)
 {
 	struct tshare_dmabuf *export = attach->dmabuf->priv;
-	struct tshare_map *map = container_of(sgt, struct tshare_map, sgt);
-	unsigned long attrs = 0;
 
-	mutex_lock(&export->region->maps_lock);
-	list_del(&map->node);
-	if (range_is_written(export->region, export->range)) {
-		map_sync_for_cpu(map, export->region, export->range);
-		attrs = DMA_ATTR_SKIP_CPU_SYNC;
-	}
-	dma_unmap_sgtable(map->dev, sgt, map->dir, attrs);
-	mutex_unlock(&export->region->maps_lock);
-	sg_free_table(sgt);
-	kfree(map);
+	tshare_map_destroy(&export->region->maps, sgt);
 }
 
-static bool writer_is_before(struct rb_node *a, const struct rb_node *b)
-{
-	return rb_entry(a, struct tshare_dmabuf, writer_node)->range->first <
-	       rb_entry(b, struct tshare_dmabuf, writer_node)->range->first;
-}
-
-/*
- * Syncs the dma-buf's pages from devices that have mapped them through any dma-buf. A bracket
- * for writing alone needs that, too: it may store a part of the bytes, and its end copies all
- * of them to the devices.
- */
 static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	struct tshare_dmabuf *export = dmabuf->priv;
-	struct tshare_region *region = export->region;
 	bool writes = dir != DMA_FROM_DEVICE;
-	struct tshare_map *map;
 	long err;
 
 	/*
@@ -337,37 +113,15 @@ static int tshare_dmabuf_begin_cpu_access(struct dma_buf *dmabuf, enum dma_data_
 				    MAX_SCHEDULE_TIMEOUT);
 	if (err < 0)
 		return err;
-	mutex_lock(&region->maps_lock);
-	list_for_each_entry(map, &region->maps, node)
-		map_sync_for_cpu(map, region, export->range);
-	if (writes && export->writable && !export->brackets++)
-		rb_add(&export->writer_node, &region->writers, writer_is_before);
-	mutex_unlock(&region->maps_lock);
+	tshare_access_begin(&export->region->maps, &export->access, writes && export->writable);
 	return 0;
-}
-
-/* Ends @nr brackets for writing, and syncs the stores to devices. */
-static void export_end_brackets(struct tshare_dmabuf *export, unsigned long nr)
-{
-	const struct tshare_range *range = export->range;
-	struct tshare_map *map;
-
-	list_for_each_entry(map, &export->region->maps, node)
-		map_sync(map, range_start(range), range_end(range), dma_sync_single_for_device);
-	export->region->ended_brackets += nr;
-	export->brackets -= nr;
-	if (!export->brackets)
-		rb_erase(&export->writer_node, &export->region->writers);
 }
 
 static int tshare_dmabuf_end_cpu_access(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
 	struct tshare_dmabuf *export = dmabuf->priv;
 
-	mutex_lock(&export->region->maps_lock);
-	if (dir != DMA_FROM_DEVICE && export->brackets)
-		export_end_brackets(export, 1);
-	mutex_unlock(&export->region->maps_lock);
+	tshare_access_end(&export->region->maps, &export->access, dir != DMA_FROM_DEVICE);
 	return 0;
 }
 
@@ -456,10 +210,7 @@ static void tshare_dmabuf_release(struct dma_buf *dmabuf)
 	struct tshare_dmabuf *export = dmabuf->priv;
 
 	/* A killed process leaves its brackets open. */
-	mutex_lock(&export->region->maps_lock);
-	if (export->brackets)
-		export_end_brackets(export, export->brackets);
-	mutex_unlock(&export->region->maps_lock);
+	tshare_access_end_all(&export->region->maps, &export->access);
 	tshare_range_put(&export->region->ranges, export->range);
 	tshare_region_unuse(export->region);
 	kfree(export);
@@ -513,10 +264,11 @@ static struct dma_buf *range_export(struct tshare_region *region, struct tshare_
 	}
 	export->region = region;
 	export->range = range;
+	export->access.range = range;
 	export->writable = writable;
 
 	info.ops = writable ? &tshare_dmabuf_ops : &tshare_dmabuf_readonly_ops;
-	info.size = range_bytes(range);
+	info.size = tshare_range_bytes(range);
 	info.flags = writable ? O_RDWR : O_RDONLY;
 	info.resv = &range->resv;
 	info.priv = export;
@@ -617,5 +369,5 @@ u64 tshare_dmabuf_offset(const struct dma_buf *dmabuf)
 {
 	const struct tshare_dmabuf *export = dmabuf->priv;
 
-	return tshare_dmabuf_region(dmabuf) ? range_start(export->range) : 0;
+	return tshare_dmabuf_region(dmabuf) ? tshare_range_start(export->range) : 0;
 }

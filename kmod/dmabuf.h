@@ -4,22 +4,10 @@
 #define TSHARE_DMABUF_H
 
 #include <linux/atomic.h>
-#include <linux/list.h>
 #include <linux/types.h>
 
-struct device;
 struct dma_buf;
 struct tshare_region;
-
-/**
- * struct tshare_attachment - a device that is attached to a dma-buf
- * @dev: the device
- * @node: in the region's attachments, under its maps_lock
- */
-struct tshare_attachment {
-	struct device *dev;
-	struct list_head node;
-};
 
 struct dma_buf *tshare_dmabuf_export(struct tshare_region *region, bool writable);
 struct dma_buf *tshare_dmabuf_export_part(struct dma_buf *dmabuf, u64 offset, u64 size,

@@ -4,8 +4,10 @@
 #define TSHARE_RANGE_H
 
 #include <linux/dma-resv.h>
+#include <linux/mm.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
+#include <linux/types.h>
 
 /**
  * struct tshare_range - consecutive pages of a region that dma-bufs cover
@@ -35,6 +37,22 @@ struct tshare_ranges {
 	spinlock_t lock; /* protects tree and its ranges */
 	struct rb_root tree;
 };
+
+/* In bytes of the region. */
+static inline u64 tshare_range_start(const struct tshare_range *range)
+{
+	return (u64)range->first << PAGE_SHIFT;
+}
+
+static inline u64 tshare_range_bytes(const struct tshare_range *range)
+{
+	return (u64)range->nr_pages << PAGE_SHIFT;
+}
+
+static inline u64 tshare_range_end(const struct tshare_range *range)
+{
+	return tshare_range_start(range) + tshare_range_bytes(range);
+}
 
 void tshare_ranges_init(struct tshare_ranges *ranges, unsigned long nr_pages);
 void tshare_ranges_destroy(struct tshare_ranges *ranges);

@@ -173,10 +173,7 @@ struct tshare_region *tshare_region_alloc(struct tshare_ns *ns, const struct tsh
 	region->mode = req->mode;
 	region->flags |= req->flags & REGION_CREATE_FLAGS;
 	tshare_ranges_init(&region->ranges, region->nr_pages);
-	mutex_init(&region->maps_lock);
-	INIT_LIST_HEAD(&region->maps);
-	region->writers = RB_ROOT;
-	INIT_LIST_HEAD(&region->attachments);
+	tshare_maps_init(&region->maps);
 	strscpy_pad(region->name, req->name, sizeof(region->name));
 	RB_CLEAR_NODE(&region->name_node);
 	INIT_LIST_HEAD(&region->name_owner);
@@ -281,7 +278,7 @@ static void region_release(struct kref *ref)
 	tshare_counter_put(region->counter);
 	tshare_ns_put(region->ns);
 	tshare_ranges_destroy(&region->ranges);
-	mutex_destroy(&region->maps_lock);
+	tshare_maps_destroy(&region->maps);
 	kfree(region);
 	atomic_long_dec(&tshare_region_count);
 }

@@ -25,12 +25,12 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mm.h>
-#include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/tshare.h>
 #include <linux/uidgid.h>
 
 #include "descs.h"
+#include "maps.h"
 #include "range.h"
 
 struct path;
@@ -59,12 +59,7 @@ struct tshare_ns;
  * @descs: tensor descriptors
  * @charge: what its pages and descriptors count against
  * @ranges: its pages, whole and in parts, as dma-bufs are over them
- * @maps_lock: protects @maps, @writers, @ended_brackets and @attachments; no other lock of
- *             the module is taken under it
- * @maps: devices' mappings, made through any of its dma-bufs
- * @writers: its dma-bufs with an open bracket for writing, by the first page of their range
- * @ended_brackets: how many such brackets have ended
- * @attachments: the devices that are attached to any of its dma-bufs
+ * @maps: the devices of its dma-bufs, and the CPU accesses beside them
  * @mappings: VMAs that map a part of it
  * @counter: the path of its counter; NULL until its first use, then constant
  * @users: the module's dma-bufs, and calls about to make one; under tshare_lock, and read
@@ -91,11 +86,7 @@ struct tshare_region {
 	struct tshare_descs descs;
 	struct tshare_charge *charge;
 	struct tshare_ranges ranges;
-	struct mutex maps_lock; /* protects what follows, up to attachments */
-	struct list_head maps;
-	struct rb_root writers;
-	unsigned long ended_brackets;
-	struct list_head attachments;
+	struct tshare_maps maps;
 	atomic_t mappings;
 	struct path *counter;
 	unsigned long users;
