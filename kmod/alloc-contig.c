@@ -12,12 +12,13 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/mutex.h>
-#include <linux/sched/signal.h>
+#include <linux/sched.h>
 
 #include "alloc.h"
 #include "compat.h"
 #include "movable.h"
 #include "trace.h"
+#include "zone.h"
 
 #ifdef CONFIG_CONTIG_ALLOC
 
@@ -87,12 +88,6 @@ struct contig_search {
 	unsigned long moved;
 };
 
-/* Whether a signal ends the search. */
-static bool contig_interrupted(const struct tshare_request *req)
-{
-	return req->interruptible ? signal_pending(current) : fatal_signal_pending(current);
-}
-
 /*
  * Waits while the process is frozen, as for suspend. The caller holds no lock. A search for a
  * pool that grows does; it is interruptible, so the freezer's signal ends it instead.
@@ -111,7 +106,7 @@ static int contig_lock(const struct tshare_request *req, struct mutex *lock)
 {
 	for (;;) {
 		contig_freeze(req);
-		if (contig_interrupted(req) || mutex_lock_killable(lock))
+		if (tshare_request_interrupted(req) || mutex_lock_killable(lock))
 			return -EINTR;
 		if (!freezing(current))
 			return 0;
@@ -125,7 +120,7 @@ static unsigned long contig_blame(const struct tshare_request *req, struct zone 
 {
 	unsigned long bad = start + nr / 2, free = 0, i;
 
-	for (i = 0; i < nr && !contig_interrupted(req); i += STEP_PAGES) {
+	for (i = 0; i < nr && !tshare_request_interrupted(req); i += STEP_PAGES) {
 		unsigned long max = min(nr - i, STEP_PAGES);
 
 		if (tshare_movable_pages(zone, start + i, max, false, &free) < max)
@@ -192,7 +187,8 @@ static int contig_take_run(const struct tshare_request *req, struct zone *zone, 
 	while (taken < nr) {
 		unsigned long part = min_t(unsigned long, nr - taken, TAKE_PAGES);
 
-		err = contig_interrupted(req) ? -EINTR : contig_take_part(pfn + taken, part);
+		err = tshare_request_interrupted(req) ? -EINTR :
+							contig_take_part(pfn + taken, part);
 		if (err) {
 			*bad = contig_blame(req, zone, pfn + taken, part);
 			tshare_run_free(pfn, taken);
@@ -221,96 +217,6 @@ static int contig_node_lock(const struct tshare_request *req, struct contig_node
 	return -EINTR;
 }
 
-/* Pages of @zone that are kept for callers that can't use a higher zone. */
-static unsigned long contig_zone_reserve(struct zone *zone, enum zone_type class)
-{
-	/* The core's store, when a sysctl or a zone's size changes, is plain. */
-	return data_race(READ_ONCE(zone->lowmem_reserve[class]));
-}
-
-/* Pages that @zone has to keep free, or leave to others. */
-static unsigned long contig_zone_kept(struct zone *zone, enum zone_type class)
-{
-	/* The core's store of the watermarks is plain, too. */
-	return data_race(min_wmark_pages(zone)) + contig_zone_reserve(zone, class);
-}
-
-/*
- * Whether @zone can spare @free free pages. Pages of the run that are in use don't matter:
- * they move to pages that the page allocator returns within the same limits. A try drains the
- * CPUs' lists, so their pages count as free.
- */
-static bool contig_zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free)
-{
-	unsigned long has = zone_page_state(zone, NR_FREE_PAGES);
-	unsigned long cma = zone_page_state(zone, NR_FREE_CMA_PAGES);
-	int cpu;
-
-	for_each_online_cpu(cpu)
-		/* The core stores it plainly, under a lock of that CPU's. */
-		has += data_race(READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count));
-	return has >= cma + free + contig_zone_kept(zone, class);
-}
-
-/*
- * Whether @zone has page cache to reclaim @nr pages from, by the rule of
- * MemAvailable: its low watermark, or half of the cache, is in use.
- */
-static bool contig_zone_has_cache(struct zone *zone, unsigned long nr)
-{
-	unsigned long cache = zone_page_state(zone, NR_ZONE_INACTIVE_FILE) +
-			      zone_page_state(zone, NR_ZONE_ACTIVE_FILE);
-
-	/* As in contig_zone_kept(). */
-	return cache - min(cache / 2, data_race(low_wmark_pages(zone))) >= nr;
-}
-
-/*
- * The flags to allocate @nr pages of @zone by reclaim. With enough page cache the allocator
- * may retry as long as reclaim makes progress. With less, reclaim would take programs' own
- * pages, which they read again at once, until the OOM killer kills one.
- */
-static gfp_t contig_reclaim_gfp(struct zone *zone, unsigned long nr)
-{
-	gfp_t gfp = GFP_USER | __GFP_THISNODE | __GFP_NOWARN;
-
-	gfp |= contig_zone_has_cache(zone, nr) ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY;
-	/* No higher zone's pages: they would be allocated first, and be of no use. */
-	if (zone_idx(zone) == gfp_zone(GFP_DMA))
-		gfp |= GFP_DMA;
-	else if (zone_idx(zone) == gfp_zone(GFP_DMA32))
-		gfp |= GFP_DMA32;
-	return gfp;
-}
-
-/*
- * Makes the page allocator reclaim memory until @nr pages of @zone are free, by allocating as
- * many and freeing them. Ends early for the freezer, which also waits for tasks that wait for
- * these pages.
- */
-static void contig_reclaim(const struct tshare_request *req, struct zone *zone, unsigned long nr)
-{
-	gfp_t gfp = contig_reclaim_gfp(zone, nr);
-	struct page *page, *next;
-	LIST_HEAD(pages);
-
-	while (nr && !contig_interrupted(req) && !freezing(current)) {
-		page = alloc_pages_node(zone_to_nid(zone), gfp, 0);
-		if (!page)
-			break;
-		list_add(&page->lru, &pages);
-		/* The allocator may fall back to a lower zone. */
-		if (page_zone(page) == zone)
-			nr--;
-		cond_resched();
-	}
-	list_for_each_entry_safe(page, next, &pages, lru) {
-		list_del(&page->lru);
-		__free_page(page);
-		cond_resched();
-	}
-}
-
 /*
  * How many pages of @zone must be free at once so that it can spare the @free free pages of a
  * run; 0 if reclaim can't help. Reclaimed pages may lie in the run itself and add to @free. So
@@ -319,13 +225,14 @@ static void contig_reclaim(const struct tshare_request *req, struct zone *zone, 
 static unsigned long contig_room(struct contig_search *search, struct zone *zone,
 				 unsigned long free)
 {
-	unsigned long nr = search->room ? search->req->nr_pages : max(free, 1UL);
+	unsigned long nr = search->room ? search->req->nr_pages : max(free, 1UL), room;
 
-	if (nr <= search->room ||
-	    nr + contig_zone_kept(zone, search->class) > zone_managed_pages(zone))
+	if (nr <= search->room)
 		return 0;
-	search->room = nr;
-	return nr + contig_zone_reserve(zone, search->class);
+	room = tshare_zone_room(zone, search->class, nr);
+	if (room)
+		search->room = nr;
+	return room;
 }
 
 /*
@@ -341,10 +248,10 @@ static int contig_make_room(struct contig_search *search, struct contig_node *no
 	err = contig_lock(search->req, &node->reclaim);
 	if (err)
 		return err;
-	if (!contig_zone_can_spare(zone, search->class, free)) {
+	if (!tshare_zone_can_spare(zone, search->class, free)) {
 		nr = contig_room(search, zone, free);
 		if (nr)
-			contig_reclaim(search->req, zone, nr);
+			tshare_zone_reclaim(search->req, zone, nr);
 		/* A reclaim that a freeze cut short is repeated. */
 		if (freezing(current))
 			search->room = room;
@@ -365,7 +272,7 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 	int err;
 
 	*bad = pfn;
-	if (!contig_zone_can_spare(zone, search->class, free)) {
+	if (!tshare_zone_can_spare(zone, search->class, free)) {
 		search->refused = true;
 		return search->reclaim ? contig_make_room(search, node, zone, free) : -ENOMEM;
 	}
@@ -389,7 +296,7 @@ static int contig_try_run(struct contig_search *search, struct zone *zone, unsig
 	if (err)
 		node->failures--;
 	mutex_unlock(&node->lock);
-	return contig_interrupted(search->req) && err ? -EINTR : err;
+	return tshare_request_interrupted(search->req) && err ? -EINTR : err;
 }
 
 static int contig_search_zone(struct contig_search *search, struct zone *zone, unsigned long *pfn)
@@ -410,7 +317,7 @@ static int contig_search_zone(struct contig_search *search, struct zone *zone, u
 
 		cond_resched();
 		contig_freeze(search->req);
-		if (contig_interrupted(search->req) || tshare_fence_lock())
+		if (tshare_request_interrupted(search->req) || tshare_fence_lock())
 			return -EINTR;
 		usable = tshare_movable_pages(zone, pos, max, search->lenient, &free);
 		tshare_fence_unlock();
@@ -461,7 +368,7 @@ static int contig_zero_pages(const struct tshare_request *req, unsigned long pfn
 	for (i = 0; i < req->nr_pages; i++) {
 		if (!(i % SZ_512)) {
 			contig_freeze(req);
-			if (contig_interrupted(req))
+			if (tshare_request_interrupted(req))
 				return -EINTR;
 		}
 		clear_highpage(pfn_to_page(pfn + i));

@@ -11,6 +11,7 @@
 #include <linux/cpuset.h>
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 
 #include "alloc.h"
 #include "compat.h"
@@ -86,6 +87,15 @@ int tshare_request_nodes(const struct tshare_request *req, nodemask_t *allowed)
 	}
 #endif
 	return nid;
+}
+
+/**
+ * tshare_request_interrupted() - whether a signal ends the search for memory
+ * @req: the request
+ */
+bool tshare_request_interrupted(const struct tshare_request *req)
+{
+	return req->interruptible ? signal_pending(current) : fatal_signal_pending(current);
 }
 
 /**

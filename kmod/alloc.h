@@ -51,6 +51,7 @@ extern const struct tshare_allocator tshare_allocator_contig;
 int tshare_contig_init(void);
 void tshare_contig_exit(void);
 
+bool tshare_request_interrupted(const struct tshare_request *req);
 int tshare_request_nodes(const struct tshare_request *req, nodemask_t *allowed);
 int tshare_run_alloc(const struct tshare_request *req, unsigned long *pfn, const char **rung);
 void tshare_run_free(unsigned long pfn, unsigned long nr_pages);

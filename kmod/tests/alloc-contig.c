@@ -8,6 +8,8 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 
+#include "fake-zone.h"
+
 /* A node on which @failures more tries could fail, @intervals and a half ago. */
 static struct contig_node *node_of(struct kunit *test, unsigned int failures, int intervals)
 {
@@ -64,61 +66,6 @@ static void search_waits_while_none_may_fail(struct kunit *test)
 	mutex_unlock(&node->lock);
 	KUNIT_EXPECT_GE(test, node->failures, 1U);
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, start + FAILURES_INTERVAL));
-}
-
-/* The callers' class, the pages that the zone keeps from it, and other numbers of pages. */
-#define HIGHEST ZONE_NORMAL
-#define KEPT	30
-#define MINIMUM 50
-#define FREE	1000
-#define CMA	100
-#define MANAGED 5000
-
-/* A fake zone, without memory. */
-static struct zone *zone_of(struct kunit *test)
-{
-	struct zone *zone = kunit_kzalloc(test, sizeof(*zone), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, zone);
-	zone->_watermark[WMARK_MIN] = MINIMUM;
-	zone->lowmem_reserve[HIGHEST] = KEPT;
-	atomic_long_set(&zone->managed_pages, MANAGED);
-	atomic_long_set(&zone->vm_stat[NR_FREE_PAGES], FREE);
-	atomic_long_set(&zone->vm_stat[NR_FREE_CMA_PAGES], CMA);
-	zone->per_cpu_pageset = alloc_percpu(struct per_cpu_pages);
-	KUNIT_ASSERT_TRUE(test, zone->per_cpu_pageset);
-	return zone;
-}
-
-static void zone_free(struct zone *zone)
-{
-	free_percpu(zone->per_cpu_pageset);
-}
-
-static void zone_spares_what_is_above_its_reserves(struct kunit *test)
-{
-	const unsigned long most = FREE - CMA - MINIMUM - KEPT;
-	struct zone *zone = zone_of(test);
-
-	KUNIT_EXPECT_TRUE(test, contig_zone_can_spare(zone, HIGHEST, most));
-	KUNIT_EXPECT_FALSE(test, contig_zone_can_spare(zone, HIGHEST, most + 1));
-	KUNIT_EXPECT_TRUE(test, contig_zone_can_spare(zone, HIGHEST - 1, most + KEPT));
-	zone_free(zone);
-}
-
-/* A try drains the lists. */
-static void pages_in_the_lists_of_cpus_are_free(struct kunit *test)
-{
-	const unsigned long most = FREE - CMA - MINIMUM - KEPT;
-	struct zone *zone = zone_of(test);
-	int cpu;
-
-	for_each_online_cpu(cpu)
-		per_cpu_ptr(zone->per_cpu_pageset, cpu)->count = 7;
-	KUNIT_EXPECT_TRUE(test, contig_zone_can_spare(zone, HIGHEST, most + 7 * num_online_cpus()));
-	KUNIT_EXPECT_FALSE(test,
-			   contig_zone_can_spare(zone, HIGHEST, most + 7 * num_online_cpus() + 1));
-	zone_free(zone);
 }
 
 static const struct tshare_request of_64 = { .nr_pages = 64, .node = NUMA_NO_NODE };
@@ -239,76 +186,17 @@ static void room_that_another_search_has_made_is_looked_at(struct kunit *test)
 	zone_free(zone);
 }
 
-static void set_cache(struct zone *zone, unsigned long active, unsigned long inactive)
-{
-	atomic_long_set(&zone->vm_stat[NR_ZONE_ACTIVE_FILE], active);
-	atomic_long_set(&zone->vm_stat[NR_ZONE_INACTIVE_FILE], inactive);
-}
-
-static void low_watermark_or_half_of_the_cache_is_in_use(struct kunit *test)
-{
-	struct zone *zone = zone_of(test);
-
-	zone->_watermark[WMARK_LOW] = 60;
-	set_cache(zone, 100, 200);
-	KUNIT_EXPECT_TRUE(test, contig_zone_has_cache(zone, 240));
-	KUNIT_EXPECT_FALSE(test, contig_zone_has_cache(zone, 241));
-	set_cache(zone, 20, 30);
-	KUNIT_EXPECT_TRUE(test, contig_zone_has_cache(zone, 25));
-	KUNIT_EXPECT_FALSE(test, contig_zone_has_cache(zone, 26));
-	zone_free(zone);
-}
-
-/* Otherwise programs lose their own pages, until the OOM killer kills one. */
-static void reclaim_goes_on_only_where_the_cache_suffices(struct kunit *test)
-{
-	struct page *page = alloc_page(GFP_KERNEL);
-	struct zone *zone;
-	gfp_t little, much;
-
-	KUNIT_ASSERT_NOT_NULL(test, page);
-	zone = page_zone(page);
-	__free_page(page);
-	little = contig_reclaim_gfp(zone, 0);
-	much = contig_reclaim_gfp(zone, ULONG_MAX);
-	KUNIT_EXPECT_TRUE(test, little & __GFP_RETRY_MAYFAIL);
-	KUNIT_EXPECT_FALSE(test, little & __GFP_NORETRY);
-	KUNIT_EXPECT_FALSE(test, much & __GFP_RETRY_MAYFAIL);
-	KUNIT_EXPECT_TRUE(test, much & __GFP_NORETRY);
-}
-
-static void memory_is_reclaimed_in_the_zone_itself(struct kunit *test)
-{
-	struct page *page = alloc_page(GFP_KERNEL);
-	struct pglist_data *node;
-	int i;
-
-	KUNIT_ASSERT_NOT_NULL(test, page);
-	node = page_zone(page)->zone_pgdat;
-	__free_page(page);
-	for (i = 0; i <= ZONE_NORMAL; i++) {
-		gfp_t gfp = contig_reclaim_gfp(&node->node_zones[i], 0);
-
-		KUNIT_EXPECT_EQ(test, i, (int)gfp_zone(gfp));
-	}
-}
-
 static struct kunit_case contig_cases[] = {
 	KUNIT_CASE(one_failure_is_allowed_per_interval),
 	KUNIT_CASE(part_of_an_interval_is_not_lost),
 	KUNIT_CASE(failures_add_up_to_a_burst),
 	KUNIT_CASE(search_waits_while_none_may_fail),
-	KUNIT_CASE(zone_spares_what_is_above_its_reserves),
-	KUNIT_CASE(pages_in_the_lists_of_cpus_are_free),
 	KUNIT_CASE(room_is_made_for_the_free_pages_and_then_for_the_run),
 	KUNIT_CASE(room_is_made_for_a_run_without_free_pages),
 	KUNIT_CASE(no_room_is_made_that_the_zone_can_not_have),
 	KUNIT_CASE(run_that_a_zone_can_not_spare_is_noted),
 	KUNIT_CASE(one_search_of_a_node_makes_room_at_a_time),
 	KUNIT_CASE(room_that_another_search_has_made_is_looked_at),
-	KUNIT_CASE(low_watermark_or_half_of_the_cache_is_in_use),
-	KUNIT_CASE(reclaim_goes_on_only_where_the_cache_suffices),
-	KUNIT_CASE(memory_is_reclaimed_in_the_zone_itself),
 	{}
 };
 

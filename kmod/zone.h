@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a zone has to spare, and the reclaim of memory in it. */
+#ifndef TSHARE_ZONE_H
+#define TSHARE_ZONE_H
+
+#include <linux/mmzone.h>
+#include <linux/types.h>
+
+struct tshare_request;
+
+bool tshare_zone_can_spare(struct zone *zone, enum zone_type class, unsigned long free);
+unsigned long tshare_zone_room(struct zone *zone, enum zone_type class, unsigned long nr);
+void tshare_zone_reclaim(const struct tshare_request *req, struct zone *zone, unsigned long nr);
+
+#endif /* TSHARE_ZONE_H */
