@@ -19,9 +19,14 @@
 /* Exit status of a command that can't be run, as in shells. */
 #define NOT_RUN 127
 
-/* Looks the module up, which imports its package; that import may fail. */
+/*
+ * Looks the module up, which imports its package; that import may fail. Python before 3.11 can't
+ * have the package, and ignores PYTHONSAFEPATH: it would import what lies in the current folder.
+ */
 static const char question[] =
-	"import importlib.util, sys\n"
+	"import sys\n"
+	"if sys.version_info < (3, 11): sys.exit(3)\n"
+	"import importlib.util\n"
 	"found = importlib.util.find_spec('tshare') and importlib.util.find_spec(sys.argv[1])\n"
 	"sys.exit(0 if found else 3)\n";
 
@@ -95,6 +100,9 @@ int run_package(const char *module, int argc, char **argv)
 	char **arguments;
 	int answer;
 
+	/* "-c" and "-m" would search the current folder first, which may be anybody's. */
+	if (setenv("PYTHONSAFEPATH", "1", 1))
+		return failure("out of memory");
 	answer = ask(python, module);
 	if (answer < 0)
 		return no_python(python, -answer);

@@ -71,6 +71,11 @@ def main() -> None:
     # These verbs run Python again. A program that "exec" runs may be another environment's.
     if sys.argv[1:2] in (["weights"], ["bench"]):
         os.environ["TSHARE_PYTHON"] = sys.executable
+        # Then Python doesn't search the current folder, which may be where this package lies.
+        folder = str(Path(__file__).parents[1])
+        if folder == os.getcwd():
+            paths = (folder, os.environ.get("PYTHONPATH"))
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     # Python ignores these, and a program that replaces it would, too.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

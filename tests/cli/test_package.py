@@ -104,3 +104,46 @@ def test_weights_reports_a_python_without_the_package(tshare, stand_in):
 )
 def test_weights_rejects_other_arguments(tshare, words, problem):
     assert problem in tshare("weights", *words.split(), status=2).err
+
+
+# The current folder, which may be anybody's
+
+
+def make_package(folder):
+    """Make a package tshare in a folder, which prints the folder's name as the benchmark."""
+    (folder / "tshare").mkdir(parents=True)
+    (folder / "tshare/__init__.py").touch()
+    (folder / "tshare/bench.py").write_text(f"import json\nprint({folder.name!r})\n")
+
+
+@pytest.fixture
+def package(tmp_path):
+    """An environment with a package in PYTHONPATH."""
+    make_package(tmp_path / "path")
+    return {"TSHARE_PYTHON": "/usr/bin/python3", "PYTHONPATH": str(tmp_path / "path")}
+
+
+def test_bench_imports_no_package_from_the_current_folder(tshare, package, tmp_path):
+    make_package(tmp_path / "current")
+    assert tshare("bench", env=package, cwd=tmp_path / "current").out == "path\n"
+
+
+@pytest.mark.parametrize("file", ["tshare.py", "json.py", "importlib.py"])
+def test_bench_imports_no_file_from_the_current_folder(tshare, package, tmp_path, file):
+    (tmp_path / file).write_text("raise SystemExit('imported')\n")
+    assert tshare("bench", env=package, cwd=tmp_path).out == "path\n"
+
+
+def test_bench_imports_from_the_current_folder_if_pythonpath_has_it(tshare, package, tmp_path):
+    env = {**package, "PYTHONPATH": "."}
+    assert tshare("bench", env=env, cwd=tmp_path / "path").out == "path\n"
+
+
+def test_bench_finds_no_package_in_a_python_before_3_11(tshare, package, tmp_path):
+    """Such a Python ignores PYTHONSAFEPATH."""
+    older = tmp_path / "older"
+    script = "import sys; sys.version_info = (3, 10); exec(sys.argv.pop(1))"
+    older.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -c "{script}" "$2" "$3"\n')
+    older.chmod(0o755)
+    said = tshare("bench", status=1, env={**package, "TSHARE_PYTHON": str(older)}).err
+    assert "no package tshare (install Debian's python3-tshare" in said

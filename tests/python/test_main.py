@@ -88,6 +88,23 @@ def test_weights_run_in_the_python_of_the_command(command, name):
     assert said.stderr.startswith(b"tshare weights: name: there is no region")
 
 
+def test_weights_import_nothing_from_the_current_folder(name, tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit('imported')\n")
+    said = run(INSTALLED, "weights", "show", name, cwd=tmp_path)
+    assert said.stderr.startswith(b"tshare weights: name: there is no region")
+
+
+def test_weights_run_the_package_of_the_current_folder_if_that_was_run(name, tmp_path):
+    """As where pip has installed it with --target."""
+    (tmp_path / "tshare").symlink_to(tshare.__path__[0])
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/tshare").symlink_to(INSTALLED)
+    # Not that of the environment, which has the package, too.
+    python = os.path.realpath(sys.executable)
+    said = run(python, "-m", "tshare", "weights", "show", name, cwd=tmp_path)
+    assert said.stderr.startswith(b"tshare weights: name: there is no region")
+
+
 def test_python_that_is_named_runs_the_package():
     environment = {**os.environ, "TSHARE_PYTHON": "/nowhere/python"}
     assert b"/nowhere/python" in run(INSTALLED, "bench", env=environment).stderr
