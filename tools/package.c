@@ -14,8 +14,9 @@
 
 #include "cli.h"
 
-/* Exit status of the script below if Python has no such package. */
-#define NO_PACKAGE 3
+/* Exit statuses of the script below if Python has the package, and if not: 0 is any program's. */
+#define HAS_PACKAGE 4
+#define NO_PACKAGE  3
 /* Exit status of a command that can't be run, as in shells. */
 #define NOT_RUN 127
 
@@ -28,7 +29,7 @@ static const char question[] =
 	"if sys.version_info < (3, 11): sys.exit(3)\n"
 	"import importlib.util\n"
 	"found = importlib.util.find_spec('tshare') and importlib.util.find_spec(sys.argv[1])\n"
-	"sys.exit(0 if found else 3)\n";
+	"sys.exit(4 if found else 3)\n";
 
 /* The Python of the virtual environment that has this command, or NULL. */
 static const char *own_python(void)
@@ -111,7 +112,10 @@ int run_package(const char *module, int argc, char **argv)
 			       "'pip install .' in the sources, and set TSHARE_PYTHON to that "
 			       "Python)",
 			       python);
-	if (answer)
+	if (!answer)
+		return failure("%s is no Python (set TSHARE_PYTHON to Python 3.11 or newer)",
+			       python);
+	if (answer != HAS_PACKAGE)
 		return failure("%s can't import the package tshare (see its message above)",
 			       python);
 

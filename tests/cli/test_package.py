@@ -29,13 +29,13 @@ def stand_in(tmp_path):
 
 
 def test_bench_runs_the_package_with_its_arguments(tshare, stand_in):
-    said = tshare("bench", "--quick", "--csv", "a b", env=stand_in(0)).out
+    said = tshare("bench", "--quick", "--csv", "a b", env=stand_in(4)).out
     assert said == "-m tshare.bench --quick --csv a b "
 
 
 @pytest.mark.parametrize("named", ["", None])
 def test_bench_runs_python3_where_no_other_is_named(tshare, stand_in, tmp_path, monkeypatch, named):
-    stand_in(0, "python3")
+    stand_in(4, "python3")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("TSHARE_PYTHON", raising=False)
     if named is not None:
@@ -47,7 +47,7 @@ def test_bench_runs_the_python_of_its_environment(tshare, stand_in, tmp_path, mo
     """The command that pip has installed lies beside the Python that has the package."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "pyvenv.cfg").touch()
-    stand_in(0, "bin/python3")
+    stand_in(4, "bin/python3")
     monkeypatch.delenv("TSHARE_PYTHON", raising=False)
     own = Command(Path(shutil.copy(tshare.path, tmp_path / "bin")))
     said = own("bench", env={"LD_LIBRARY_PATH": library_path(tshare.path.parents[1] / "lib")}).out
@@ -61,6 +61,11 @@ def test_bench_reports_a_missing_python(tshare, tmp_path):
     assert "TSHARE_PYTHON" in said
 
 
+def test_bench_reports_a_program_that_is_no_python(tshare):
+    said = tshare("bench", status=1, env={"TSHARE_PYTHON": "/bin/true"}).err
+    assert "/bin/true is no Python (set TSHARE_PYTHON to Python 3.11 or newer)" in said
+
+
 def test_bench_reports_a_python_without_the_package(tshare, stand_in):
     said = tshare("bench", status=1, env=stand_in(3)).err
     assert "no package tshare (install Debian's python3-tshare; or run 'pip install .'" in said
@@ -72,7 +77,7 @@ def test_bench_reports_that_the_machine_s_python_has_no_package(tshare):
 
 
 def test_bench_finds_the_package_where_children_are_ignored(tshare, stand_in):
-    said = tshare("bench", "--quick", env=stand_in(0), under=["env", "--ignore-signal=CHLD"]).out
+    said = tshare("bench", "--quick", env=stand_in(4), under=["env", "--ignore-signal=CHLD"]).out
     assert said == "-m tshare.bench --quick "
 
 
@@ -89,7 +94,7 @@ def test_bench_rejects_other_arguments(tshare, argument, problem):
     [["load", "a b", "--persist", "--name", "x"], ["verify", "-j", "a", "b"]],
 )
 def test_weights_runs_the_package_with_its_arguments(tshare, stand_in, arguments):
-    said = tshare("weights", *arguments, env=stand_in(0)).out
+    said = tshare("weights", *arguments, env=stand_in(4)).out
     assert said == f"-m tshare._weights_command {' '.join(arguments)} "
 
 
