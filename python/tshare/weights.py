@@ -411,8 +411,8 @@ def load(
         that from_pretrained() of transformers would load, or else the only ones there.
     :param name: Name of the region; None for one that is made of the files' device, inode, size
         and time of modification, and of only, so that changed files have another region.
-    :param only: Names of the tensors that are wanted; None for all. What lies between them is
-        not read.
+    :param only: Names of the tensors that are wanted; None for all. Of the files' data, the blocks
+        of 4 KiB with these are read, and up to 64 KiB between two of them.
     :param replace: Replace a region that has the name and holds other files. Processes that use
         it keep it.
     :param node: NUMA node that the memory must be on.
