@@ -165,6 +165,29 @@ PyObject *ts_from_dlpack(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
 	return result;
 }
 
+/*
+ * NumPy's asarray() has the type in the place of the name, which would give the copy a name that
+ * nobody meant, and the type of @x. By keyword a region may have that name.
+ */
+static int check_second(PyObject *name)
+{
+	struct tshare_dtype dtype;
+	const char *text;
+
+	if (!PyUnicode_Check(name))
+		return 0;
+	text = PyUnicode_AsUTF8AndSize(name, NULL);
+	if (!text)
+		PyErr_Clear();
+	if (!text || tshare_dtype_parse(text, &dtype) < 0)
+		return 0;
+	PyErr_Format(PyExc_TypeError,
+		     "name: %R is the name of a type, and asarray() doesn't convert (convert x "
+		     "first, as by numpy.asarray(x, %R), or pass name=%R by keyword)",
+		     name, name, name);
+	return -1;
+}
+
 PyObject *ts_asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 		     PyObject *kwnames)
 {
@@ -176,6 +199,8 @@ PyObject *ts_asarray(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssiz
 
 	if (ts_parse("asarray", args, nargs, kwnames, names, 2, 3 + TS_OPTION_COUNT, given) < 0 ||
 	    ts_need_arg(given[0], "asarray", "x") < 0)
+		return NULL;
+	if (nargs > 1 && check_second(args[1]) < 0)
 		return NULL;
 	if (copy_arg(given[2], &copy) < 0 || ts_options_arg(given + 3, &options) < 0)
 		return NULL;

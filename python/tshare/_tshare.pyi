@@ -1156,7 +1156,8 @@ def asarray(
     :param x: Anything that has DLPack, a buffer or the array interface; else np.asarray(x) is
         taken.
     :param name: Name of the new region; memory of a region that has this name already is taken
-        as it is.
+        as it is. The name of a type, such as "float32", is accepted only by keyword, since
+        NumPy's asarray() has the type here.
     :param copy: True: always copy. False: never copy. None: copy where needed.
     :param mode: Permission bits to read and to write, in 0o666. The umask does not apply.
     :param lifetime: How long the name stays: "maker": until this process ends. "users": while

@@ -570,6 +570,16 @@ def test_another_name_makes_a_copy(new_name):
     assert tshare.open(other).shape == (4,)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+def test_name_of_a_type_is_taken_by_keyword_alone(dtype):
+    """numpy.asarray() has the type in the name's place."""
+    text = f"^name: {dtype!r} is the name of a type, and asarray\\(\\) doesn't convert "
+    with pytest.raises(TypeError, match=text):
+        tshare.asarray(b"abc", dtype)
+    with pytest.raises(BufferError, match=f"^x: is outside of the region {dtype!r}"):
+        tshare.asarray(b"abc", name=dtype, copy=False)
+
+
 def test_copy_true_copies_shared_memory(name):
     t = tshare.create(name, 4)
     assert address(tshare.asarray(t, copy=True)) != address(t)
