@@ -233,6 +233,8 @@ def _read_index(index: File) -> dict[str, str]:
     places = _read_json(index, "index").get("weight_map")
     if not isinstance(places, dict):
         raise ValueError(f"{path}: weight_map: must be an object")
+    if not places:
+        raise ValueError(f"{path}: weight_map: names no file")
     for name, file in places.items():
         if not _is_file_name(file):
             raise ValueError(

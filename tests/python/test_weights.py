@@ -1108,6 +1108,15 @@ def test_damaged_index_is_named(tmp_path, name):
     assert is_free(name)
 
 
+@pytest.mark.parametrize("what", [INDEX, "."])
+def test_index_that_names_no_file_is_an_error(tmp_path, name, what):
+    (tmp_path / INDEX).write_text('{"metadata": {}, "weight_map": {}}')
+    text = f"{tmp_path / INDEX}: weight_map: names no file"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        weights.load(tmp_path / what, name)
+    assert is_free(name)
+
+
 def make_fifo(path):
     os.mkfifo(path)
 
