@@ -96,6 +96,25 @@ static int take_capsule(struct ts_source *source, enum ts_source_use use, PyObje
 	return -1;
 }
 
+/* Replaces the producer's error if tshare knows a remedy. */
+static void raise_remedy(PyObject *x)
+{
+	PyObject *type, *value, *traceback, *result;
+
+	if (!ts_source_is_unsuited())
+		return;
+	PyErr_Fetch(&type, &value, &traceback);
+	result = ts_call("tshare._remedies", "check_exportable", x);
+	if (result) {
+		Py_DECREF(result);
+		PyErr_Restore(type, value, traceback);
+		return;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+}
+
 /*
  * Whether x reports memory elsewhere than the CPU's: 0 or 1, or -1 with an error set. The device's
  * id is ignored: in some libraries it is None.
@@ -108,8 +127,10 @@ static int is_elsewhere(PyObject *x, PyObject **device)
 	if (!PyObject_HasAttrString(x, "__dlpack_device__"))
 		return 0;
 	*device = PyObject_CallMethod(x, "__dlpack_device__", NULL);
-	if (!*device)
+	if (!*device) {
+		raise_remedy(x);
 		return -1;
+	}
 	if (!PyTuple_Check(*device) || PyTuple_Size(*device) != 2) {
 		PyErr_SetString(PyExc_TypeError,
 				"x: __dlpack_device__() must return a tuple of two ints");
@@ -202,25 +223,6 @@ static int check_negated(PyObject *x)
 	PyErr_SetString(PyExc_BufferError,
 			"x: lazily negated tensors are not supported (share x.resolve_neg())");
 	return -1;
-}
-
-/* Replaces the producer's error if tshare knows a remedy. */
-static void raise_remedy(PyObject *x)
-{
-	PyObject *type, *value, *traceback, *result;
-
-	if (!ts_source_is_unsuited())
-		return;
-	PyErr_Fetch(&type, &value, &traceback);
-	result = ts_call("tshare._remedies", "check_exportable", x);
-	if (result) {
-		Py_DECREF(result);
-		PyErr_Restore(type, value, traceback);
-		return;
-	}
-	Py_XDECREF(type);
-	Py_XDECREF(value);
-	Py_XDECREF(traceback);
 }
 
 static int open_capsule(PyObject *x, enum ts_source_use use, bool bring_here,

@@ -8,6 +8,11 @@ from typing import Any
 
 
 def _check_torch(x: Any, torch: Any) -> None:
+    if x.is_meta:
+        raise BufferError(
+            "x: has no memory, on the device meta (make a tensor of that form by "
+            "tshare.create(name, x.shape, x.dtype))"
+        )
     if x.is_nested:
         raise TypeError("x: is nested (share x.to_padded_tensor(0), or its parts, x.unbind())")
     if x.layout != torch.strided:
@@ -28,7 +33,7 @@ def _check_arrow(x: Any, pa: Any) -> None:
 
 
 def check_exportable(x: Any) -> None:
-    """Raise an error with a remedy if x, whose __dlpack__() has failed, is known to need one."""
+    """Raise an error with a remedy if x, whose DLPack methods fail, is known to need one."""
     torch, pa = sys.modules.get("torch"), sys.modules.get("pyarrow")
     if torch and isinstance(x, torch.Tensor):
         _check_torch(x, torch)

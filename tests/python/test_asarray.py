@@ -909,6 +909,23 @@ def test_conjugated_tensor_is_refused_with_a_remedy():
         tshare.from_dlpack(x)
 
 
+@pytest.mark.parametrize(
+    "take",
+    [
+        tshare.asarray,
+        tshare.from_dlpack,
+        lambda x: tshare.from_dlpack(x, device="cpu"),
+        lambda x: tshare.create(None, 3, "float32").copy_from(x),
+    ],
+)
+def test_tensor_without_memory_is_refused_with_a_remedy(take):
+    x = need("torch").empty(3, device="meta")
+    with pytest.raises(BufferError, match=r"^x: .* meta .*tshare\.create\(name, x\.shape"):
+        take(x)
+    with tshare.create(None, x.shape, x.dtype) as t:
+        assert (t.shape, t.dtype) == ((3,), "float32")
+
+
 def test_region_of_a_module_names_the_remedy():
     with pytest.raises(TypeError, match=r"^tensors: .*state_dict\(\)"):
         tshare.Region.create(None, Module())
