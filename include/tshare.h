@@ -1149,10 +1149,12 @@ int tshare_region_view(struct tshare_region *region, const struct tshare_spec *s
 int tshare_ctx_unlink(struct tshare_ctx *ctx, const char *name);
 
 /**
- * tshare_ctx_list() - walk through the named regions that the caller may read
+ * tshare_ctx_list() - walk through the named regions that the caller may read, or owns
  * @ctx: the context
  * @fn: called for each; a nonzero result ends the walk
  * @data: passed to @fn
+ *
+ * The owner of a region can unlink it even if the mode lets nobody open it.
  *
  * Return: 0, what @fn returned, or -ENOMEM.
  */

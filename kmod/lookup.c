@@ -47,6 +47,13 @@ static bool region_may_access_noaudit(const struct tshare_region *region, int ac
 	       ns_capable_noaudit(region->ns->user_ns, CAP_IPC_OWNER);
 }
 
+/* The owner of a region may unlink it, and so sees it even if the mode lets nobody read. */
+static bool region_is_listed(const struct tshare_region *region)
+{
+	return uid_eq(current_fsuid(), region->uid) ||
+	       region_may_access_noaudit(region, TSHARE_MAY_READ);
+}
+
 /* A draft without a name will never be finished. */
 static int region_check_finished(struct tshare_region *region)
 {
@@ -245,16 +252,16 @@ static void region_fill_entry(struct tshare_region *region, struct tshare_list_e
 	};
 	entry->region_flags = tshare_region_get_state(region, entry->name);
 	if (!tshare_foreign_is_readonly(region) &&
-	    region_may_access_noaudit(region, TSHARE_MAY_WRITE))
+	    region_may_access_noaudit(region, TSHARE_MAY_READ | TSHARE_MAY_WRITE))
 		entry->region_flags |= TSHARE_REGION_WRITABLE;
 }
 
 /**
- * tshare_list_next() - the next region that the caller may read
+ * tshare_list_next() - the next region that the caller may read, or owns
  * @tf: the open device
  * @all: regions of all namespaces, rather than the caller's
  * @cursor: id of the region before, 0 to begin; advances to that of the region found, and
- *          shows no id of one that the caller may not read
+ *          shows no id of one that is not listed
  * @entry: where to describe the region
  *
  * Return: 1, 0 if there is none, -EINTR for a fatal signal.
@@ -268,7 +275,7 @@ int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor, struct tshar
 	while (!found && (region = tshare_region_next(&id))) {
 		bool belongs = all || region->ns == tf->ns;
 
-		found = belongs && region_may_access_noaudit(region, TSHARE_MAY_READ);
+		found = belongs && region_is_listed(region);
 		if (found) {
 			region_fill_entry(region, entry);
 			*cursor = id;
@@ -277,7 +284,7 @@ int tshare_list_next(struct tshare_file *tf, bool all, u64 *cursor, struct tshar
 		if (!belongs)
 			id = tshare_ns_last_of_block(id);
 		tshare_region_put(region);
-		/* There may be a million regions that the caller may not read. */
+		/* There may be a million regions that the caller may not see. */
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();

@@ -147,7 +147,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 const struct verb verb_list = {
 	.name = "list",
 	.arguments = "[OPTION...]",
-	.summary = "list the named regions that you may read",
+	.summary = "list the named regions that you may read or own",
 	.help = REPORTING_HELP(
 		"array") "  -A, --all-namespaces   list those of all IPC namespaces (root, kmod)\n"
 			 "  -o, --output COLUMNS   print these, such as NAME,SIZE, or +RUNG for one more\n"

@@ -399,7 +399,7 @@ static int shm_info(void *opened, const struct backend_region *region,
 /* False if the caller is the owner, not root, and the region's mode denies the access. */
 static bool mode_allows(const struct tshare_region_info *info, uint32_t access)
 {
-	return !geteuid() || info->uid != geteuid() || info->mode & access;
+	return !geteuid() || info->uid != geteuid() || (info->mode & access) == access;
 }
 
 /* The home that is being listed, and the function that gets its regions. */
@@ -410,16 +410,19 @@ struct listing {
 	void *data;
 };
 
-/* Whether the caller may read the region, and its name is that of its home. */
+/*
+ * Whether the region's name is that of its home. The caller has opened the file, so it may read the
+ * region; or owns it, and can unlink it even if the mode lets nobody read.
+ */
 static bool is_listed(const struct listing *listing, int fd, struct tshare_region_info *info)
 {
 	char expected[SHM_HOME_NAME_LEN], path[32];
 
 	shm_home_name(expected, info->name);
-	if (strcmp(expected, listing->file) || !mode_allows(info, 0400))
+	if (strcmp(expected, listing->file))
 		return false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) || !mode_allows(info, 0200))
+	if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) || !mode_allows(info, 0600))
 		info->flags |= TSHARE_READONLY;
 	return true;
 }

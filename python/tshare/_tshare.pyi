@@ -1205,7 +1205,7 @@ def watch(name: str, /) -> Watcher:
     """
 
 def list() -> builtins.list[RegionInfo]:
-    """Return the named regions that this process may read."""
+    """Return the named regions that this process may read, and those of its user."""
 
 def limits() -> Limits:
     """Return the properties and limits of the backend."""

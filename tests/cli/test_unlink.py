@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from helpers import Command, library_path
 
 
 def test_unlink_removes_names(tshare, name):
@@ -71,13 +75,7 @@ def test_unlink_that_is_dry_removes_nothing(tshare, name):
     tshare("show", name)
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "0600",
-        pytest.param("0", marks=pytest.mark.needs("root", "only root opens regions of mode 0")),
-    ],
-)
+@pytest.mark.parametrize("mode", ["0600", "0"])
 def test_unlink_of_all_removes_all_of_the_callers(tshare, name, own_regions, mode):
     tshare("create", "-q", name, "4", "int8", env=own_regions)
     tshare("create", "-q", "-m", mode, f"{name}-2", "4", "int8", env=own_regions)
@@ -87,6 +85,36 @@ def test_unlink_of_all_removes_all_of_the_callers(tshare, name, own_regions, mod
     assert {f"removed {name}", f"removed {name}-2"} <= set(said.splitlines())
     assert os.listdir(own_regions["TSHARE_SHM_DIR"]) == []
     assert tshare("unlink", "-a", env=own_regions).out == ""
+
+
+@pytest.fixture
+def as_user(tshare, backend):
+    """A function that runs the command as a user other than root, whose regions no other test has.
+
+    Other users may not enter the folder of the build, nor write in that of the tests' regions.
+    """
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory(dir="/dev/shm") as regions,
+    ):
+        os.chmod(folder, 0o755)
+        os.chmod(regions, 0o777)
+        own = Command(Path(shutil.copy(tshare.path, folder)))
+        shutil.copy(tshare.path.parents[1] / "lib/libtshare.so.0", folder)
+        group = os.stat("/dev/tshare").st_gid if backend == "kmod" else 64102
+        user = ["setpriv", "--reuid", "64102", "--regid", str(group), "--clear-groups"]
+        env = {"TSHARE_SHM_DIR": regions, "LD_LIBRARY_PATH": library_path(folder)}
+        yield lambda *arguments, **options: own(*arguments, under=user, env=env, **options)
+
+
+@pytest.mark.needs("root", "only root becomes another user")
+def test_unlink_of_all_removes_what_its_owner_may_not_read(as_user, name):
+    regions = [f"{name}-0", f"{name}-0200"]
+    for region in regions:
+        as_user("create", "-q", "-m", region.rpartition("-")[2], region, "4", "int8")
+    assert as_user("unlink", "-na").out.splitlines() == [f"would remove {r}" for r in regions]
+    assert as_user("unlink", "--all").out.splitlines() == [f"removed {r}" for r in regions]
+    assert as_user("list").out == ""
 
 
 @pytest.mark.slow_in_guests

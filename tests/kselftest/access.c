@@ -186,6 +186,19 @@ TEST_F(access, list_shows_what_the_caller_may_read)
 	EXPECT_EQ(1, listed(self->dev, 0, closed));
 }
 
+TEST_F(access, list_shows_the_owner_what_it_may_not_read)
+{
+	struct tshare_list_entry entries[2];
+
+	ASSERT_LE(0, create_of_a(self->dev, NULL, 0));
+	ASSERT_LE(0, create_of_a(self->dev, NULL, 0266));
+	ASSERT_TRUE(act_as_user(USER_A));
+	ASSERT_EQ(2, do_list(self->dev, 0, entries, 2));
+	EXPECT_EQ(0, entries[0].mode);
+	EXPECT_EQ(0, entries[0].region_flags);
+	EXPECT_EQ(0, entries[1].region_flags);
+}
+
 TEST_F(access, list_reports_whether_the_caller_may_write)
 {
 	struct tshare_list_entry entries[2];

@@ -576,8 +576,8 @@ struct tshare_list_entry {
  * @flags: in: TSHARE_LIST_*
  * @reserved: in: must be zero
  *
- * List the regions of the caller's namespace that it may read, named or not, in the order of
- * their ids. A region that is created or freed between two calls may be listed or not. No
+ * List the regions of the caller's namespace that it may read or owns, named or not, in the order
+ * of their ids. A region that is created or freed between two calls may be listed or not. No
  * region is listed twice. @cursor reveals no id of a region that was not listed.
  */
 struct tshare_list {

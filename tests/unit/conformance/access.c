@@ -262,17 +262,27 @@ TEST(root_of_a_user_namespace_is_another_user_to_those_outside)
 	CHECK(!status);
 }
 
-static int list_as_user(void *data)
+/* Returns how many regions of that name the user sees, none of which it may write. */
+static int count_listed(unsigned int uid, const char *name)
 {
-	struct found found = { .name = data };
+	struct found found = { .name = name };
 	struct tshare_ctx *own;
 
-	if (tshare_ctx_new(NULL, &own) || !become(USER_TWO) ||
-	    tshare_ctx_list(own, find_listed, &found))
+	if (tshare_ctx_new(NULL, &own) || !become(uid) || tshare_ctx_list(own, find_listed, &found))
 		return 2;
 	if (found.count && !(found.info.flags & TSHARE_READONLY))
 		return 3;
 	return found.count;
+}
+
+static int list_as_user(void *data)
+{
+	return count_listed(USER_TWO, data);
+}
+
+static int list_as_owner(void *data)
+{
+	return count_listed(USER_ONE, data);
 }
 
 TEST(list_leaves_out_what_may_not_be_read)
@@ -288,6 +298,22 @@ TEST(list_leaves_out_what_may_not_be_read)
 	CHECK(in_child(list_as_user, (void *)(uintptr_t)open.name) == 1);
 	stop_owner(&closed, pids[0]);
 	stop_owner(&open, pids[1]);
+}
+
+TEST(list_shows_the_owner_what_it_may_not_read)
+{
+	struct owned closed = { unique("closed"), TSHARE_MODE_NONE, { { 0 } } };
+	struct owned write_only = { unique("write-only"), 0266, { { 0 } } };
+	pid_t pids[2];
+
+	need_root();
+	pids[0] = start_owner(&closed);
+	pids[1] = start_owner(&write_only);
+	CHECK(in_child(list_as_owner, (void *)(uintptr_t)closed.name) == 1);
+	CHECK(in_child(list_as_owner, (void *)(uintptr_t)write_only.name) == 1);
+	CHECK(in_child(list_as_user, (void *)(uintptr_t)closed.name) == 0);
+	stop_owner(&closed, pids[0]);
+	stop_owner(&write_only, pids[1]);
 }
 
 int main(void)
