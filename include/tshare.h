@@ -1536,7 +1536,7 @@ struct CUstream_st;
 int tshare_region_publish_on(struct tshare_region *region,
 			     const struct tshare_cuda_options *options, struct CUstream_st *stream);
 
-struct tshare_stream_wait; /* a stream's wait for a generation */
+struct tshare_cuda_wait; /* a stream's wait for a generation */
 
 /**
  * tshare_region_wait_on() - make a stream wait for a generation that is new to the caller
@@ -1565,7 +1565,7 @@ struct tshare_stream_wait; /* a stream's wait for a generation */
  */
 int tshare_region_wait_on(struct tshare_region *region, const struct tshare_cuda_options *options,
 			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
-			  struct tshare_stream_wait **wait);
+			  struct tshare_cuda_wait **wait);
 
 /**
  * tshare_waiter_wait_on() - make a stream wait, until tshare_waiter_cancel()
@@ -1580,36 +1580,36 @@ int tshare_region_wait_on(struct tshare_region *region, const struct tshare_cuda
  */
 int tshare_waiter_wait_on(struct tshare_waiter *waiter, const struct tshare_cuda_options *options,
 			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
-			  struct tshare_stream_wait **wait);
+			  struct tshare_cuda_wait **wait);
 
 /**
- * tshare_stream_wait_ref() - take a reference to a stream's wait
+ * tshare_cuda_wait_ref() - take a reference to a stream's wait
  * @wait: the wait
  *
  * Return: @wait.
  */
-struct tshare_stream_wait *tshare_stream_wait_ref(struct tshare_stream_wait *wait);
+struct tshare_cuda_wait *tshare_cuda_wait_ref(struct tshare_cuda_wait *wait);
 
 /**
- * tshare_stream_wait_unref() - drop a reference to a stream's wait
+ * tshare_cuda_wait_unref() - drop a reference to a stream's wait
  * @wait: the wait, or NULL
  *
  * The wait itself goes on until it ends.
  *
  * Return: NULL.
  */
-struct tshare_stream_wait *tshare_stream_wait_unref(struct tshare_stream_wait *wait);
+struct tshare_cuda_wait *tshare_cuda_wait_unref(struct tshare_cuda_wait *wait);
 
 /**
- * tshare_stream_wait_cancel() - end a stream's wait
+ * tshare_cuda_wait_cancel() - end a stream's wait
  * @wait: the wait
  *
  * Its result is -ECANCELED, unless it has ended already or what it waits for is published.
  */
-void tshare_stream_wait_cancel(struct tshare_stream_wait *wait);
+void tshare_cuda_wait_cancel(struct tshare_cuda_wait *wait);
 
 /**
- * tshare_stream_wait_get_result() - return what has ended a stream's wait
+ * tshare_cuda_wait_get_result() - return what has ended a stream's wait
  * @wait: the wait
  * @generation: where to store the generation that was found
  *
@@ -1619,10 +1619,10 @@ void tshare_stream_wait_cancel(struct tshare_stream_wait *wait);
  * cancelled or the process exits; -EOPNOTSUPP in a child of fork(), if it was under way: the
  * stream is the parent's.
  */
-int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_t *generation);
+int tshare_cuda_wait_get_result(const struct tshare_cuda_wait *wait, uint64_t *generation);
 
 /**
- * tshare_stream_wait_shutdown() - end all waits of streams, for good
+ * tshare_cuda_wait_shutdown() - end all waits of streams, for good
  *
  * exit() does it. A language's runtime that drops its objects before that calls it first: a
  * device's resources, whichever library made them, may go only when its streams are idle.
@@ -1630,7 +1630,7 @@ int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_
  * Each wait under way ends with -ECANCELED, unless what it waits for is published. A later
  * wait fails with -ECANCELED. Publishes go on.
  */
-void tshare_stream_wait_shutdown(void);
+void tshare_cuda_wait_shutdown(void);
 
 /* Copies in a device's memory */
 

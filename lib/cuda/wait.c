@@ -35,11 +35,11 @@
 #include "generation/waiter.h"
 #include "region/object.h"
 
-struct tshare_stream_wait {
+struct tshare_cuda_wait {
 	atomic_uint refs; /* one of them its own, while it waits */
 
 	/* Used until it ends, under the process's lock: */
-	LIST_ENTRY(tshare_stream_wait) entry;
+	LIST_ENTRY(tshare_cuda_wait) entry;
 	struct watch watch;
 	struct tshare_region *region;
 	struct tshare_waiter *waiter; /* NULL if it is the region's own */
@@ -55,7 +55,7 @@ struct tshare_stream_wait {
 };
 
 /* Under the process's lock. */
-static LIST_HEAD(wait_list, tshare_stream_wait) waits = LIST_HEAD_INITIALIZER(waits);
+static LIST_HEAD(wait_list, tshare_cuda_wait) waits = LIST_HEAD_INITIALIZER(waits);
 /* In a child: its parent's waits, so that leak checkers find them in use. */
 static struct wait_list inherited = LIST_HEAD_INITIALIZER(inherited);
 static bool exiting;
@@ -65,25 +65,25 @@ static int fail_exiting(void)
 	return fail(-ECANCELED, "wait: the process exits");
 }
 
-static struct tshare_stream_wait *wait_of(struct watch *watch)
+static struct tshare_cuda_wait *wait_of(struct watch *watch)
 {
-	return container_of(watch, struct tshare_stream_wait, watch);
+	return container_of(watch, struct tshare_cuda_wait, watch);
 }
 
 static void drop_wait(struct reaped *reaped)
 {
-	struct tshare_stream_wait *wait = container_of(reaped, struct tshare_stream_wait, reaped);
+	struct tshare_cuda_wait *wait = container_of(reaped, struct tshare_cuda_wait, reaped);
 
 	tshare_waiter_unref(wait->waiter);
 	tshare_region_unref(wait->region);
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 }
 
 /*
  * With the process's lock held; the thread's error has the text of @reason. A new generation
  * takes precedence: the counter is read after @reason was found.
  */
-static void wait_end(struct tshare_stream_wait *wait, int reason)
+static void wait_end(struct tshare_cuda_wait *wait, int reason)
 {
 	int result;
 
@@ -98,7 +98,7 @@ static void wait_end(struct tshare_stream_wait *wait, int reason)
 	reaper_add(&wait->reaped);
 }
 
-static void wait_end_early(struct tshare_stream_wait *wait, int reason)
+static void wait_end_early(struct tshare_cuda_wait *wait, int reason)
 {
 	watch_end(&wait->watch);
 	wait_end(wait, reason);
@@ -106,7 +106,7 @@ static void wait_end_early(struct tshare_stream_wait *wait, int reason)
 
 static int64_t wait_look(struct watch *watch, uint64_t generation, enum watch_cause cause)
 {
-	struct tshare_stream_wait *wait = wait_of(watch);
+	struct tshare_cuda_wait *wait = wait_of(watch);
 	int64_t until;
 	int reason = 0;
 
@@ -123,7 +123,7 @@ static int64_t wait_look(struct watch *watch, uint64_t generation, enum watch_ca
 /* The stream and the slot are the parent's. The child keeps the wait's references. */
 static void wait_forked(struct watch *watch)
 {
-	struct tshare_stream_wait *wait = wait_of(watch);
+	struct tshare_cuda_wait *wait = wait_of(watch);
 
 	LIST_REMOVE(wait, entry);
 	LIST_INSERT_HEAD(&inherited, wait, entry);
@@ -134,7 +134,7 @@ static void wait_forked(struct watch *watch)
 static const struct watch_ops wait_ops = { wait_look, wait_forked };
 
 /* In the scope of the stream: begins the wait, which may be over on return. */
-static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *scope)
+static int begin_wait(struct tshare_cuda_wait *wait, const struct cuda_scope *scope)
 {
 	struct watch *watch = &wait->watch;
 	int err;
@@ -169,7 +169,7 @@ static int begin_wait(struct tshare_stream_wait *wait, const struct cuda_scope *
 }
 
 /* A stream passes a wait that is over already. */
-static int make_stream_wait(struct tshare_stream_wait *wait, struct CUstream_st *stream)
+static int make_stream_wait(struct tshare_cuda_wait *wait, struct CUstream_st *stream)
 {
 	int err;
 
@@ -187,10 +187,10 @@ static int make_stream_wait(struct tshare_stream_wait *wait, struct CUstream_st 
 /* @own is NULL if @waiter is the region's. */
 static int wait_on(struct tshare_waiter *waiter, struct tshare_waiter *own,
 		   const struct tshare_cuda_options *options, struct CUstream_st *stream,
-		   uint64_t seen, int64_t timeout_ns, struct tshare_stream_wait **result)
+		   uint64_t seen, int64_t timeout_ns, struct tshare_cuda_wait **result)
 {
 	const int64_t deadline = clock_deadline(timeout_ns, clock_ns());
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	struct cuda_scope scope;
 	int err;
 
@@ -201,7 +201,7 @@ static int wait_on(struct tshare_waiter *waiter, struct tshare_waiter *own,
 		return err;
 	wait = malloc(sizeof(*wait));
 	if (wait) {
-		*wait = (struct tshare_stream_wait){
+		*wait = (struct tshare_cuda_wait){
 			.watch = { .waiter = waiter, .ops = &wait_ops },
 			.region = waiter->region,
 			.waiter = own,
@@ -219,7 +219,7 @@ static int wait_on(struct tshare_waiter *waiter, struct tshare_waiter *own,
 		err = make_stream_wait(wait, stream);
 	cuda_leave(&scope);
 	if (err || !result)
-		tshare_stream_wait_unref(wait);
+		tshare_cuda_wait_unref(wait);
 	else
 		*result = wait;
 	return err;
@@ -228,7 +228,7 @@ static int wait_on(struct tshare_waiter *waiter, struct tshare_waiter *own,
 TSHARE_EXPORT
 int tshare_region_wait_on(struct tshare_region *region, const struct tshare_cuda_options *options,
 			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
-			  struct tshare_stream_wait **wait)
+			  struct tshare_cuda_wait **wait)
 {
 	return wait_on(&region->generation.waiter, NULL, options, stream, seen, timeout_ns, wait);
 }
@@ -236,20 +236,20 @@ int tshare_region_wait_on(struct tshare_region *region, const struct tshare_cuda
 TSHARE_EXPORT
 int tshare_waiter_wait_on(struct tshare_waiter *waiter, const struct tshare_cuda_options *options,
 			  struct CUstream_st *stream, uint64_t seen, int64_t timeout_ns,
-			  struct tshare_stream_wait **wait)
+			  struct tshare_cuda_wait **wait)
 {
 	return wait_on(waiter, waiter, options, stream, seen, timeout_ns, wait);
 }
 
 TSHARE_EXPORT
-struct tshare_stream_wait *tshare_stream_wait_ref(struct tshare_stream_wait *wait)
+struct tshare_cuda_wait *tshare_cuda_wait_ref(struct tshare_cuda_wait *wait)
 {
 	refcount_get(&wait->refs);
 	return wait;
 }
 
 TSHARE_EXPORT
-struct tshare_stream_wait *tshare_stream_wait_unref(struct tshare_stream_wait *wait)
+struct tshare_cuda_wait *tshare_cuda_wait_unref(struct tshare_cuda_wait *wait)
 {
 	keep_errno();
 
@@ -259,7 +259,7 @@ struct tshare_stream_wait *tshare_stream_wait_unref(struct tshare_stream_wait *w
 }
 
 TSHARE_EXPORT
-void tshare_stream_wait_cancel(struct tshare_stream_wait *wait)
+void tshare_cuda_wait_cancel(struct tshare_cuda_wait *wait)
 {
 	process_lock();
 	if (atomic_load(&wait->result) == -EINPROGRESS)
@@ -268,7 +268,7 @@ void tshare_stream_wait_cancel(struct tshare_stream_wait *wait)
 }
 
 TSHARE_EXPORT
-int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_t *generation)
+int tshare_cuda_wait_get_result(const struct tshare_cuda_wait *wait, uint64_t *generation)
 {
 	int result = atomic_load(&wait->result);
 
@@ -285,7 +285,7 @@ int tshare_stream_wait_get_result(const struct tshare_stream_wait *wait, uint64_
 /* With the process's lock held. */
 static void end_all_waits(void)
 {
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 
 	exiting = true;
 	while ((wait = LIST_FIRST(&waits)))
@@ -293,7 +293,7 @@ static void end_all_waits(void)
 }
 
 TSHARE_EXPORT
-void tshare_stream_wait_shutdown(void)
+void tshare_cuda_wait_shutdown(void)
 {
 	process_lock();
 	end_all_waits();

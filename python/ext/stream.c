@@ -16,7 +16,7 @@
 
 struct ts_stream_wait {
 	PyObject ob_base;
-	struct tshare_stream_wait *handle;
+	struct tshare_cuda_wait *handle;
 	bool cancelled; /* by cancel(), not by the region's close() */
 	PyObject *weakrefs;
 };
@@ -30,11 +30,11 @@ static PyObject *raise_closed(void)
 	return NULL;
 }
 
-static bool is_under_way(const struct tshare_stream_wait *handle)
+static bool is_under_way(const struct tshare_cuda_wait *handle)
 {
 	uint64_t generation;
 
-	return tshare_stream_wait_get_result(handle, &generation) == -EINPROGRESS;
+	return tshare_cuda_wait_get_result(handle, &generation) == -EINPROGRESS;
 }
 
 /* Exit */
@@ -46,7 +46,7 @@ static bool is_under_way(const struct tshare_stream_wait *handle)
 static PyObject *end_waits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
 	exiting = true;
-	tshare_stream_wait_shutdown();
+	tshare_cuda_wait_shutdown();
 	Py_RETURN_NONE;
 }
 
@@ -182,7 +182,7 @@ PyObject *ts_region_cuda_counter(PyObject *self, PyObject *const *args, Py_ssize
 /* The library's result: 0, or a negative errno whose text tshare_error_get() returns. */
 static int read_result(PyObject *self, uint64_t *generation)
 {
-	return tshare_stream_wait_get_result(((struct ts_stream_wait *)self)->handle, generation);
+	return tshare_cuda_wait_get_result(((struct ts_stream_wait *)self)->handle, generation);
 }
 
 static PyObject *wait_result(PyObject *self, PyObject *Py_UNUSED(unused))
@@ -205,7 +205,7 @@ static PyObject *wait_cancel(PyObject *self, PyObject *Py_UNUSED(unused))
 	if (is_under_way(wait->handle))
 		wait->cancelled = true;
 	state = PyEval_SaveThread();
-	tshare_stream_wait_cancel(wait->handle);
+	tshare_cuda_wait_cancel(wait->handle);
 	PyEval_RestoreThread(state);
 	Py_RETURN_NONE;
 }
@@ -230,14 +230,14 @@ static PyObject *wait_repr(PyObject *self)
 static void wait_dealloc(PyObject *self)
 {
 	struct ts_stream_wait *wait = (struct ts_stream_wait *)self;
-	struct tshare_stream_wait *handle = wait->handle;
+	struct tshare_cuda_wait *handle = wait->handle;
 	PyTypeObject *type = Py_TYPE(self);
 
 	if (wait->weakrefs)
 		PyObject_ClearWeakRefs(self);
 	PyObject_Free(self);
 	Py_DECREF(type);
-	tshare_stream_wait_unref(handle);
+	tshare_cuda_wait_unref(handle);
 }
 
 static PyGetSetDef wait_getset[] = {

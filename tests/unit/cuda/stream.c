@@ -44,20 +44,20 @@ static void close_stream(void)
 	CHECK(nothing_stays());
 }
 
-static struct tshare_stream_wait *wait_on(struct tshare_region *region, uint64_t seen,
-					  int64_t timeout_ns)
+static struct tshare_cuda_wait *wait_on(struct tshare_region *region, uint64_t seen,
+					int64_t timeout_ns)
 {
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 
 	CHECK(!tshare_region_wait_on(region, NULL, stream, seen, timeout_ns, &wait));
 	return wait;
 }
 
-static int result_of(const struct tshare_stream_wait *wait)
+static int result_of(const struct tshare_cuda_wait *wait)
 {
 	uint64_t generation;
 
-	return tshare_stream_wait_get_result(wait, &generation);
+	return tshare_cuda_wait_get_result(wait, &generation);
 }
 
 /* Whether the stream still has work after a time in which it would have ended. */
@@ -173,7 +173,7 @@ TEST(a_stream_waits_until_something_is_published)
 {
 	struct tshare_region *region = region_of(SIZE), *other = another(region, 0);
 	struct tshare_region *reader = another(region, TSHARE_READONLY);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	int copy = 0, *numbers[2] = { tshare_region_get_data(reader), &copy };
 	uint64_t generation = 0;
 
@@ -186,8 +186,8 @@ TEST(a_stream_waits_until_something_is_published)
 	publish(other);
 	CHECK(!cuStreamSynchronize(stream));
 	CHECK(copy == 5);
-	CHECK(!tshare_stream_wait_get_result(wait, &generation) && generation == 1);
-	CHECK(!tshare_stream_wait_unref(wait));
+	CHECK(!tshare_cuda_wait_get_result(wait, &generation) && generation == 1);
+	CHECK(!tshare_cuda_wait_unref(wait));
 	tshare_region_unref(reader);
 	tshare_region_unref(other);
 	tshare_region_unref(region);
@@ -197,22 +197,22 @@ TEST(a_stream_waits_until_something_is_published)
 TEST(a_stream_does_not_wait_for_what_was_published)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	uint64_t generation = 0;
 
 	open_stream();
 	publish(region);
 	publish(region);
 	wait = wait_on(region, 1, -1);
-	CHECK(!tshare_stream_wait_get_result(wait, &generation) && generation == 2);
+	CHECK(!tshare_cuda_wait_get_result(wait, &generation) && generation == 2);
 	CHECK(!cuStreamSynchronize(stream));
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	wait = wait_on(region, 2, -1);
 	CHECK(result_of(wait) == -EINPROGRESS);
 	CHECK(stream_waits());
 	publish(region);
 	CHECK(!cuStreamSynchronize(stream));
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(region);
 	close_stream();
 }
@@ -221,7 +221,7 @@ TEST(a_stream_waits_until_its_time_is_over)
 {
 	struct tshare_region *region = region_of(SIZE);
 	int64_t begin = now_ns();
-	struct tshare_stream_wait *wait, *look;
+	struct tshare_cuda_wait *wait, *look;
 
 	open_stream();
 	wait = wait_on(region, 0, 300 * MS);
@@ -231,8 +231,8 @@ TEST(a_stream_waits_until_its_time_is_over)
 	CHECK(!cuStreamSynchronize(stream));
 	CHECK(now_ns() - begin >= 300 * MS && now_ns() - begin < LONG);
 	CHECK(result_of(wait) == -ETIMEDOUT && error_says("timeout: "));
-	tshare_stream_wait_unref(look);
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(look);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(region);
 	close_stream();
 }
@@ -242,7 +242,7 @@ TEST(a_stream_does_not_wait_for_dead_publishers)
 	const char *name = unique("dead");
 	struct tshare_region *region = new_region(name);
 	struct partner partner = { .name = name };
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	uint64_t seen;
 	pid_t pid;
 
@@ -255,7 +255,7 @@ TEST(a_stream_does_not_wait_for_dead_publishers)
 	CHECK(!cuStreamSynchronize(stream));
 	CHECK(result_of(wait) == -EOWNERDEAD && error_says("publishers have exited"));
 	CHECK(end_of(pid) == -1);
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	close(partner.steps.ends[1]);
 	tshare_region_unref(region);
 	close_stream();
@@ -267,8 +267,8 @@ TEST(a_wait_that_nobody_asks_about_goes_on)
 
 	open_stream();
 	CHECK(!tshare_region_wait_on(region, NULL, stream, 0, -1, NULL));
-	tshare_stream_wait_unref(wait_on(region, 0, -1));
-	CHECK(!tshare_stream_wait_unref(NULL));
+	tshare_cuda_wait_unref(wait_on(region, 0, -1));
+	CHECK(!tshare_cuda_wait_unref(NULL));
 	tshare_region_unref(region);
 	CHECK(stream_waits());
 	publish(other);
@@ -280,16 +280,16 @@ TEST(a_wait_that_nobody_asks_about_goes_on)
 TEST(a_wait_has_as_many_references_as_were_taken)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 
 	open_stream();
 	wait = wait_on(region, 0, -1);
-	CHECK(tshare_stream_wait_ref(wait) == wait);
-	tshare_stream_wait_unref(wait);
+	CHECK(tshare_cuda_wait_ref(wait) == wait);
+	tshare_cuda_wait_unref(wait);
 	publish(region);
 	CHECK(!cuStreamSynchronize(stream));
 	CHECK(!result_of(wait));
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(region);
 	close_stream();
 }
@@ -299,7 +299,7 @@ TEST(any_number_of_waits_may_be_under_way)
 {
 	enum { COUNT = 200 };
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *waits[COUNT];
+	struct tshare_cuda_wait *waits[COUNT];
 	int i;
 
 	open_stream();
@@ -312,7 +312,7 @@ TEST(any_number_of_waits_may_be_under_way)
 	CHECK(!cuStreamSynchronize(stream));
 	for (i = 0; i < COUNT; i++) {
 		CHECK(!result_of(waits[i]));
-		tshare_stream_wait_unref(waits[i]);
+		tshare_cuda_wait_unref(waits[i]);
 	}
 	tshare_region_unref(region);
 	close_stream();
@@ -339,7 +339,7 @@ TEST(a_publish_asks_for_publishers_once_for_all_waits)
 {
 	enum { COUNT = 50 };
 	struct tshare_region *region = region_of(SIZE), *other = another(region, 0);
-	struct tshare_stream_wait *waits[COUNT];
+	struct tshare_cuda_wait *waits[COUNT];
 	int i;
 
 	publish(other);
@@ -359,11 +359,11 @@ TEST(a_publish_asks_for_publishers_once_for_all_waits)
 			sleep_ns(MS);
 	} while (!atomic_load(&questions) && ++i < COUNT / 2);
 	for (i = 0; i < COUNT; i++)
-		tshare_stream_wait_cancel(waits[i]);
+		tshare_cuda_wait_cancel(waits[i]);
 	CHECK(atomic_load(&questions) && atomic_load(&questions) < COUNT / 2);
 	CHECK(!cuStreamSynchronize(stream));
 	for (i = 0; i < COUNT; i++)
-		tshare_stream_wait_unref(waits[i]);
+		tshare_cuda_wait_unref(waits[i]);
 	tshare_region_unref(other);
 	tshare_region_unref(region);
 	close_stream();
@@ -372,7 +372,7 @@ TEST(a_publish_asks_for_publishers_once_for_all_waits)
 TEST(waits_in_succession_take_one_page)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	uint64_t seen;
 
 	open_stream();
@@ -381,7 +381,7 @@ TEST(waits_in_succession_take_one_page)
 		publish(region);
 		CHECK(!cuStreamSynchronize(stream));
 		CHECK(!result_of(wait));
-		tshare_stream_wait_unref(wait);
+		tshare_cuda_wait_unref(wait);
 	}
 	CHECK(stub_calls("cuMemHostRegister") == 1);
 	tshare_region_unref(region);
@@ -392,7 +392,7 @@ TEST(waits_in_succession_take_one_page)
 TEST(a_stream_passes_a_wait_that_is_long_over)
 {
 	struct tshare_region *region = region_of(SIZE), *quiet = region_of(SIZE);
-	struct tshare_stream_wait *first, *second;
+	struct tshare_cuda_wait *first, *second;
 	struct hold hold;
 
 	open_stream();
@@ -405,10 +405,10 @@ TEST(a_stream_passes_a_wait_that_is_long_over)
 	end_hold(&hold);
 	CHECK(stream_waits());
 	CHECK(result_of(second) == -EINPROGRESS);
-	tshare_stream_wait_cancel(second);
+	tshare_cuda_wait_cancel(second);
 	CHECK(!cuStreamSynchronize(stream));
-	tshare_stream_wait_unref(first);
-	tshare_stream_wait_unref(second);
+	tshare_cuda_wait_unref(first);
+	tshare_cuda_wait_unref(second);
 	tshare_region_unref(quiet);
 	tshare_region_unref(region);
 	close_stream();
@@ -419,22 +419,22 @@ TEST(a_stream_passes_a_wait_that_is_long_over)
 TEST(a_wait_can_be_cancelled)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait, *other;
+	struct tshare_cuda_wait *wait, *other;
 
 	open_stream();
 	other = wait_on(region, 0, -1);
 	wait = wait_on(region, 0, -1);
-	tshare_stream_wait_cancel(wait);
-	tshare_stream_wait_cancel(wait);
+	tshare_cuda_wait_cancel(wait);
+	tshare_cuda_wait_cancel(wait);
 	CHECK(result_of(wait) == -ECANCELED && error_says("cancelled"));
 	CHECK(stream_waits());
 	CHECK(result_of(other) == -EINPROGRESS);
 	publish(region);
 	CHECK(!cuStreamSynchronize(stream));
-	tshare_stream_wait_cancel(other);
+	tshare_cuda_wait_cancel(other);
 	CHECK(!result_of(other));
-	tshare_stream_wait_unref(other);
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(other);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(region);
 	close_stream();
 }
@@ -442,7 +442,7 @@ TEST(a_wait_can_be_cancelled)
 TEST(cancel_of_a_region_ends_the_waits_of_streams)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait, *of_waiter;
+	struct tshare_cuda_wait *wait, *of_waiter;
 	struct tshare_waiter *waiter;
 
 	open_stream();
@@ -452,14 +452,14 @@ TEST(cancel_of_a_region_ends_the_waits_of_streams)
 	tshare_region_cancel(region);
 	CHECK(result_of(wait) == -ECANCELED);
 	CHECK(result_of(of_waiter) == -EINPROGRESS);
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	CHECK(tshare_region_wait_on(region, NULL, stream, 0, -1, &wait) == -ECANCELED);
 	tshare_waiter_cancel(waiter);
 	CHECK(result_of(of_waiter) == -ECANCELED);
 	CHECK(tshare_waiter_wait_on(waiter, NULL, stream, 0, -1, &wait) == -ECANCELED);
 	tshare_waiter_unref(waiter);
 	CHECK(!cuStreamSynchronize(stream));
-	tshare_stream_wait_unref(of_waiter);
+	tshare_cuda_wait_unref(of_waiter);
 	tshare_region_unref(region);
 	close_stream();
 }
@@ -468,23 +468,23 @@ TEST(cancel_of_a_region_ends_the_waits_of_streams)
 TEST(a_generation_wins_over_a_cancel)
 {
 	struct tshare_region *region = region_of(SIZE), *other = another(region, 0);
-	struct tshare_stream_wait *wait, *of_region;
+	struct tshare_cuda_wait *wait, *of_region;
 	uint64_t seen, generation;
 
 	open_stream();
 	for (seen = 0; seen < 200; seen++) {
 		wait = wait_on(other, seen, -1);
 		publish(region);
-		tshare_stream_wait_cancel(wait);
-		CHECK(!tshare_stream_wait_get_result(wait, &generation));
+		tshare_cuda_wait_cancel(wait);
+		CHECK(!tshare_cuda_wait_get_result(wait, &generation));
 		CHECK(generation == seen + 1);
-		tshare_stream_wait_unref(wait);
+		tshare_cuda_wait_unref(wait);
 	}
 	of_region = wait_on(other, seen, -1);
 	publish(region);
 	tshare_region_cancel(other);
 	CHECK(!result_of(of_region));
-	tshare_stream_wait_unref(of_region);
+	tshare_cuda_wait_unref(of_region);
 	CHECK(!cuStreamSynchronize(stream));
 	tshare_region_unref(other);
 	tshare_region_unref(region);
@@ -494,7 +494,7 @@ TEST(a_generation_wins_over_a_cancel)
 TEST(a_wait_keeps_its_waiter)
 {
 	struct tshare_region *region = region_of(SIZE), *other = another(region, 0);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	struct tshare_waiter *waiter;
 
 	open_stream();
@@ -506,7 +506,7 @@ TEST(a_wait_keeps_its_waiter)
 	publish(other);
 	CHECK(!cuStreamSynchronize(stream));
 	CHECK(!result_of(wait));
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(other);
 	close_stream();
 }
@@ -572,12 +572,12 @@ static void find_driver_unused(void)
 static int shut_down(void)
 {
 	struct tshare_region *other = another(exiting_region, 0);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 
 	if (tshare_region_wait_on(exiting_region, NULL, stream, 0, -1, &wait) ||
 	    tshare_region_wait_on(other, NULL, stream, 0, -1, NULL))
 		return 2;
-	tshare_stream_wait_shutdown();
+	tshare_cuda_wait_shutdown();
 	if (cuStreamSynchronize(stream) || result_of(wait) != -ECANCELED ||
 	    !error_says("wait: the process exits"))
 		return 6;
@@ -586,8 +586,8 @@ static int shut_down(void)
 	if (tshare_region_publish_on(exiting_region, NULL, stream) || cuStreamSynchronize(stream) ||
 	    generation_of(other) != 1)
 		return 8;
-	tshare_stream_wait_shutdown();
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_shutdown();
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(other);
 	return 0;
 }
@@ -631,24 +631,24 @@ static int exit_as(const char *how)
 
 static int use_in_child(void *data)
 {
-	struct tshare_stream_wait *wait = data;
+	struct tshare_cuda_wait *wait = data;
 	struct tshare_region *region = region_of(SIZE);
 
 	alarm(HANG_SECONDS);
 	if (result_of(wait) != -EOPNOTSUPP || !error_says("parent"))
 		return 1;
-	tshare_stream_wait_cancel(wait);
+	tshare_cuda_wait_cancel(wait);
 	if (tshare_region_wait_on(region, NULL, stream, 0, -1, NULL) != -EOPNOTSUPP ||
 	    tshare_region_publish_on(region, NULL, stream) != -EOPNOTSUPP)
 		return 2;
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	exit(0);
 }
 
 TEST(a_child_leaves_the_streams_of_its_parent_alone)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 
 	open_stream();
 	wait = wait_on(region, 0, -1);
@@ -658,7 +658,7 @@ TEST(a_child_leaves_the_streams_of_its_parent_alone)
 	publish(region);
 	CHECK(!cuStreamSynchronize(stream));
 	CHECK(!result_of(wait));
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(region);
 	close_stream();
 }
@@ -668,7 +668,7 @@ TEST(a_child_leaves_the_streams_of_its_parent_alone)
 TEST(a_stream_has_its_context_whichever_is_current)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	CUcontext other, now;
 
 	stub_set_devices(2);
@@ -679,7 +679,7 @@ TEST(a_stream_has_its_context_whichever_is_current)
 	CHECK(!cuCtxGetCurrent(&now) && now == other);
 	CHECK(!cuCtxDestroy_v2(other));
 	CHECK(!cuStreamSynchronize(stream));
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(region);
 	close_stream();
 }
@@ -688,7 +688,7 @@ TEST(the_default_streams_are_those_of_the_device)
 {
 	const struct tshare_cuda_options options = on_device(1);
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	CUcontext primary, now;
 
 	stub_set_devices(2);
@@ -703,7 +703,7 @@ TEST(the_default_streams_are_those_of_the_device)
 	CHECK(!cuStreamSynchronize(PER_THREAD));
 	CHECK(generation_of(region) == 2);
 	CHECK(!cuCtxPopCurrent_v2(&primary) && !cuDevicePrimaryCtxRelease_v2(1));
-	tshare_stream_wait_unref(wait);
+	tshare_cuda_wait_unref(wait);
 	tshare_region_unref(region);
 	CHECK(nothing_stays());
 }
@@ -723,7 +723,7 @@ TEST(a_device_without_a_context_has_no_streams)
 TEST(a_context_that_has_ended_takes_its_page_along)
 {
 	struct tshare_region *region = region_of(SIZE);
-	struct tshare_stream_wait *lost, *wait;
+	struct tshare_cuda_wait *lost, *wait;
 	CUcontext primary;
 
 	CHECK(!cuInit(0) && !cuDevicePrimaryCtxRetain(&primary, 0) &&
@@ -738,8 +738,8 @@ TEST(a_context_that_has_ended_takes_its_page_along)
 	CHECK(!result_of(wait));
 	while (result_of(lost) == -EINPROGRESS)
 		sleep_ns(MS);
-	tshare_stream_wait_unref(wait);
-	tshare_stream_wait_unref(lost);
+	tshare_cuda_wait_unref(wait);
+	tshare_cuda_wait_unref(lost);
 	CHECK(!cuCtxPopCurrent_v2(&primary) && !cuDevicePrimaryCtxRelease_v2(0));
 	tshare_region_unref(region);
 	CHECK(nothing_stays());
@@ -750,7 +750,7 @@ TEST(a_context_that_has_ended_takes_its_page_along)
 static bool refuses(struct tshare_region *region, const struct tshare_cuda_options *options,
 		    struct CUstream_st *given, int err, const char *text)
 {
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 
 	return tshare_region_publish_on(region, options, given) == err && error_says(text) &&
 	       tshare_region_wait_on(region, options, given, 0, -1, &wait) == err &&
@@ -799,7 +799,7 @@ TEST(a_device_that_can_not_wait_says_so)
 /* With the @nth call of the driver failing. Some may: their answer doesn't matter. */
 static int call_both(struct tshare_region *region, unsigned int nth)
 {
-	struct tshare_stream_wait *wait = NULL;
+	struct tshare_cuda_wait *wait = NULL;
 	int err, failed = 0;
 
 	stub_fail(NULL, nth, 999);
@@ -812,8 +812,8 @@ static int call_both(struct tshare_region *region, unsigned int nth)
 	CHECK(!err == !!wait);
 	stub_fail(NULL, UINT32_MAX, 0);
 	if (wait)
-		tshare_stream_wait_cancel(wait);
-	tshare_stream_wait_unref(wait);
+		tshare_cuda_wait_cancel(wait);
+	tshare_cuda_wait_unref(wait);
 	CHECK(!cuStreamSynchronize(stream));
 	return failed;
 }
@@ -846,7 +846,7 @@ struct worker {
 static void *take_turns(void *data)
 {
 	struct worker *worker = data;
-	struct tshare_stream_wait *wait;
+	struct tshare_cuda_wait *wait;
 	uint64_t seen = 0;
 	int i;
 
@@ -856,8 +856,8 @@ static void *take_turns(void *data)
 		    tshare_region_wait_on(worker->region, NULL, worker->stream, seen, LONG, &wait))
 			worker->failed++;
 		else if (i % 3 == 0)
-			tshare_stream_wait_cancel(wait);
-		tshare_stream_wait_unref(wait);
+			tshare_cuda_wait_cancel(wait);
+		tshare_cuda_wait_unref(wait);
 	}
 	return NULL;
 }
