@@ -57,7 +57,8 @@
  * through their last argument only when they succeed. What each errno means is
  * the same on both backends:
  *
- * -EACCES        the region's mode denies the access, or it was opened read-only
+ * -EACCES        the region's mode denies the access, or it was opened read-only; or
+ *                the call is for the other side of the stream
  * -EAGAIN        the thread behind an event descriptor can't be started; or the
  *                name still leads to the region in other_than
  * -EBADF         fd is not open
@@ -75,11 +76,12 @@
  * -EIO           CUDA's driver fails, or a disk does
  * -ENAMETOOLONG  a region's name of more than TSHARE_NAME_MAX bytes, or a tensor's
  *                of more than TSHARE_TENSOR_NAME_MAX
- * -ENODATA       a file ends before the part to read does
+ * -ENOBUFS       the consumer holds as many frames as it may
+ * -ENODATA       a file ends before the part to read does; or the stream is closed
  * -ENODEV        the backend is unavailable (no module, no /dev/shm), or /proc is not
  *                mounted, which named regions need on shm
- * -ENOENT        no region of that name, or no tensor of that name in it; or
- *                the region has lost its name
+ * -ENOENT        no region of that name, or no tensor, field or frame; or the region has
+ *                lost its name
  * -ENOMEM        the memory is unavailable: contiguous, in the system, in the
  *                caller's memory cgroup (version 2), or CUDA's
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
@@ -91,10 +93,13 @@
  *                was created in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
  *                another major version
- * -EOWNERDEAD    all other publishers have exited
+ * -EOWNERDEAD    all other publishers have exited, or the stream's producer has
  * -ERANGE        a tensor is not wholly inside its region or its memory, or a part
  *                not inside its region
- * -ETIMEDOUT     nothing was published, or the name could not be opened, in time
+ * -ESTALE        the consumer was evicted; or an observed frame was overwritten
+ * -ETIMEDOUT     nothing was published, no slot became free, or the name could not be
+ *                opened, in time
+ * -EUSERS        the stream has TSHARE_STREAM_CONSUMERS consumers
  *
  * and what open(2) and mmap(2) may return besides.
  *
@@ -147,8 +152,10 @@ const char *tshare_version(void);
 #define TSHARE_TENSOR_LIMIT 1048576
 
 struct tshare_ctx;     /* a session with a backend */
+struct tshare_frame;   /* what a stream's producer fills, or a consumer has taken */
 struct tshare_pin;     /* a region whose memory is page-locked for CUDA */
 struct tshare_region;  /* shared memory that is mapped into this process, with its tensors */
+struct tshare_stream;  /* frames in the slots of a region; see DOC: streams */
 struct tshare_tensor;  /* a tensor in a region, or a view of one */
 struct tshare_waiter;  /* a reader's own event descriptor for a region */
 struct tshare_watcher; /* waits until a name leads to another region */
@@ -1263,6 +1270,442 @@ void tshare_watcher_cancel(struct tshare_watcher *watcher);
  * Return: the descriptor, the watcher's own.
  */
 int tshare_watcher_get_event_fd(const struct tshare_watcher *watcher);
+
+/**
+ * DOC: streams
+ *
+ * A stream hands frames from one producer to up to TSHARE_STREAM_CONSUMERS consumers, in place.
+ * It is two regions. NAME has a tensor for each field of a frame, whose first dimension is the
+ * slot, and only the producer writes it. NAME.seats has what consumers write: who holds which
+ * slot. On the module, whoever may read NAME may be a consumer. On shm a consumer needs permission
+ * to write NAME, since a process that may write a file may truncate it, too; others can observe::
+ *
+ *	tshare_stream_loan(stream, -1, &frame);			// a producer
+ *	tshare_frame_get_tensor(frame, 0, &image);
+ *	capture(tshare_tensor_get_data(image));
+ *	tshare_frame_publish(frame);
+ *
+ *	while (!tshare_stream_take(stream, -1, &frame)) {	// a consumer
+ *		tshare_frame_get_tensor(frame, 0, &image);
+ *		look_at(tshare_tensor_get_data(image));
+ *		tshare_tensor_unref(image);
+ *		tshare_frame_unref(frame);
+ *	}
+ *
+ * A frame that a consumer has taken stays whole until the consumer drops the frame and its
+ * tensors, or until the consumer's process ends, in whatever way. The producer meanwhile fills
+ * other slots. If all are held, or are history, a loan waits. Taking and dropping a frame makes
+ * no system call, unless the producer waits for a slot.
+ *
+ * Numbers. The first frame has the number 1, and each publish adds one. The newest number is the
+ * generation of NAME (tshare_region_wait()).
+ *
+ * Losing frames. A consumer that is slower than the producer misses frames, and nobody waits for
+ * it; tshare_frame_info.lost counts them. With TSHARE_KEEP_ALL it misses none: the producer waits
+ * for it. An observer, which may only read, delays nobody either. It has no seat, and copies a
+ * frame before it asks with tshare_frame_check() whether the frame was whole.
+ *
+ * The end. After tshare_stream_close() consumers take the frames that are left, then get
+ * -ENODATA. If the producer dies the frames that it published stay readable, and then the error
+ * is -EOWNERDEAD. A consumer that stops without dying keeps its frames: a loan that times out
+ * names it, and tshare_stream_evict() takes them away.
+ *
+ * Threads. Any number of threads may use one stream object; a frame goes to one of them.
+ *
+ * fork(). A child has neither its parent's role nor its parent's frames: calls that need them are
+ * -EOPNOTSUPP there. It opens the stream anew.
+ *
+ * A consumer can damage what others read from slots that it was never lent, by writing NAME.seats.
+ * It can't write frames, nor let a process crash or read beyond the stream.
+ */
+
+/* The most consumers of a stream, slots, and fields of a frame. */
+#define TSHARE_STREAM_CONSUMERS 62
+#define TSHARE_STREAM_SLOTS	256
+#define TSHARE_STREAM_FIELDS	64
+
+/* Bytes of a stream's name: NAME.seats is a region's name, too. */
+#define TSHARE_STREAM_NAME_MAX 120
+
+/* flags of struct tshare_stream_options and of struct tshare_stream_open_options */
+#define TSHARE_KEEP_ALL (1U << 0) /* create: consumers may keep all; open: this consumer does */
+#define TSHARE_OBSERVE	(1U << 1) /* open: copies frames, and takes none */
+
+/**
+ * struct tshare_stream_options - how to create a stream
+ * @size: sizeof(struct tshare_stream_options)
+ * @slots: frames that there is memory for, up to TSHARE_STREAM_SLOTS; 0 for 8
+ * @history: newest frames that stay until newer ones replace them, below @slots; 0 for 1
+ * @flags: TSHARE_KEEP_ALL or 0
+ * @reserved: must be 0
+ * @region: how to create the region NAME, or NULL. Flags may be TSHARE_REPLACE, which a
+ *          restarted producer needs, TSHARE_DMA32, TSHARE_CONTIGUOUS and TSHARE_NODE
+ */
+struct tshare_stream_options {
+	size_t size;
+	uint32_t slots;
+	uint32_t history;
+	uint32_t flags;
+	uint32_t reserved;
+	const struct tshare_options *region;
+};
+
+/**
+ * tshare_stream_create() - create a stream, and become its producer
+ * @ctx: the context
+ * @name: its name, as a region's, of up to TSHARE_STREAM_NAME_MAX bytes
+ * @fields: the fields of a frame: name, type and the largest shape. strides must be NULL and
+ *          byte_offset 0; names don't begin with '.'
+ * @count: number of fields, 1 to TSHARE_STREAM_FIELDS
+ * @options: or NULL
+ * @stream: where to store it
+ *
+ * Each field of each slot begins on a page of its own, so that tshare_region_export() can make a
+ * descriptor of it.
+ *
+ * Return: 0; -EINVAL, -ENAMETOOLONG, and as tshare_region_create().
+ */
+int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct tshare_spec *fields,
+			 size_t count, const struct tshare_stream_options *options,
+			 struct tshare_stream **stream);
+
+/**
+ * struct tshare_stream_open_options - how to open a stream
+ * @size: sizeof(struct tshare_stream_open_options)
+ * @flags: TSHARE_KEEP_ALL, TSHARE_OBSERVE or 0
+ * @history: begin with up to that many frames that were published before
+ * @hold: frames that may be held at a time; 0 for a quarter of the slots, at least 1
+ * @reserved: must be 0
+ * @timeout_ns: how long to wait for the name, in nanoseconds: 0 not at all, negative for ever
+ */
+struct tshare_stream_open_options {
+	size_t size;
+	uint32_t flags;
+	uint32_t history;
+	uint32_t hold;
+	uint32_t reserved;
+	int64_t timeout_ns;
+};
+
+/**
+ * tshare_stream_open() - open a stream, and become its consumer or observer
+ * @ctx: the context
+ * @name: its name
+ * @options: or NULL: a consumer, without waiting
+ * @stream: where to store it
+ *
+ * Return: 0; -EUSERS if there are TSHARE_STREAM_CONSUMERS others; -EPERM for TSHARE_KEEP_ALL if the
+ * producer doesn't allow it; -EPROTO if NAME is no stream, or was made by an incompatible library;
+ * -EACCES; and as tshare_region_open().
+ */
+int tshare_stream_open(struct tshare_ctx *ctx, const char *name,
+		       const struct tshare_stream_open_options *options,
+		       struct tshare_stream **stream);
+
+/**
+ * tshare_stream_ref() - take a reference to a stream
+ * @stream: the stream
+ *
+ * Return: @stream.
+ */
+struct tshare_stream *tshare_stream_ref(struct tshare_stream *stream);
+
+/**
+ * tshare_stream_unref() - drop a reference to a stream
+ * @stream: the stream, or NULL
+ *
+ * The last unref, those of its frames included, ends the role: a consumer's seat is free; a
+ * producer's names are removed, and its consumers get -EOWNERDEAD unless tshare_stream_close() was
+ * called.
+ *
+ * Return: NULL.
+ */
+struct tshare_stream *tshare_stream_unref(struct tshare_stream *stream);
+
+/**
+ * tshare_stream_get_region() - return the region NAME
+ * @stream: the stream
+ *
+ * To pin it once for all slots, to poll() its event descriptor, to export a slot.
+ *
+ * Return: the region, without a reference: the stream has one. It is read-only but for the
+ * producer.
+ */
+struct tshare_region *tshare_stream_get_region(const struct tshare_stream *stream);
+
+/**
+ * struct tshare_stream_info - what a stream is
+ * @size: sizeof(struct tshare_stream_info), set by the caller
+ * @slots: as it was created
+ * @history: as it was created
+ * @flags: TSHARE_KEEP_ALL if consumers may keep all
+ * @field_count: number of fields
+ * @newest: number of the newest frame, 0 for none yet
+ * @seat: this consumer's seat, 0 to TSHARE_STREAM_CONSUMERS - 1; -1 for a producer or observer
+ * @ended: the producer has closed the stream
+ */
+struct tshare_stream_info {
+	size_t size;
+	uint32_t slots;
+	uint32_t history;
+	uint32_t flags;
+	uint32_t field_count;
+	uint64_t newest;
+	int32_t seat;
+	bool ended;
+};
+
+/**
+ * tshare_stream_get_info() - return what a stream is
+ * @stream: the stream
+ * @info: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for an invalid size; and as tshare_region_get_generation().
+ */
+int tshare_stream_get_info(struct tshare_stream *stream, struct tshare_stream_info *info);
+
+/**
+ * struct tshare_stream_seat - a consumer, as it describes itself
+ * @size: sizeof(struct tshare_stream_seat), set by tshare_stream_list_seats()
+ * @seat: 0 to TSHARE_STREAM_CONSUMERS - 1
+ * @pid: its process, in its own PID namespace
+ * @held: slots that it holds, also for frames that it keeps and hasn't taken yet
+ * @keeps_all: it opened the stream with TSHARE_KEEP_ALL
+ * @evicted: its frames were taken away
+ * @command: its program's name; control characters are replaced
+ */
+struct tshare_stream_seat {
+	size_t size;
+	int32_t seat;
+	int32_t pid;
+	uint32_t held;
+	bool keeps_all;
+	bool evicted;
+	char command[16];
+};
+
+/**
+ * tshare_stream_list_seats() - walk through a stream's consumers
+ * @stream: the stream, its producer's or a consumer's
+ * @fn: called for each; a nonzero result ends the walk
+ * @data: passed to @fn
+ *
+ * Return: 0, or what @fn returned; -EOPNOTSUPP for an observer, which doesn't see the seats.
+ */
+int tshare_stream_list_seats(struct tshare_stream *stream,
+			     int (*fn)(const struct tshare_stream_seat *seat, void *data),
+			     void *data);
+
+/**
+ * tshare_stream_loan() - claim a slot for the next frame
+ * @stream: the stream, whose producer the caller is
+ * @timeout_ns: how long to wait for a free slot, in nanoseconds; 0 not at all, negative for ever
+ * @frame: where to store it. Its tensors are writable, and have the contents of an older frame
+ *
+ * Several frames may be claimed at a time. Their numbers are those of their publishes. The last
+ * unref of a frame that wasn't published gives its slot back.
+ *
+ * A slot that a dead process held is free within about 100 ms.
+ *
+ * Return: 0; -ETIMEDOUT, whose text names who holds the slots; -EACCES for a consumer;
+ * -ENODATA after tshare_stream_close(); -EINTR; -ECANCELED; -ENOMEM; -EOPNOTSUPP in a child of
+ * fork().
+ */
+int tshare_stream_loan(struct tshare_stream *stream, int64_t timeout_ns,
+		       struct tshare_frame **frame);
+
+/**
+ * tshare_stream_take() - take the next frame
+ * @stream: the stream
+ * @timeout_ns: how long to wait for it, in nanoseconds; 0 not at all, negative for ever
+ * @frame: where to store it: the oldest one that is newer than the last, and still there
+ *
+ * Return: 0; -ETIMEDOUT; -ENODATA if the producer has closed the stream and no frame is left;
+ * -EOWNERDEAD if it has died and no frame is left; -ENOBUFS if the consumer holds as many frames
+ * as it may; -ESTALE if the consumer was evicted; -EACCES for the producer; -EINTR; -ECANCELED;
+ * -ENOMEM; -EOPNOTSUPP in a child of fork().
+ */
+int tshare_stream_take(struct tshare_stream *stream, int64_t timeout_ns,
+		       struct tshare_frame **frame);
+
+/**
+ * tshare_stream_take_latest() - take the newest frame, and pass over older ones
+ * @stream: the stream; not one that was opened with TSHARE_KEEP_ALL
+ * @timeout_ns: as for tshare_stream_take()
+ * @frame: where to store it
+ *
+ * Return: as tshare_stream_take(); -EINVAL with TSHARE_KEEP_ALL.
+ */
+int tshare_stream_take_latest(struct tshare_stream *stream, int64_t timeout_ns,
+			      struct tshare_frame **frame);
+
+/**
+ * tshare_stream_get() - take a frame by its number
+ * @stream: the stream
+ * @number: its number
+ * @frame: where to store it
+ *
+ * What tshare_stream_take() takes next stays the same.
+ *
+ * Return: 0; -ENOENT if the frame isn't there any more, or not yet; and as tshare_stream_take().
+ */
+int tshare_stream_get(struct tshare_stream *stream, uint64_t number, struct tshare_frame **frame);
+
+/**
+ * tshare_stream_cancel() - end all waits through this object, for good
+ * @stream: the stream
+ *
+ * As tshare_region_cancel().
+ */
+void tshare_stream_cancel(struct tshare_stream *stream);
+
+/**
+ * tshare_stream_close() - end a stream
+ * @stream: the stream, whose producer the caller is
+ * @drain_ns: how long to wait until the consumers hold no frame any more, in nanoseconds; 0 not
+ *            at all, negative for ever
+ *
+ * Consumers take what is left, then get -ENODATA. Frames that are claimed can't be published any
+ * more. A second call only drains.
+ *
+ * Return: 0; -ETIMEDOUT if a consumer still holds frames: the text names it; -EACCES for a
+ * consumer; -EINTR; -ECANCELED; -EOPNOTSUPP in a child of fork().
+ */
+int tshare_stream_close(struct tshare_stream *stream, int64_t drain_ns);
+
+/**
+ * tshare_stream_evict() - take a consumer's frames away
+ * @stream: the stream, whose producer the caller is
+ * @seat: the consumer's seat
+ * @pid: the consumer's process, as struct tshare_stream_seat has it, so that nobody else who took
+ *       the seat meanwhile is evicted; 0 for whoever has it
+ *
+ * For a consumer that doesn't move any more. It may read torn frames from now on, and gets
+ * -ESTALE from its next call; a call that sleeps already ends with the next frame. Its seat is free
+ * for others when it has gone and the producer claims another slot.
+ *
+ * Return: 0; -EINVAL for a seat that can't be; -ENOENT if nobody has the seat, or another process;
+ * -EACCES for a consumer; -EOPNOTSUPP in a child of fork().
+ */
+int tshare_stream_evict(struct tshare_stream *stream, int32_t seat, int32_t pid);
+
+/**
+ * struct tshare_frame_info - what is known of a frame
+ * @size: sizeof(struct tshare_frame_info), set by the caller
+ * @number: its number; 0 before it is published
+ * @lost: frames between the last one that was taken in order and this one
+ * @captured_ns: when it was captured, by CLOCK_MONOTONIC; 0 if the producer doesn't say
+ * @published_ns: when it was published, by CLOCK_MONOTONIC
+ * @sequence: the device's own number, if the producer says
+ * @flags: the producer's own
+ * @slot: the slot that it is in
+ */
+struct tshare_frame_info {
+	size_t size;
+	uint64_t number;
+	uint64_t lost;
+	int64_t captured_ns;
+	int64_t published_ns;
+	uint64_t sequence;
+	uint64_t flags;
+	uint32_t slot;
+};
+
+/**
+ * tshare_frame_ref() - take a reference to a frame
+ * @frame: the frame
+ *
+ * Return: @frame.
+ */
+struct tshare_frame *tshare_frame_ref(struct tshare_frame *frame);
+
+/**
+ * tshare_frame_unref() - drop a reference to a frame
+ * @frame: the frame, or NULL
+ *
+ * The last unref, those of its tensors, of their views and DLPack objects included, gives the slot
+ * back.
+ *
+ * Return: NULL.
+ */
+struct tshare_frame *tshare_frame_unref(struct tshare_frame *frame);
+
+/**
+ * tshare_frame_get_info() - return what is known of a frame
+ * @frame: the frame
+ * @info: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for an invalid size.
+ */
+int tshare_frame_get_info(const struct tshare_frame *frame, struct tshare_frame_info *info);
+
+/**
+ * tshare_frame_set_info() - describe a frame that is to be published
+ * @frame: the frame, claimed by tshare_stream_loan()
+ * @info: captured_ns, sequence and flags count, other members are ignored
+ *
+ * Return: 0; -EINVAL; -EACCES if the frame is a consumer's, or published already.
+ */
+int tshare_frame_set_info(struct tshare_frame *frame, const struct tshare_frame_info *info);
+
+/**
+ * tshare_frame_set_shape() - use less than a field's largest shape
+ * @frame: the frame, claimed by tshare_stream_loan()
+ * @field: 0 to the number of fields - 1
+ * @shape: as many numbers as the field has dimensions, none above the field's own
+ *
+ * The elements keep their places: the tensor gets strides of the largest shape. At first all of the
+ * largest shape is in use.
+ *
+ * Return: 0; -ENOENT if there is no such field; -ERANGE for a shape that is too large; -EACCES if
+ * the frame is a consumer's, or published already.
+ */
+int tshare_frame_set_shape(struct tshare_frame *frame, size_t field, const int64_t *shape);
+
+/**
+ * tshare_frame_get_tensor() - create the object of a field
+ * @frame: the frame, to which the tensor keeps a reference
+ * @field: 0 to the number of fields - 1
+ * @tensor: where to store it, with the shape that is in use; read-only but for the producer
+ *
+ * Return: 0; -ENOENT if there is no such field; -ENOMEM.
+ */
+int tshare_frame_get_tensor(struct tshare_frame *frame, size_t field,
+			    struct tshare_tensor **tensor);
+
+/**
+ * tshare_frame_find_tensor() - create the object of a field by its name
+ * @frame: the frame, to which the tensor keeps a reference
+ * @name: the field's name
+ * @tensor: where to store it, as tshare_frame_get_tensor()
+ *
+ * Return: 0; -ENOENT if there is no such field; -ENOMEM.
+ */
+int tshare_frame_find_tensor(struct tshare_frame *frame, const char *name,
+			     struct tshare_tensor **tensor);
+
+/**
+ * tshare_frame_publish() - give a frame to the consumers
+ * @frame: the frame, claimed by tshare_stream_loan()
+ *
+ * Consumers then see what was written before. The frame is the next number, whatever the order of
+ * the loans. The producer must not write to it any more.
+ *
+ * Return: 0; -EACCES if the frame is a consumer's, or published already; -ENODATA after
+ * tshare_stream_close(); -EOPNOTSUPP in a child of fork(); and as tshare_region_publish().
+ */
+int tshare_frame_publish(struct tshare_frame *frame);
+
+/**
+ * tshare_frame_check() - check that what was read of a frame was whole
+ * @frame: the frame
+ *
+ * An observer copies first and then checks. A consumer's frame is whole unless the consumer was
+ * evicted.
+ *
+ * Return: 0; -ESTALE if it may have changed meanwhile.
+ */
+int tshare_frame_check(struct tshare_frame *frame);
 
 /* CUDA: a region's memory, used in place; see Documentation/cuda.rst */
 

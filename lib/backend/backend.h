@@ -72,10 +72,17 @@ struct backend_region {
  */
 #define TSHARE_COUNTER_BYTES 64
 
+/*
+ * What the counter's file is for. To lock, it is an open file description that nobody else has:
+ * -EACCES if that is unavailable.
+ */
+enum counter_use { COUNTER_TO_MAP, COUNTER_TO_READ_LOCK, COUNTER_TO_WRITE_LOCK };
+
 struct backend_counter {
-	int fd;		 /* O_CLOEXEC; as writable as the region's */
+	int fd;		 /* O_CLOEXEC; to map, as writable as the region's */
 	uint64_t offset; /* of the counter, a multiple of TSHARE_COUNTER_BYTES */
 	uint64_t lock;	 /* a byte of the file that publishers lock, and nothing else does */
+	uint64_t seats;	 /* the first of TSHARE_STREAM_CONSUMERS bytes that consumers lock */
 };
 
 struct backend_ops {
@@ -175,12 +182,8 @@ struct backend_ops {
 	int (*list_all)(void *session, int (*fn)(const struct tshare_region_info *info, void *data),
 			void *data);
 
-	/*
-	 * Finds the counter of a region. If @own, then @counter has an open file
-	 * description of its own, for F_OFD_SETLK locks, and may be read-only: -EACCES
-	 * if that is unavailable. @session may be NULL, as for import().
-	 */
-	int (*counter)(void *session, const struct backend_region *region, bool own,
+	/* Finds the counter of a region. @session may be NULL, as for import(). */
+	int (*counter)(void *session, const struct backend_region *region, enum counter_use use,
 		       struct backend_counter *counter);
 
 	/*

@@ -458,14 +458,14 @@ static int kmod_unlink_id(void *session, uint64_t id)
 	}
 }
 
-static int kmod_counter(void *session, const struct backend_region *region, bool own,
+static int kmod_counter(void *session, const struct backend_region *region, enum counter_use use,
 			struct backend_counter *counter)
 {
 	struct tshare_counter request = { .fd = region->fd, .id = region->id };
 	_cleanup_close_ int own_device = -1;
 	int device = kmod_device_of(session, &own_device), fd, err;
 
-	(void)own; /* always so */
+	(void)use; /* each description is the caller's own, and as writable as the region */
 	if (device < 0)
 		return device;
 	err = kmod_ioctl(device, TSHARE_IOCTL_COUNTER, &request);
@@ -476,7 +476,7 @@ static int kmod_counter(void *session, const struct backend_region *region, bool
 	fd = kmod_keep_fd(request.counter_fd, "region");
 	if (fd < 0)
 		return fd;
-	*counter = (struct backend_counter){ .fd = fd };
+	*counter = (struct backend_counter){ .fd = fd, .seats = 64 };
 	return 0;
 }
 

@@ -343,20 +343,23 @@ static int shm_unlink_region(void *opened, int fd, uint64_t id, const char *name
  * The region's own description is enough to map the counter and to test locks. To lock
  * takes a new one, as any process may share the region's.
  */
-static int shm_counter(void *opened, const struct backend_region *region, bool own,
+static int shm_counter(void *opened, const struct backend_region *region, enum counter_use use,
 		       struct backend_counter *counter)
 {
 	int new;
 
 	(void)opened;
-	new = own ? shm_file_reopen(region->fd, O_RDONLY) : fd_duplicate(region->fd);
-	if (new < 0 && !own)
+	if (use == COUNTER_TO_MAP)
+		new = fd_duplicate(region->fd);
+	else
+		new = shm_file_reopen(region->fd, use == COUNTER_TO_READ_LOCK ? O_RDONLY : O_RDWR);
+	if (new < 0 && use == COUNTER_TO_MAP)
 		return fail(-errno, "region: %s", strerror(errno));
 	if (shm_is_shortage(new) || new == -ENODEV)
 		return new;
 	if (new < 0)
 		return fail_within(-EACCES, "region: may not be opened anew: ");
-	*counter = (struct backend_counter){ new, SHM_COUNTER_OFFSET, SHM_COUNTER };
+	*counter = (struct backend_counter){ new, SHM_COUNTER_OFFSET, SHM_COUNTER, SHM_SEATS };
 	return 0;
 }
 

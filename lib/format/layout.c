@@ -98,8 +98,7 @@ static int fail_spec(int err, size_t place)
 	return fail_within(err, "specs[%zu].", place);
 }
 
-/* Reads an element of an array, in which all have the size of the first. */
-static int read_element(const struct tshare_spec *specs, size_t i, struct tshare_spec *known)
+int spec_read_element(const struct tshare_spec *specs, size_t i, struct tshare_spec *known)
 {
 	const struct tshare_spec *spec = (const void *)((const char *)specs + i * specs->size);
 	int err;
@@ -172,7 +171,7 @@ static int measure_all(const struct tshare_spec *specs, size_t count, size_t *to
 
 	*total = 0;
 	for (i = 0; i < count; i++) {
-		err = read_element(specs, i, &spec);
+		err = spec_read_element(specs, i, &spec);
 		if (err)
 			return err;
 		err = measure(&spec, &size);
@@ -203,7 +202,7 @@ int layout_specs(const struct tshare_spec *specs, size_t count, struct desc_list
 		return fail(-ENOMEM, "specs: out of memory");
 	for (i = 0; i < count; i++) {
 		new->places[i] = at;
-		err = read_element(specs, i, &spec);
+		err = spec_read_element(specs, i, &spec);
 		if (err)
 			return err;
 		length = tshare_desc_size(spec.ndim, name_length(&spec));

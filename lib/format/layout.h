@@ -14,6 +14,9 @@ struct desc_list;
 /* Copies a caller's spec, with zeros for members that it lacks: 0, or -EINVAL. */
 int spec_read(const struct tshare_spec *spec, struct tshare_spec *known);
 
+/* The same with element @i of an array, in which all have the size of the first. */
+int spec_read_element(const struct tshare_spec *specs, size_t i, struct tshare_spec *known);
+
 /*
  * Describes @count tensors, chooses places that the specs leave open, and stores the
  * bytes that the tensors need together. desc_list_check() checks whether they are

@@ -26,11 +26,12 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared between 
 
 /* Setting up, with the process's lock held */
 
-static int find_counter(const struct tshare_region *region, bool own, struct backend_counter *found)
+static int find_counter(const struct tshare_region *region, enum counter_use use,
+			struct backend_counter *found)
 {
 	void *session = ctx_session(region->ctx, region->backend);
 
-	return region->backend->counter(session, &region->handle, own, found);
+	return region->backend->counter(session, &region->handle, use, found);
 }
 
 int counter_check_version(struct counter *counter)
@@ -76,7 +77,7 @@ int counter_map(struct tshare_region *region)
 
 	if (atomic_load(&generation->counter))
 		return 0;
-	err = find_counter(region, false, &at);
+	err = find_counter(region, COUNTER_TO_MAP, &at);
 	if (err)
 		return err;
 	within = at.offset % page_size;
@@ -105,7 +106,7 @@ int counter_prepare_to_ask(struct tshare_region *region)
 
 	if (atomic_load(&generation->ask_fd) >= 0)
 		return 0;
-	err = find_counter(region, false, &at);
+	err = find_counter(region, COUNTER_TO_MAP, &at);
 	if (err)
 		return err;
 	atomic_store(&generation->ask_fd, at.fd);
@@ -117,10 +118,23 @@ int counter_open_own(struct tshare_region *region, int *fd)
 	struct backend_counter at;
 	int err;
 
-	err = find_counter(region, true, &at);
+	err = find_counter(region, COUNTER_TO_READ_LOCK, &at);
 	if (err)
 		return err;
 	*fd = at.fd;
+	return 0;
+}
+
+int counter_open_for_seats(struct tshare_region *region, int *fd, uint64_t *seats)
+{
+	struct backend_counter at;
+	int err;
+
+	err = find_counter(region, COUNTER_TO_WRITE_LOCK, &at);
+	if (err)
+		return err;
+	*fd = at.fd;
+	*seats = at.seats;
 	return 0;
 }
 

@@ -35,6 +35,9 @@ int counter_prepare_to_ask(struct tshare_region *region);
 /* Opens a description that nobody shares, for a publisher's lock. */
 int counter_open_own(struct tshare_region *region, int *fd);
 
+/* The same for consumers' locks, from the byte @seats on. */
+int counter_open_for_seats(struct tshare_region *region, int *fd, uint64_t *seats);
+
 static inline uint64_t newest(struct counter *counter)
 {
 	return atomic_load_explicit(&counter->generation, memory_order_acquire);

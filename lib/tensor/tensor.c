@@ -16,12 +16,14 @@
 #include "region/descs.h"
 #include "region/mappings.h"
 #include "region/object.h"
+#include "tensor/tensor.h"
 
 struct tshare_tensor {
 	atomic_uint refs;
 	struct tshare_region *region;
 	const struct tshare_desc *desc; /* in the region's list, or a view's own behind @strides */
 	bool readonly;
+	struct tensor_owner *owner;
 	int64_t *strides; /* in @shape, behind the shape */
 	int64_t shape[];
 };
@@ -39,6 +41,7 @@ static int tensor_new(struct tshare_region *region, const struct tshare_desc *de
 	atomic_init(&new->refs, 1);
 	new->region = tshare_region_ref(region);
 	new->readonly = region->readonly;
+	new->owner = NULL;
 	new->strides = new->shape + desc->ndim;
 	memcpy(new->shape, tshare_desc_shape(desc), dims);
 	new->desc = own ? memcpy(new->strides + desc->ndim, desc, desc->size) : desc;
@@ -164,9 +167,23 @@ struct tshare_tensor *tshare_tensor_unref(struct tshare_tensor *tensor)
 {
 	if (!tensor || !refcount_put(&tensor->refs))
 		return NULL;
+	if (tensor->owner)
+		tensor->owner->unref(tensor->owner);
 	tshare_region_unref(tensor->region);
 	free(tensor);
 	return NULL;
+}
+
+void tensor_set_owner(struct tshare_tensor *tensor, struct tensor_owner *owner)
+{
+	owner->ref(owner);
+	tensor->owner = owner;
+}
+
+void tensor_share_owner(struct tshare_tensor *tensor, const struct tshare_tensor *of)
+{
+	if (of->owner)
+		tensor_set_owner(tensor, of->owner);
 }
 
 TSHARE_EXPORT

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "format/strides.h"
+#include "tensor/tensor.h"
 #include "tshare.h"
 
 /* A view in the making. */
@@ -48,6 +49,7 @@ static int make(struct tshare_tensor *tensor, const struct view *view, struct ts
 	};
 	/* The tensor was checked to lie in its region: this can't overflow. */
 	int64_t bits = view->offset * element_bits(spec.dtype);
+	int err;
 
 	if (bits % 8)
 		return fail(-EINVAL, "start: element %" PRId64 " begins within a byte",
@@ -55,8 +57,11 @@ static int make(struct tshare_tensor *tensor, const struct view *view, struct ts
 	spec.byte_offset = tshare_tensor_get_byte_offset(tensor) + bits / 8;
 	if (!spec.byte_offset)
 		spec.byte_offset = TSHARE_OFFSET_START;
-	return tshare_region_view(tshare_tensor_get_region(tensor), &spec,
-				  tshare_tensor_is_readonly(tensor) ? TSHARE_READONLY : 0, made);
+	err = tshare_region_view(tshare_tensor_get_region(tensor), &spec,
+				 tshare_tensor_is_readonly(tensor) ? TSHARE_READONLY : 0, made);
+	if (!err)
+		tensor_share_owner(*made, tensor);
+	return err;
 }
 
 static int check_dim(const struct tshare_tensor *tensor, int32_t dim)

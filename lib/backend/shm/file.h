@@ -26,8 +26,11 @@ struct shm_session;
  */
 #define SHM_OWNER_ACCESS 0600
 
-/* Bytes of the file that are locked: by the maker of its name, publishers, and users. */
-enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1, SHM_USED = 2 };
+/*
+ * Bytes of the file that are locked: by the maker of its name, publishers, users and, from
+ * SHM_SEATS on, a stream's consumers.
+ */
+enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1, SHM_USED = 2, SHM_SEATS = 64 };
 
 /* What a file begins with. */
 struct shm_header {

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: MIT
+/* A stream's consumers and observers: their seats, which frame is next, and its lease. */
+#include "lease/consumer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "base/thread.h"
+#include "lease/frame.h"
+#include "lease/role.h"
+#include "lease/seat-label.h"
+
+/* Wakes the producer, if it waits for what was cleared just now. */
+static void wake_producer(struct tshare_stream *stream)
+{
+	if (ring_is_waiting(&stream->ring))
+		tshare_region_publish_once(stream->seats_region, NULL);
+}
+
+/* Seats */
+
+/*
+ * Takes the first free seat. One whose last consumer was evicted is free once the producer has
+ * seen that it is gone: until then the producer clears the seat's leases at any time. -EUSERS if
+ * there is none.
+ */
+static int try_seats(struct tshare_stream *stream)
+{
+	int seat, err;
+
+	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS; seat++) {
+		lease_step("join");
+		err = seats_lock(&stream->seats, seat);
+		if (err == -EAGAIN)
+			continue;
+		if (err)
+			return err;
+		lease_step("join_evicted");
+		if (!ring_is_evicted(&stream->ring, seat))
+			return seat;
+		seats_unlock(&stream->seats, seat);
+	}
+	return fail(-EUSERS, "stream: has %d consumers, the most that there can be",
+		    TSHARE_STREAM_CONSUMERS);
+}
+
+/* Looks once more: the producer locks a free seat for a moment, to see whether it is free. */
+static int find_seat(struct tshare_stream *stream)
+{
+	const struct timespec moment = { .tv_nsec = NSEC_PER_SEC / 1000 };
+	int seat = try_seats(stream);
+
+	if (seat != -EUSERS)
+		return seat;
+	nanosleep(&moment, NULL);
+	return try_seats(stream);
+}
+
+int consumer_join(struct tshare_stream *stream, uint32_t history)
+{
+	uint64_t newest = 0, first;
+	int seat = -1, err = 0;
+
+	err = seats_open(&stream->seats, stream->seats_region);
+	if (err)
+		return err;
+	if (stream->role == STREAM_CONSUMER) {
+		seat = find_seat(stream);
+		if (seat < 0)
+			return seat;
+		stream->seat = seat;
+		ring_clear_seat(&stream->ring, seat);
+		wake_producer(stream);
+		seat_label(stream);
+		if (stream->keeps_all)
+			ring_keep(&stream->ring, seat);
+	}
+	err = tshare_region_get_generation(stream->region, &newest);
+	if (err)
+		return err;
+	first = newest + 1;
+	if (stream->keeps_all)
+		first = ring_first_grant(&stream->ring, seat, first);
+	stream->last = first - 1;
+	if (history > newest - stream->last)
+		stream->last = newest > history ? newest - history : 0;
+	return 0;
+}
+
+void consumer_leave(struct tshare_stream *stream)
+{
+	ring_clear_seat(&stream->ring, stream->seat);
+	wake_producer(stream);
+}
+
+/* Frames */
+
+static int fail_evicted(void)
+{
+	return fail(-ESTALE, "stream: the producer has evicted this consumer; open it anew");
+}
+
+static bool is_evicted(const struct tshare_stream *stream)
+{
+	return stream->seat >= 0 && ring_is_evicted(&stream->ring, stream->seat);
+}
+
+/* With the lock held, as all below. */
+static void release(struct tshare_stream *stream, uint32_t slot, uint64_t number)
+{
+	if (--stream->holds[slot])
+		return;
+	stream->held--;
+	/* A grant stays until the frame was taken in order. */
+	if (!stream->leased[slot] && number > stream->last)
+		return;
+	stream->leased[slot] = false;
+	ring_release(&stream->ring, stream->seat, slot);
+	wake_producer(stream);
+}
+
+static void consumer_drop(struct tshare_frame *frame)
+{
+	struct tshare_stream *stream = frame->stream;
+
+	if (seats_is_child(&stream->seats))
+		return;
+	pthread_mutex_lock(&stream->lock);
+	release(stream, frame->slot, frame->number);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+/* What the producer says of the frame in a slot. */
+static int read_header(struct tshare_frame *frame)
+{
+	const struct tshare_stream *stream = frame->stream;
+	_Atomic(uint64_t) *header = stream->headers + (size_t)frame->slot * STREAM_HEADER;
+	_Atomic(int64_t) *shapes = stream->shapes + frame->slot * stream->dims;
+	size_t field, at = 0;
+	int32_t dim, ndim;
+
+	frame->captured_ns = atomic_load_explicit(&header[HEADER_CAPTURED], memory_order_relaxed);
+	frame->published_ns = atomic_load_explicit(&header[HEADER_PUBLISHED], memory_order_relaxed);
+	frame->sequence = atomic_load_explicit(&header[HEADER_SEQUENCE], memory_order_relaxed);
+	frame->flags = atomic_load_explicit(&header[HEADER_FLAGS], memory_order_relaxed);
+	for (field = 0; field < stream->field_count; field++) {
+		ndim = tshare_tensor_get_ndim(stream->fields[field]) - 1;
+		for (dim = 0; dim < ndim; dim++, at++) {
+			frame->shapes[at] = atomic_load_explicit(&shapes[at], memory_order_relaxed);
+			if (frame->shapes[at] < 0 ||
+			    frame->shapes[at] >
+				    tshare_tensor_get_shape(stream->fields[field])[dim + 1])
+				return fail(-EPROTO,
+					    "stream: frame %" PRIu64 " has a damaged shape",
+					    frame->number);
+		}
+	}
+	return 0;
+}
+
+/* An observer's header may be torn: its frame counts if the number is still there. */
+static int observe(struct tshare_frame *frame)
+{
+	int err;
+
+	err = read_header(frame);
+	atomic_thread_fence(memory_order_acquire);
+	if (ring_number(&frame->stream->ring, frame->slot) != frame->number)
+		return -EAGAIN;
+	return err;
+}
+
+/*
+ * Takes the frame of @number in @slot: 0; -EAGAIN if it isn't there any more; -ENOENT if the
+ * producer fills the slot.
+ */
+static int take_slot(struct tshare_frame *frame, uint32_t slot, uint64_t number)
+{
+	struct tshare_stream *stream = frame->stream;
+	enum ring_lease lease = RING_LEASED;
+	bool undone = false;
+	int err;
+
+	frame->slot = slot;
+	frame->number = number;
+	if (stream->role == STREAM_OBSERVER) {
+		atomic_store(&frame->state, FRAME_OBSERVED);
+		return observe(frame);
+	}
+	if (!stream->holds[slot]) {
+		if (stream->held >= stream->hold)
+			return fail(-ENOBUFS,
+				    "stream: this consumer holds %" PRIu32
+				    " frames, as many as it may",
+				    stream->held);
+		lease = ring_lease(&stream->ring, stream->seat, slot, number, &undone);
+		if (undone)
+			wake_producer(stream);
+		if (lease == RING_WRITTEN || lease == RING_CHANGED)
+			return lease == RING_WRITTEN ? -ENOENT : -EAGAIN;
+		stream->leased[slot] = lease == RING_LEASED || !stream->keeps_all;
+		stream->held++;
+	}
+	stream->holds[slot]++;
+	lease_step("take_evicted");
+	err = is_evicted(stream) ? fail_evicted() : read_header(frame);
+	if (err) {
+		release(stream, slot, number);
+		return err;
+	}
+	atomic_store(&frame->state, FRAME_LEASED);
+	frame->drop = consumer_drop;
+	return 0;
+}
+
+/* Which frame of those in ]@above, @below[ is next: the first or the last; -1 for none. */
+static int find(const struct tshare_stream *stream, bool latest, uint64_t above, uint64_t below,
+		uint64_t *number)
+{
+	uint64_t found = 0, there;
+	int slot = -1;
+	uint32_t i;
+
+	for (i = 0; i < stream->ring.slots; i++) {
+		there = ring_number(&stream->ring, i);
+		if (there <= above || there >= below)
+			continue;
+		if (slot >= 0 && (latest ? there < found : there > found))
+			continue;
+		slot = i;
+		found = there;
+	}
+	*number = found;
+	return slot;
+}
+
+/* -EAGAIN if there is none up to @newest. */
+static int take_any(struct tshare_frame *frame, bool latest, uint64_t newest)
+{
+	const struct tshare_stream *stream = frame->stream;
+	uint64_t above = stream->last, below = newest + 1, number;
+	uint32_t tries = 2 * stream->ring.slots; /* a producer that is faster ends this call, too */
+	int slot, err;
+
+	while (tries-- && (slot = find(stream, latest, above, below, &number)) >= 0) {
+		err = take_slot(frame, slot, number);
+		if (err != -EAGAIN && err != -ENOENT)
+			return err;
+		if (err == -ENOENT && latest)
+			below = number;
+		else if (err == -ENOENT)
+			above = number;
+	}
+	return -EAGAIN;
+}
+
+static int find_number(const struct tshare_stream *stream, uint64_t number)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < stream->ring.slots; slot++)
+		if (ring_number(&stream->ring, slot) == number)
+			return slot;
+	return -1;
+}
+
+/* The next frame of a consumer that keeps all. Until it finds a grant it is as any other. */
+static int take_kept(struct tshare_frame *frame, uint64_t newest)
+{
+	struct tshare_stream *stream = frame->stream;
+	uint64_t number = stream->last + 1;
+	int slot, err;
+
+	if (number > newest)
+		return -EAGAIN;
+	slot = find_number(stream, number);
+	if (slot >= 0 && !stream->leased[slot] &&
+	    ring_is_granted(&stream->ring, stream->seat, slot, number)) {
+		err = take_slot(frame, slot, number);
+		if (!err)
+			stream->granted = true;
+		return err;
+	}
+	if (is_evicted(stream))
+		return fail_evicted();
+	if (stream->granted)
+		return fail(-EPROTO,
+			    "stream: frame %" PRIu64 " is missing, which was kept for this "
+			    "consumer",
+			    number);
+	err = take_any(frame, false, newest);
+	if (err == -EAGAIN)
+		stream->last = newest;
+	return err;
+}
+
+/* With the lock held: the next frame; -EAGAIN if there is none yet, and @seen to wait for more. */
+static int take_next(struct tshare_frame *frame, bool latest, uint64_t *seen)
+{
+	struct tshare_stream *stream = frame->stream;
+	uint64_t newest, end;
+	int err;
+
+	err = tshare_region_get_generation(stream->region, &newest);
+	if (err)
+		return err;
+	*seen = newest;
+	end = atomic_load(&stream->ring.head->end);
+	if (end && newest >= end)
+		newest = end - 1;
+	if (is_evicted(stream))
+		return fail_evicted();
+	err = stream->keeps_all ? take_kept(frame, newest) : take_any(frame, latest, newest);
+	if (!err) {
+		frame->lost = frame->number - stream->last - 1;
+		stream->last = frame->number;
+	}
+	if (err == -EAGAIN && end && *seen >= end)
+		return fail(-ENODATA, "stream: the producer has closed it");
+	return err;
+}
+
+/* Sleeps until there is news after @seen. Stores whether the time is over. */
+static int await_news(struct tshare_stream *stream, uint64_t seen, int64_t timeout_ns,
+		      int64_t *deadline, bool *over)
+{
+	int64_t left = timeout_ns, now;
+
+	if (timeout_ns > 0) {
+		now = clock_ns();
+		if (!*deadline)
+			*deadline = clock_deadline(timeout_ns, now);
+		left = *deadline > now ? *deadline - now : 0;
+	}
+	*over = !left;
+	return tshare_region_wait(stream->region, seen, left, 0, &seen);
+}
+
+static int take(struct tshare_stream *stream, bool latest, int64_t timeout_ns,
+		struct tshare_frame **frame)
+{
+	struct tshare_frame *new;
+	int64_t deadline = 0;
+	bool over = false;
+	uint64_t seen = 0;
+	int err;
+
+	err = role_check_reader(stream);
+	if (err)
+		return err;
+	new = frame_new(stream);
+	if (!new)
+		return -ENOMEM;
+	no_cancellation();
+	for (;;) {
+		pthread_mutex_lock(&stream->lock);
+		err = take_next(new, latest, &seen);
+		pthread_mutex_unlock(&stream->lock);
+		if (err != -EAGAIN)
+			break;
+		/* The producer may be faster than each look. */
+		if (over)
+			err = fail(-ETIMEDOUT, "timeout: no frame could be taken in time");
+		else
+			err = await_news(stream, seen, timeout_ns, &deadline, &over);
+		if (err)
+			break;
+	}
+	if (err) {
+		tshare_frame_unref(new);
+		return err;
+	}
+	*frame = new;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_stream_take(struct tshare_stream *stream, int64_t timeout_ns,
+		       struct tshare_frame **frame)
+{
+	return take(stream, false, timeout_ns, frame);
+}
+
+TSHARE_EXPORT
+int tshare_stream_take_latest(struct tshare_stream *stream, int64_t timeout_ns,
+			      struct tshare_frame **frame)
+{
+	if (stream->keeps_all)
+		return fail(-EINVAL, "stream: this consumer keeps all frames, and takes them in "
+				     "order");
+	return take(stream, true, timeout_ns, frame);
+}
+
+static int get_number(struct tshare_frame *frame, uint64_t number)
+{
+	uint64_t newest;
+	int slot, err;
+
+	err = tshare_region_get_generation(frame->stream->region, &newest);
+	if (err)
+		return err;
+	if (is_evicted(frame->stream))
+		return fail_evicted();
+	slot = number && number <= newest ? find_number(frame->stream, number) : -1;
+	err = slot < 0 ? -EAGAIN : take_slot(frame, slot, number);
+	if (err == -EAGAIN || err == -ENOENT)
+		return fail(-ENOENT, "number: frame %" PRIu64 " isn't there %s", number,
+			    number <= newest ? "any more" : "yet");
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_stream_get(struct tshare_stream *stream, uint64_t number, struct tshare_frame **frame)
+{
+	struct tshare_frame *new;
+	int err;
+
+	err = role_check_reader(stream);
+	if (err)
+		return err;
+	new = frame_new(stream);
+	if (!new)
+		return -ENOMEM;
+	pthread_mutex_lock(&stream->lock);
+	err = get_number(new, number);
+	pthread_mutex_unlock(&stream->lock);
+	if (err) {
+		tshare_frame_unref(new);
+		return err;
+	}
+	*frame = new;
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSHARE_LEASE_FRAME_H
+#define TSHARE_LEASE_FRAME_H
+
+#include "lease/object.h"
+
+/* A frame of no slot yet; NULL, with a text, without memory. */
+struct tshare_frame *frame_new(struct tshare_stream *stream);
+
+/* 0, or -EACCES for a frame that is a consumer's, or published. */
+int frame_check_loaned(const struct tshare_frame *frame);
+
+#endif /* TSHARE_LEASE_FRAME_H */

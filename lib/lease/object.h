@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The objects of a stream and of a frame. */
+#ifndef TSHARE_LEASE_OBJECT_H
+#define TSHARE_LEASE_OBJECT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lease/ring.h"
+#include "lease/seat.h"
+#include "tensor/tensor.h"
+#include "tshare.h"
+
+enum stream_role { STREAM_PRODUCER, STREAM_CONSUMER, STREAM_OBSERVER };
+
+/* What a consumer says of itself, in NAME.seats: only to be shown. */
+struct seat_labels {
+	_Atomic(int32_t) *pids;
+	char (*commands)[16];
+};
+
+struct tshare_stream {
+	atomic_uint refs;
+	enum stream_role role;
+	struct tshare_region *region;
+	struct tshare_region *seats_region; /* NULL for an observer */
+	struct seats seats;
+	struct seat_labels labels;
+	struct ring ring;
+	_Atomic(uint64_t) *headers; /* of the slots, STREAM_HEADER numbers each */
+	_Atomic(int64_t) *shapes; /* of the slots, @dims numbers each: the fields' shapes in use */
+	size_t field_count;
+	struct tshare_tensor *fields[TSHARE_STREAM_FIELDS];
+	size_t dims;
+
+	/* A child of fork() doesn't take it: see role_check(). */
+	pthread_mutex_t lock;
+
+	/* A producer's, under @lock. */
+	bool closed;
+	bool claimed[TSHARE_STREAM_SLOTS];
+	unsigned int sleepers;
+
+	/* A consumer's and an observer's, under @lock. */
+	bool keeps_all;
+	bool granted; /* has taken a granted frame: from there on it misses none */
+	int seat;     /* -1 for none */
+	uint32_t hold;
+	uint32_t held;
+	uint32_t holds[TSHARE_STREAM_SLOTS]; /* frames' objects of each slot */
+	bool leased[TSHARE_STREAM_SLOTS];    /* by this consumer, and not granted by the producer */
+	uint64_t last;			     /* number of the last frame that was taken in order */
+};
+
+/* In a slot's header. */
+enum { HEADER_CAPTURED, HEADER_PUBLISHED, HEADER_SEQUENCE, HEADER_FLAGS, STREAM_HEADER = 8 };
+
+enum frame_state { FRAME_LOANED, FRAME_PUBLISHED, FRAME_LEASED, FRAME_OBSERVED };
+
+struct tshare_frame {
+	struct tensor_owner owner; /* for its tensors */
+	atomic_uint refs;
+	struct tshare_stream *stream;
+	atomic_int state;			  /* enum frame_state */
+	void (*drop)(struct tshare_frame *frame); /* gives the slot back; NULL for nothing */
+	uint32_t slot;
+	uint64_t number;
+	uint64_t lost;
+	int64_t captured_ns;
+	int64_t published_ns;
+	uint64_t sequence;
+	uint64_t flags;
+	int64_t shapes[]; /* in use, of all fields */
+};
+
+#endif /* TSHARE_LEASE_OBJECT_H */

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include "lease/seat-label.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+void seat_label(struct tshare_stream *stream)
+{
+	char *command = stream->labels.commands[stream->seat];
+	const char *name = program_invocation_short_name;
+
+	atomic_store(&stream->labels.pids[stream->seat], getpid());
+	memset(command, 0, SEAT_COMMAND_LEN);
+	memcpy(command, name, strnlen(name, SEAT_COMMAND_LEN - 1));
+}
+
+void seat_command(const struct tshare_stream *stream, int seat, char *command)
+{
+	char *quote;
+
+	memcpy(command, stream->labels.commands[seat], SEAT_COMMAND_LEN);
+	command[SEAT_COMMAND_LEN - 1] = '\0';
+	make_printable(command);
+	while ((quote = strpbrk(command, "'();")))
+		*quote = '?';
+}

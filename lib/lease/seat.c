@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE 1
+#include "lease/seat.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/ofd-lock.h"
+#include "base/process.h"
+#include "generation/counter.h"
+
+/* Those of this process, under its lock. */
+static LIST_HEAD(, seats) all = LIST_HEAD_INITIALIZER(all);
+
+/* With its parent's description a child would keep a dead parent's seat. */
+static void after_fork_in_child(void)
+{
+	struct seats *seats;
+
+	for (seats = LIST_FIRST(&all); seats; seats = LIST_NEXT(seats, entry)) {
+		atomic_store(&seats->lost, true);
+		if (seats->fd >= 0)
+			close(seats->fd);
+	}
+	LIST_INIT(&all);
+}
+
+static const struct process_hooks hooks = { after_fork_in_child, NULL };
+
+int seats_open(struct seats *seats, struct tshare_region *region)
+{
+	int fd = -1, err = 0;
+
+	process_lock();
+	if (region)
+		err = counter_open_for_seats(region, &fd, &seats->byte);
+	if (!err) {
+		seats->fd = fd;
+		seats->open = true;
+		process_join(PROCESS_SEATS, &hooks);
+		LIST_INSERT_HEAD(&all, seats, entry);
+	}
+	process_unlock();
+	return err;
+}
+
+void seats_close(struct seats *seats)
+{
+	process_lock();
+	if (seats->open && !seats_is_child(seats)) {
+		LIST_REMOVE(seats, entry);
+		if (seats->fd >= 0)
+			close(seats->fd);
+	}
+	process_unlock();
+}
+
+int seats_lock(const struct seats *seats, int seat)
+{
+	int err = ofd_lock_set(seats->fd, F_WRLCK, seats->byte + seat);
+
+	if (!err || err == -EAGAIN || err == -EACCES)
+		return err ? -EAGAIN : 0;
+	return fail(err, "stream: lock of seat %d: %s", seat, strerror(-err));
+}
+
+void seats_unlock(const struct seats *seats, int seat)
+{
+	ofd_lock_set(seats->fd, F_UNLCK, seats->byte + seat);
+}
+
+bool seats_is_taken(const struct seats *seats, int seat)
+{
+	bool taken;
+
+	ofd_lock_test(seats->fd, F_WRLCK, seats->byte + seat, &taken);
+	return taken;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TSHARE_TENSOR_TENSOR_H
+#define TSHARE_TENSOR_TENSOR_H
+
+struct tshare_tensor;
+
+/* What a tensor and its views keep besides their region: the frame that they are of. */
+struct tensor_owner {
+	void (*ref)(struct tensor_owner *owner);
+	void (*unref)(struct tensor_owner *owner);
+};
+
+/* Takes a reference to @owner, for a tensor that has none yet. */
+void tensor_set_owner(struct tshare_tensor *tensor, struct tensor_owner *owner);
+
+/* Gives a view the owner of the tensor that it is @of. */
+void tensor_share_owner(struct tshare_tensor *tensor, const struct tshare_tensor *of);
+
+#endif /* TSHARE_TENSOR_TENSOR_H */
