@@ -2,11 +2,11 @@
 /*
  * Streams that wait.
  *
- * A stream waits for a slot, a word of page-locked memory that a feeder of this process writes to
+ * A stream waits for a gate, a word of page-locked memory that a feeder of this process writes to
  * when something was published, or when there is a reason to give up.
  *
  * A stream must never be left waiting: nobody could synchronise its device. So the code that
- * ends a wait records why, and then releases the slot.
+ * ends a wait records why, and then releases the gate.
  *
  * At exit() the library's handler runs before the driver's own, which was installed earlier,
  * and which may wait for streams.
@@ -29,7 +29,7 @@
 #include "cuda/driver.h"
 #include "cuda/reaper.h"
 #include "cuda/scope.h"
-#include "cuda/slot.h"
+#include "cuda/gate.h"
 #include "generation/counter.h"
 #include "generation/feeder.h"
 #include "generation/waiter.h"
@@ -45,7 +45,7 @@ struct tshare_cuda_wait {
 	struct tshare_waiter *waiter; /* NULL if it is the region's own */
 	uint64_t seen;
 	int64_t deadline;
-	struct slot slot;
+	struct gate gate;
 	struct reaped reaped;
 
 	/* Written before @result is: */
@@ -91,9 +91,9 @@ static void wait_end(struct tshare_cuda_wait *wait, int reason)
 	result = wait->generation > wait->seen ? 0 : reason;
 	if (result)
 		snprintf(wait->reason, sizeof(wait->reason), "%s", tshare_error_get());
-	/* Before the slot, so that the result is there when the stream goes on. */
+	/* Before the gate, so that the result is there when the stream goes on. */
 	atomic_store(&wait->result, result);
-	slot_release(&wait->slot);
+	gate_release(&wait->gate);
 	LIST_REMOVE(wait, entry);
 	reaper_add(&wait->reaped);
 }
@@ -120,7 +120,7 @@ static int64_t wait_look(struct watch *watch, uint64_t generation, enum watch_ca
 	return WATCH_OVER;
 }
 
-/* The stream and the slot are the parent's. The child keeps the wait's references. */
+/* The stream and the gate are the parent's. The child keeps the wait's references. */
 static void wait_forked(struct watch *watch)
 {
 	struct tshare_cuda_wait *wait = wait_of(watch);
@@ -144,7 +144,7 @@ static int begin_wait(struct tshare_cuda_wait *wait, const struct cuda_scope *sc
 			    "stream: device %d, or its driver, can't have a stream wait for "
 			    "memory",
 			    scope->device);
-	err = slot_take(&wait->slot);
+	err = gate_take(&wait->gate);
 	if (err)
 		return cuda_fail(err, "stream: the memory that it waits for");
 	stream_watch_exit();
@@ -153,7 +153,7 @@ static int begin_wait(struct tshare_cuda_wait *wait, const struct cuda_scope *sc
 	if (!err)
 		err = watch_start(watch);
 	if (err) {
-		slot_release(&wait->slot);
+		gate_release(&wait->gate);
 		process_unlock();
 		return err;
 	}
@@ -173,7 +173,7 @@ static int make_stream_wait(struct tshare_cuda_wait *wait, struct CUstream_st *s
 {
 	int err;
 
-	err = cuda_stream_wait(stream, wait->slot.address, wait->slot.value);
+	err = cuda_stream_wait(stream, wait->gate.address, wait->gate.value);
 	if (!err)
 		return 0;
 	err = cuda_fail(err, "stream");

@@ -6,7 +6,7 @@
  * context ends.
  */
 #define _GNU_SOURCE 1
-#include "cuda/slot.h"
+#include "cuda/gate.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -19,39 +19,39 @@
 #include "cuda/driver.h"
 
 #define PAGE_BYTES 4096
-#define SLOT_BYTES 64 /* streams that poll for one are not disturbed by another */
-#define SLOTS	   (PAGE_BYTES / SLOT_BYTES)
+#define GATE_BYTES 64 /* streams that poll for one are not disturbed by another */
+#define GATES	   (PAGE_BYTES / GATE_BYTES)
 
-struct slot_page {
-	LIST_ENTRY(slot_page) entry;
+struct gate_page {
+	LIST_ENTRY(gate_page) entry;
 	const void *context; /* NULL when it has ended */
 	uint64_t address;    /* the device's */
 	uint64_t memory_id;
-	uint64_t used; /* a bit for each slot */
-	uint64_t values[SLOTS];
+	uint64_t used; /* a bit for each gate */
+	uint64_t values[GATES];
 	char *start;
 };
 
-_Static_assert(SLOTS == 64, "a page has a bit for each slot");
+_Static_assert(GATES == 64, "a page has a bit for each gate");
 
 /* Under the process's lock, as their members are. */
-static LIST_HEAD(, slot_page) pages = LIST_HEAD_INITIALIZER(pages);
+static LIST_HEAD(, gate_page) pages = LIST_HEAD_INITIALIZER(pages);
 
-static _Atomic(uint64_t) *word_of(const struct slot *slot)
+static _Atomic(uint64_t) *word_of(const struct gate *gate)
 {
-	return (_Atomic(uint64_t) *)(slot->page->start + (size_t)slot->index * SLOT_BYTES);
+	return (_Atomic(uint64_t) *)(gate->page->start + (size_t)gate->index * GATE_BYTES);
 }
 
-static void page_free(struct slot_page *page)
+static void page_free(struct gate_page *page)
 {
 	munmap(page->start, PAGE_BYTES);
 	free(page);
 }
 
 /* A child of fork() has no copy: after a copy on write the page would not be the device's. */
-static int page_new(const void *context, struct slot_page **result)
+static int page_new(const void *context, struct gate_page **result)
 {
-	_cleanup_free_ struct slot_page *page = calloc(1, sizeof(*page));
+	_cleanup_free_ struct gate_page *page = calloc(1, sizeof(*page));
 	int err;
 
 	if (!page)
@@ -79,7 +79,7 @@ static int page_new(const void *context, struct slot_page **result)
 }
 
 /* With the process's lock held. */
-static bool take_from(struct slot_page *page, struct slot *slot)
+static bool take_from(struct gate_page *page, struct gate *gate)
 {
 	unsigned int index;
 
@@ -87,43 +87,43 @@ static bool take_from(struct slot_page *page, struct slot *slot)
 		return false;
 	index = __builtin_ctzll(~page->used);
 	page->used |= 1ULL << index;
-	*slot = (struct slot){
+	*gate = (struct gate){
 		.page = page,
 		.index = index,
-		.address = page->address + (uint64_t)index * SLOT_BYTES,
+		.address = page->address + (uint64_t)index * GATE_BYTES,
 		.value = ++page->values[index],
 	};
 	return true;
 }
 
-static bool find_free(const void *context, struct slot *slot)
+static bool find_free(const void *context, struct gate *gate)
 {
-	struct slot_page *page;
+	struct gate_page *page;
 	bool found = false;
 
 	process_lock();
 	for (page = LIST_FIRST(&pages); page && !found; page = LIST_NEXT(page, entry))
-		found = page->context == context && take_from(page, slot);
+		found = page->context == context && take_from(page, gate);
 	process_unlock();
 	return found;
 }
 
-int slot_take(struct slot *slot)
+int gate_take(struct gate *gate)
 {
-	struct slot_page *page;
+	struct gate_page *page;
 	const void *context;
 	int err;
 
 	err = cuda_current_context(&context);
 	if (err)
 		return err;
-	while (find_free(context, slot)) {
-		if (cuda_memory_is((uintptr_t)slot->page->start, slot->page->memory_id))
+	while (find_free(context, gate)) {
+		if (cuda_memory_is((uintptr_t)gate->page->start, gate->page->memory_id))
 			return 0;
 		/* The page's context has ended, and this one has its address. */
 		process_lock();
-		slot->page->context = NULL;
-		slot_release(slot);
+		gate->page->context = NULL;
+		gate_release(gate);
 		process_unlock();
 	}
 	err = page_new(context, &page);
@@ -131,17 +131,17 @@ int slot_take(struct slot *slot)
 		return err;
 	process_lock();
 	LIST_INSERT_HEAD(&pages, page, entry);
-	take_from(page, slot);
+	take_from(page, gate);
 	process_unlock();
 	return 0;
 }
 
-void slot_release(struct slot *slot)
+void gate_release(struct gate *gate)
 {
-	struct slot_page *page = slot->page;
+	struct gate_page *page = gate->page;
 
-	atomic_store(word_of(slot), slot->value);
-	page->used &= ~(1ULL << slot->index);
+	atomic_store(word_of(gate), gate->value);
+	page->used &= ~(1ULL << gate->index);
 	if (!page->context && !page->used) {
 		LIST_REMOVE(page, entry);
 		page_free(page);
