@@ -344,7 +344,8 @@ def _load(
 ) -> Weights | None:
     """Read the files into a draft and finish it; None if another process does so.
 
-    :param is_taken: Raise FileExistsError if the name is taken: no other process makes a draft.
+    :param is_taken: Raise FileExistsError if the name is taken, but not by a process that makes a
+        draft: none did so when the name was taken before.
     """
     progress = options.pop("progress")
     layout = source.layout()
@@ -363,7 +364,8 @@ def _load(
             name, layout.specs, draft=True, exist_ok=found is not None, **options
         )
     except FileExistsError:
-        if is_taken:
+        # Another process may have begun since.
+        if is_taken and not _has_maker(name, found):
             raise
         return None
     except ValueError as error:

@@ -874,6 +874,28 @@ def test_draft_that_is_to_replace_a_region_is_waited_for(tmp_path, path, name, m
     other.close()
 
 
+def test_a_maker_that_comes_when_another_has_died_is_waited_for(tmp_path, name, monkeypatch):
+    path = save(tmp_path / "model.safetensors", {"x": ("U8", (4,), b"1234")})
+    look, drafts, ends = weights._look, [], iter([False, True])
+
+    def look_too_early(*arguments):
+        found = look(*arguments)
+        if len(drafts) < 2:
+            drafts.append(tshare.Region.create(name, size=1, draft=True))
+        return found
+
+    def see_it_end(*_):
+        drafts[-1].unlink()
+        drafts[-1].close()
+        return next(ends)
+
+    monkeypatch.setattr(weights, "_look", look_too_early)
+    monkeypatch.setattr(weights, "_await_other", see_it_end)
+    with weights.load(path, name) as loaded:
+        assert bytes(loaded["x"].numpy()) == b"1234"
+    assert len(drafts) == 2
+
+
 def test_loaders_killed_at_random_leave_nothing_half_read(tmp_path, name):
     data = os.urandom(6 << 20)
     path = save(tmp_path / "model.safetensors", {"x": ("U8", (6 << 20,), data)})
