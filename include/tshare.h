@@ -2233,7 +2233,8 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
  * @data: address of element [0, 0, ...], as another library has it
  * @spec: its type, shape, strides and name; byte_offset is ignored
  * @flags: TSHARE_READONLY or 0; see tshare_region_view()
- * @tensor: where to store it; it keeps the region, whichever library @data is from
+ * @tensor: where to store it; it keeps the region, whichever library @data is from, but no frame of
+ *          a stream
  *
  * Return: 0; -ENOENT if @data is in no region that this process has mapped;
  * -ERANGE if the tensor is not wholly inside; -EINVAL, -ENOMEM.
@@ -2346,6 +2347,21 @@ bool tshare_tensor_is_readonly(const struct tshare_tensor *tensor);
  * Return: whether they are; always for a tensor without elements.
  */
 bool tshare_tensor_is_contiguous(const struct tshare_tensor *tensor);
+
+/**
+ * tshare_tensor_view() - create a view of a tensor by its shape and strides
+ * @tensor: the tensor, of which the view keeps the region and the frame
+ * @spec: the view. @spec->byte_offset is from the region's start, as for tshare_region_view()
+ * @flags: TSHARE_READONLY or 0
+ * @view: where to store it, read-only if @tensor is
+ *
+ * For views that the functions below can't make in one step. As tshare_region_view(), but a view
+ * of a frame's tensor keeps the frame.
+ *
+ * Return: 0; -EINVAL; -ERANGE if it is not wholly inside the region; -ENOMEM.
+ */
+int tshare_tensor_view(struct tshare_tensor *tensor, const struct tshare_spec *spec, uint32_t flags,
+		       struct tshare_tensor **view);
 
 /**
  * tshare_tensor_select() - create a view of one index of a dimension

@@ -18,6 +18,20 @@ struct view {
 	int64_t offset; /* in elements, from the tensor's [0, 0, ...] */
 };
 
+TSHARE_EXPORT
+int tshare_tensor_view(struct tshare_tensor *tensor, const struct tshare_spec *spec, uint32_t flags,
+		       struct tshare_tensor **view)
+{
+	int err;
+
+	if (tshare_tensor_is_readonly(tensor))
+		flags |= TSHARE_READONLY;
+	err = tshare_region_view(tshare_tensor_get_region(tensor), spec, flags, view);
+	if (!err)
+		tensor_share_owner(*view, tensor);
+	return err;
+}
+
 static void view_of(const struct tshare_tensor *tensor, struct view *view)
 {
 	size_t size;
@@ -49,7 +63,6 @@ static int make(struct tshare_tensor *tensor, const struct view *view, struct ts
 	};
 	/* The tensor was checked to lie in its region: this can't overflow. */
 	int64_t bits = view->offset * element_bits(spec.dtype);
-	int err;
 
 	if (bits % 8)
 		return fail(-EINVAL, "start: element %" PRId64 " begins within a byte",
@@ -57,11 +70,7 @@ static int make(struct tshare_tensor *tensor, const struct view *view, struct ts
 	spec.byte_offset = tshare_tensor_get_byte_offset(tensor) + bits / 8;
 	if (!spec.byte_offset)
 		spec.byte_offset = TSHARE_OFFSET_START;
-	err = tshare_region_view(tshare_tensor_get_region(tensor), &spec,
-				 tshare_tensor_is_readonly(tensor) ? TSHARE_READONLY : 0, made);
-	if (!err)
-		tensor_share_owner(*made, tensor);
-	return err;
+	return tshare_tensor_view(tensor, &spec, 0, made);
 }
 
 static int check_dim(const struct tshare_tensor *tensor, int32_t dim)

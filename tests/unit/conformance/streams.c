@@ -130,6 +130,33 @@ TEST(a_tensor_and_its_views_hold_the_frame)
 	tshare_stream_unref(producer);
 }
 
+TEST(a_view_by_shape_and_strides_holds_the_frame_and_is_readonly)
+{
+	const int64_t shape[] = { 2 }, strides[] = { 2 };
+	struct tshare_spec spec = SPEC(NULL, TSHARE_UINT64, 1, shape, strides);
+	const char *name = unique("view");
+	struct tshare_stream *producer = new_stream(name, 2, 1, 0);
+	struct tshare_stream *consumer = open_stream(name, 0);
+	struct tshare_tensor *tensor, *view;
+	struct tshare_frame *frame;
+
+	CHECK(publish_until(producer, 1));
+	frame = take_frame(consumer);
+	CHECK(!tshare_frame_get_tensor(frame, 0, &tensor));
+	tshare_frame_unref(frame);
+	spec.byte_offset = tshare_tensor_get_byte_offset(tensor) + sizeof(uint64_t);
+	CHECK(!tshare_tensor_view(tensor, &spec, 0, &view));
+	CHECK(tshare_tensor_view(tensor, &spec, 1U << 31, &view) == -EINVAL);
+	tshare_tensor_unref(tensor);
+	CHECK(tshare_tensor_is_readonly(view));
+	CHECK(publish_until(producer, 2));
+	CHECK(loan_error(producer) == -ETIMEDOUT);
+	tshare_tensor_unref(view);
+	CHECK(publish_until(producer, 3));
+	tshare_stream_unref(consumer);
+	tshare_stream_unref(producer);
+}
+
 TEST(a_consumer_that_keeps_all_misses_none)
 {
 	const char *name = unique("keep");
