@@ -1374,7 +1374,7 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
  * @size: sizeof(struct tshare_stream_open_options)
  * @flags: TSHARE_KEEP_ALL, TSHARE_OBSERVE or 0
  * @history: begin with up to that many frames that were published before
- * @hold: frames that may be held at a time; 0 for a quarter of the slots, at least 1
+ * @hold: frames that may be held at a time; 0 for a quarter of the slots, at least 2
  * @reserved: must be 0
  * @timeout_ns: how long to wait for the name, in nanoseconds: 0 not at all, negative for ever
  */

@@ -312,7 +312,7 @@ static int stream_open(struct tshare_stream *stream, struct tshare_ctx *ctx, con
 			    name);
 	stream->hold = options->hold;
 	if (!stream->hold)
-		stream->hold = stream->ring.slots > 4 ? stream->ring.slots / 4 : 1;
+		stream->hold = stream->ring.slots > 8 ? stream->ring.slots / 4 : 2;
 	return consumer_join(stream, options->history);
 }
 

@@ -432,6 +432,28 @@ TEST(a_consumer_holds_as_many_frames_as_it_may)
 	tshare_stream_unref(producer);
 }
 
+TEST(a_consumer_may_hold_a_frame_until_it_has_the_next)
+{
+	const char *name = unique("two");
+	struct tshare_stream *producer = new_stream(name, 2, 1, 0);
+	struct tshare_stream *consumer = open_stream(name, 0);
+	struct tshare_frame *frame, *next;
+	uint64_t number;
+
+	CHECK(publish_until(producer, 1));
+	frame = take_frame(consumer);
+	for (number = 2; number < 9; number++) {
+		CHECK(publish_until(producer, number));
+		next = take_frame(consumer);
+		tshare_frame_unref(frame);
+		frame = next;
+	}
+	CHECK(info_of(frame).number == 8 && info_of(frame).lost == 0);
+	tshare_frame_unref(frame);
+	tshare_stream_unref(consumer);
+	tshare_stream_unref(producer);
+}
+
 TEST(after_close_consumers_take_what_is_left)
 {
 	const char *name = unique("close");
