@@ -122,26 +122,30 @@ static PyObject *raise_text(int err, PyObject *text, PyObject *filename)
 	return NULL;
 }
 
-/* As in_words_of_python(), for one tensor of Region.create(). */
-static PyObject *in_words_of_tensor(const char *text, const struct tshare_spec *spec)
+/* As in_words_of_python(), for one tensor of @argument. */
+static PyObject *in_words_of_tensor(const char *text, const char *argument,
+				    const struct tshare_spec *spec)
 {
 	PyObject *what, *key, *result = NULL;
 
 	what = in_words_of_python(text);
 	key = ts_text(spec->name);
 	if (what && key)
-		result = PyUnicode_FromFormat("tensors: %R: %U", key, what);
+		result = PyUnicode_FromFormat("%s: %R: %U", argument, key, what);
 	Py_XDECREF(what);
 	Py_XDECREF(key);
 	return result;
 }
 
-static PyObject *in_words_of_create(const char *text, const struct tshare_spec *specs, size_t count)
+static PyObject *in_words_of_create(const char *text, const char *argument,
+				    const struct tshare_spec *specs, size_t count)
 {
-	static const struct words arguments[] = {
+	char named[32];
+	const struct words arguments[] = {
 		{ "fd: ", "dmabuf: " },
-		{ "count: ", "tensors: " },
-		{ "specs: ", "tensors: " },
+		{ "count: ", named },
+		{ "fields: ", named },
+		{ "specs: ", named },
 		{ "name: is NULL", "name: is None" },
 		{ NULL, NULL },
 	};
@@ -149,8 +153,11 @@ static PyObject *in_words_of_create(const char *text, const struct tshare_spec *
 	int length = 0;
 	size_t i;
 
-	if (sscanf(text, "specs[%zu].%n", &i, &length) == 1 && length && i < count)
-		return in_words_of_tensor(text + length, &specs[i]);
+	snprintf(named, sizeof(named), "%s: ", argument);
+	if ((sscanf(text, "specs[%zu].%n", &i, &length) == 1 ||
+	     sscanf(text, "fields[%zu].%n", &i, &length) == 1) &&
+	    length && i < count)
+		return in_words_of_tensor(text + length, argument, &specs[i]);
 	start = find_start(text, arguments);
 	return start ? translate(text, start) : in_words_of_python(text);
 }
@@ -168,10 +175,11 @@ PyObject *ts_raise(int err, PyObject *filename)
 	return raise_text(err, in_words_of_python(reason_of(err)), filename);
 }
 
-PyObject *ts_raise_of_create(int err, PyObject *filename, const struct tshare_spec *specs,
-			     size_t count)
+PyObject *ts_raise_of_create(int err, PyObject *filename, const char *argument,
+			     const struct tshare_spec *specs, size_t count)
 {
-	return raise_text(err, in_words_of_create(reason_of(err), specs, count), filename);
+	return raise_text(err, in_words_of_create(reason_of(err), argument, specs, count),
+			  filename);
 }
 
 /* Drops the "x: " of an array that is an argument. Takes over the reference to the text. */

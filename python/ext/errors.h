@@ -10,9 +10,9 @@
  * domain, else the OSError of that errno. @filename may be NULL. Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
-/* As ts_raise(), for Region.create(): names each tensor by its key. */
-PyObject *ts_raise_of_create(int err, PyObject *filename, const struct tshare_spec *specs,
-			     size_t count);
+/* As ts_raise(), for what was made of the tensors in @argument: names each by its key. */
+PyObject *ts_raise_of_create(int err, PyObject *filename, const char *argument,
+			     const struct tshare_spec *specs, size_t count);
 /* Puts a text in front of that of a plain exception that is set, and drops an "x: " there. */
 void ts_raise_within(const char *format, ...);
 /* A str of the library's text. Names in it may be any bytes: UTF-8 with surrogateescape. */

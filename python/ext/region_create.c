@@ -2,152 +2,16 @@
 /* Region.create(): tensors of zeros and copies of arrays, laid out in a new region. */
 #include "region_create.h"
 
-#include <string.h>
-
 #include "args.h"
-#include "call.h"
-#include "dtype.h"
 #include "errors.h"
 #include "region.h"
 #include "session.h"
 #include "source.h"
-#include "source_open.h"
+#include "specs.h"
 #include "ties.h"
 
-/* The memory that a struct tshare_spec points to. */
-struct entry {
-	PyObject *keep;
-	struct ts_source *source; /* source that fills the tensor, or NULL */
-	bool tied;		  /* the tensor whose memory it shares fills it */
-	int64_t *dims;		  /* the shape, and the strides if any; NULL for none */
-};
-
-/* Converts NumPy's strides in bytes to the elements of a struct tshare_spec. */
-static int parse_strides(PyObject *obj, const struct tshare_spec *spec, int64_t *strides)
-{
-	Py_ssize_t itemsize = ts_itemsize(spec->dtype);
-	int32_t count, i;
-
-	if (ts_dims_arg(obj, "strides", strides, &count) < 0)
-		return -1;
-	if (count != spec->ndim) {
-		PyErr_Format(PyExc_ValueError, "strides: %d strides for %d dimensions", count,
-			     spec->ndim);
-		return -1;
-	}
-	if (!itemsize) {
-		PyErr_SetString(PyExc_ValueError,
-				"strides: packed elements must be C-contiguous (pass None)");
-		return -1;
-	}
-	for (i = 0; i < count; i++) {
-		if (strides[i] % itemsize) {
-			PyErr_Format(
-				PyExc_ValueError,
-				"strides: %lld is not a multiple of the element size, %zd bytes",
-				(long long)strides[i], itemsize);
-			return -1;
-		}
-		strides[i] /= itemsize;
-	}
-	return 0;
-}
-
-/* Gives a spec its own copy of its dimensions, as small as possible. */
-static int keep_dims(const int64_t *shape, const int64_t *strides, struct entry *entry,
-		     struct tshare_spec *spec)
-{
-	size_t size = spec->ndim * sizeof(*shape);
-
-	if (!size)
-		return 0;
-	entry->dims = PyMem_Malloc(strides ? 2 * size : size);
-	if (!entry->dims) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	spec->shape = memcpy(entry->dims, shape, size);
-	if (strides)
-		spec->strides = memcpy(entry->dims + spec->ndim, strides, size);
-	return 0;
-}
-
-/* Describes a tensor that is filled from another library's. */
-static int entry_of_array(PyObject *what, struct entry *entry, struct tshare_spec *spec)
-{
-	struct ts_source *source = PyMem_Calloc(1, sizeof(*source));
-
-	if (!source) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	if (ts_source_open(what, source) < 0) {
-		PyMem_Free(source);
-		return -1;
-	}
-	entry->source = source;
-	spec->dtype = source->spec.dtype;
-	spec->ndim = source->spec.ndim;
-	spec->shape = source->shape;
-	return ts_source_check_copy(source);
-}
-
-/* @what: (shape, dtype[, strides[, offset]]) or an array */
-static int parse_what(PyObject *what, struct entry *entry, struct tshare_spec *spec)
-{
-	int64_t shape[TSHARE_NDIM_LIMIT], strides[TSHARE_NDIM_LIMIT], offset;
-	bool strided = false;
-	Py_ssize_t count;
-
-	if (!PyTuple_Check(what))
-		return entry_of_array(what, entry, spec);
-	count = PyTuple_Size(what);
-	if (count < 2 || count > 4) {
-		PyErr_SetString(PyExc_TypeError, "must be an array, or a tuple (shape, dtype, "
-						 "strides=None, offset=None)");
-		return -1;
-	}
-	if (ts_dims_arg(PyTuple_GetItem(what, 0), "shape", shape, &spec->ndim) < 0 ||
-	    ts_dtype_arg(PyTuple_GetItem(what, 1), &spec->dtype) < 0)
-		return -1;
-	if (count > 2 && PyTuple_GetItem(what, 2) != Py_None) {
-		if (parse_strides(PyTuple_GetItem(what, 2), spec, strides) < 0)
-			return -1;
-		strided = true;
-	}
-	if (count > 3 && PyTuple_GetItem(what, 3) != Py_None) {
-		if (ts_int_arg(PyTuple_GetItem(what, 3), "offset", 0, INT64_MAX, &offset) < 0)
-			return -1;
-		spec->byte_offset = ts_offset(offset);
-	}
-	return keep_dims(shape, strided ? strides : NULL, entry, spec);
-}
-
-/* @item: (key, what) */
-static int parse_spec(PyObject *item, struct entry *entry, struct tshare_spec *spec)
-{
-	PyObject *key;
-
-	if (!PyTuple_Check(item) || PyTuple_Size(item) != 2) {
-		PyErr_Format(PyExc_TypeError, "tensors: its items() must be pairs, not %R", item);
-		return -1;
-	}
-	spec->size = sizeof(*spec);
-	key = PyTuple_GetItem(item, 0);
-	spec->name = ts_name_arg(key, "key", &entry->keep);
-	if (!spec->name) {
-		ts_raise_within("tensors: ");
-		return -1;
-	}
-	if (parse_what(PyTuple_GetItem(item, 1), entry, spec) < 0) {
-		ts_raise_within("tensors: %R: ", key);
-		return -1;
-	}
-	return 0;
-}
-
 /* Copies the entries' sources into the region. Called without the GIL. */
-static int fill(struct tshare_region *region, const struct entry *entries, Py_ssize_t count)
+static int fill(struct tshare_region *region, const struct ts_spec_entry *entries, Py_ssize_t count)
 {
 	struct tshare_tensor *tensor;
 	Py_ssize_t i;
@@ -167,7 +31,7 @@ static int fill(struct tshare_region *region, const struct entry *entries, Py_ss
 }
 
 /* Lays all tensors out; tied ones share another's place. */
-static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t count,
+static int place(struct ts_spec_entry *entries, struct tshare_spec *specs, Py_ssize_t count,
 		 const Py_ssize_t *ties, struct tshare_spec *bases, uint64_t *offsets)
 {
 	const struct ts_source *base;
@@ -202,7 +66,7 @@ static int place(struct entry *entries, struct tshare_spec *specs, Py_ssize_t co
 }
 
 /* Marks entries that share memory. Without such entries, changes nothing. */
-static int tie(struct entry *entries, struct tshare_spec *specs, Py_ssize_t count)
+static int tie(struct ts_spec_entry *entries, struct tshare_spec *specs, Py_ssize_t count)
 {
 	struct ts_source **sources = PyMem_Calloc(count + 1, sizeof(*sources));
 	Py_ssize_t *ties = PyMem_Calloc(count + 1, sizeof(*ties));
@@ -232,50 +96,38 @@ out:
 }
 
 /* Makes a region of @dmabuf, or of new memory if that is -1. */
-static PyObject *create(PyObject *arg, uint64_t size, int dmabuf, PyObject *items,
+static PyObject *create(PyObject *arg, uint64_t size, int dmabuf, struct ts_specs *tensors,
 			const struct tshare_options *options)
 {
-	PyThreadState *state;
-	Py_ssize_t count = items ? PyList_Size(items) : 0;
-	struct entry *entries = PyMem_Calloc(count + 1, sizeof(*entries));
-	struct tshare_spec *specs = PyMem_Calloc(count + 1, sizeof(*specs));
 	struct tshare_ctx *ctx = ts_session();
 	struct tshare_options draft = *options;
-	PyObject *keep = NULL, *self = NULL;
 	struct tshare_region *region;
+	PyObject *keep = NULL, *self;
 	const char *name = NULL;
-	Py_ssize_t i;
+	PyThreadState *state;
 	bool finish;
 	int err;
 
-	if (!entries || !specs) {
-		PyErr_NoMemory();
-		goto out;
-	}
 	if (!ctx)
-		goto out;
+		return NULL;
 	if (!ts_none(arg)) {
 		name = ts_name_arg(arg, "name", &keep);
 		if (!name)
-			goto out;
+			return NULL;
 	}
-	for (i = 0; i < count; i++)
-		if (parse_spec(PyList_GetItem(items, i), &entries[i], &specs[i]) < 0)
-			goto out;
-	if (tie(entries, specs, count) < 0)
-		goto out;
-
 	/* A draft, so that no process opens the region before it is filled. */
 	finish = name && !(options->flags & TSHARE_DRAFT);
 	if (finish)
 		draft.flags |= TSHARE_DRAFT;
 	state = PyEval_SaveThread();
 	if (dmabuf < 0)
-		err = tshare_region_create(ctx, name, size, specs, count, &draft, &region);
+		err = tshare_region_create(ctx, name, size, tensors->specs, tensors->count, &draft,
+					   &region);
 	else
-		err = tshare_region_create_dmabuf(ctx, name, dmabuf, specs, count, &draft, &region);
+		err = tshare_region_create_dmabuf(ctx, name, dmabuf, tensors->specs, tensors->count,
+						  &draft, &region);
 	if (!err) {
-		err = fill(region, entries, count);
+		err = fill(region, tensors->entries, tensors->count);
 		if (!err && finish)
 			err = tshare_region_finish(region, options->flags & TSHARE_REPLACE);
 		if (err && name)
@@ -284,19 +136,9 @@ static PyObject *create(PyObject *arg, uint64_t size, int dmabuf, PyObject *item
 			tshare_region_unref(region);
 	}
 	PyEval_RestoreThread(state);
-	self = err < 0 ? ts_raise_of_create(err, name ? arg : NULL, specs, count) :
+	self = err < 0 ? ts_raise_of_create(err, name ? arg : NULL, "tensors", tensors->specs,
+					    tensors->count) :
 			 ts_region_wrap(region);
-out:
-	for (i = 0; entries && i < count; i++) {
-		Py_XDECREF(entries[i].keep);
-		PyMem_Free(entries[i].dims);
-		if (entries[i].source) {
-			ts_source_close(entries[i].source);
-			PyMem_Free(entries[i].source);
-		}
-	}
-	PyMem_Free(entries);
-	PyMem_Free(specs);
 	Py_XDECREF(keep);
 	return self;
 }
@@ -306,7 +148,8 @@ PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 {
 	static const char *const names[] = { "name", "tensors", "size", "dmabuf", TS_OPTION_NAMES };
 	struct tshare_options options = { .size = sizeof(options) };
-	PyObject *given[4 + TS_OPTION_COUNT], *items = NULL, *self;
+	PyObject *given[4 + TS_OPTION_COUNT], *self = NULL;
+	struct ts_specs tensors = { 0 };
 	int64_t size = 0;
 	int dmabuf = -1;
 
@@ -325,12 +168,10 @@ PyObject *ts_region_create(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 		return NULL;
 	if (ts_options_arg(given + 4, &options) < 0)
 		return NULL;
-	if (!ts_none(given[1])) {
-		items = ts_call("tshare._nested", "flatten", given[1]);
-		if (!items)
-			return NULL;
-	}
-	self = create(given[0], size, dmabuf, items, &options);
-	Py_XDECREF(items);
+	if (!ts_none(given[1]) && ts_specs_open(given[1], "tensors", &tensors) < 0)
+		return NULL;
+	if (!tie(tensors.entries, tensors.specs, tensors.count))
+		self = create(given[0], size, dmabuf, &tensors, &options);
+	ts_specs_close(&tensors);
 	return self;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nested mappings and tables, as Region.create() takes them for a mapping of tensors."""
+"""Nested mappings and tables, as create() takes them for a mapping of tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> bool:
+def _flatten(items: Iterable[Any], argument: str, prefix: str, found: list[Any]) -> bool:
     """Add the items to found, those of nested mappings by their paths.
 
     Return whether there were nested mappings.
@@ -18,18 +18,18 @@ def _flatten(items: Iterable[Any], prefix: str, found: list[Any]) -> bool:
         key, value = item if isinstance(item, tuple) and len(item) == 2 else (None, None)
         if not isinstance(key, str):
             if prefix or isinstance(value, Mapping):
-                raise TypeError(f"tensors: {prefix!r}: its keys must be str, not {key!r}")
+                raise TypeError(f"{argument}: {prefix!r}: its keys must be str, not {key!r}")
             found.append(item)
         # Most values are tuples, and are tested first: isinstance() with an ABC is slow.
         elif type(value) is not tuple and isinstance(value, Mapping):
-            _flatten(value.items(), f"{prefix}{key}/", found)
+            _flatten(value.items(), argument, f"{prefix}{key}/", found)
             nested = True
         else:
             found.append((prefix + key, value) if prefix else item)
     return nested
 
 
-def _items(tensors: Any) -> Iterable[Any]:
+def _items(tensors: Any, argument: str) -> Iterable[Any]:
     if hasattr(tensors, "items"):
         items: Iterable[Any] = tensors.items()
         return items
@@ -40,20 +40,23 @@ def _items(tensors: Any) -> Iterable[Any]:
     remedy = ""
     if hasattr(tensors, "state_dict"):
         remedy = " (pass module.state_dict())"
-    raise TypeError(f"tensors: must be a mapping or a table, not {type(tensors)}{remedy}")
+    raise TypeError(f"{argument}: must be a mapping or a table, not {type(tensors)}{remedy}")
 
 
-def flatten(tensors: Any) -> list[Any]:
-    """Return the items of tensors and of the mappings in it, with paths as keys."""
+def flatten(tensors: Any, argument: str) -> list[Any]:
+    """Return the items of tensors and of the mappings in it, with paths as keys.
+
+    :param argument: What errors call tensors.
+    """
     found: list[Any] = []
-    if not _flatten(_items(tensors), "", found):
+    if not _flatten(_items(tensors, argument), argument, "", found):
         return found
     seen = set()
     for item in found:
         key = item[0] if isinstance(item, tuple) and item else None
         if isinstance(key, str) and key in seen:
             raise ValueError(
-                f"tensors: {key!r} is the key of two tensors, one of them nested (rename one)"
+                f"{argument}: {key!r} is the key of two tensors, one of them nested (rename one)"
             )
         seen.add(key if isinstance(key, str) else None)
     return found
