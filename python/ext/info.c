@@ -8,18 +8,13 @@
 #include "args.h"
 #include "docstrings.h"
 #include "errors.h"
+#include "record.h"
 #include "session.h"
 
-struct field {
-	const char *name;
-	const char *doc;
-};
-
-/* Named tuples: a struct sequence would lack _replace(), _asdict() and so on. */
 static PyObject *info_type;
 static PyObject *limits_type;
 
-static const struct field info_fields[] = {
+static const struct ts_record_field info_fields[] = {
 	{ "name", DOC_RegionInfo_name },
 	{ "size", DOC_RegionInfo_size },
 	{ "mode", DOC_RegionInfo_mode },
@@ -40,7 +35,7 @@ static const struct field info_fields[] = {
 	{ NULL, NULL },
 };
 
-static const struct field limits_fields[] = {
+static const struct ts_record_field limits_fields[] = {
 	{ "abi_version", DOC_Limits_abi_version },
 	{ "page_size", DOC_Limits_page_size },
 	{ "huge_page_size", DOC_Limits_huge_page_size },
@@ -51,26 +46,6 @@ static const struct field limits_fields[] = {
 	{ "dmabuf", DOC_Limits_dmabuf },
 	{ NULL, NULL },
 };
-
-/* A record of @count new references, which it takes over; NULL if one of them is NULL. */
-static PyObject *record(PyObject *type, PyObject **values, int count)
-{
-	PyObject *arguments = PyTuple_New(count), *self = NULL;
-	bool failed = !arguments;
-	int i;
-
-	for (i = 0; i < count; i++) {
-		failed |= !values[i];
-		if (arguments)
-			PyTuple_SetItem(arguments, i, values[i]);
-		else
-			Py_XDECREF(values[i]);
-	}
-	if (!failed)
-		self = PyObject_Call(type, arguments, NULL);
-	Py_XDECREF(arguments);
-	return self;
-}
 
 static PyObject *none_if(bool condition, PyObject *value)
 {
@@ -102,7 +77,7 @@ PyObject *ts_info_new(const struct tshare_region_info *info)
 		PyBool_FromLong(info->flags & TSHARE_POOL),
 	};
 
-	return record(info_type, values, sizeof(values) / sizeof(values[0]));
+	return ts_record_new(info_type, values, sizeof(values) / sizeof(values[0]));
 }
 
 PyObject *ts_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
@@ -128,7 +103,7 @@ PyObject *ts_limits(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 		PyBool_FromLong(limits.dmabuf),
 	};
 
-	return record(limits_type, values, sizeof(values) / sizeof(values[0]));
+	return ts_record_new(limits_type, values, sizeof(values) / sizeof(values[0]));
 }
 
 struct infos {
@@ -185,69 +160,10 @@ PyObject *ts_list(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 	return list;
 }
 
-static int set_doc(PyObject *object, const char *text)
-{
-	PyObject *doc = PyUnicode_FromString(text);
-	int err;
-
-	err = doc ? PyObject_SetAttrString(object, "__doc__", doc) : -1;
-	Py_XDECREF(doc);
-	return err;
-}
-
-static int document(PyObject *type, const char *doc, const struct field *fields)
-{
-	int err;
-
-	err = set_doc(type, doc);
-	for (; !err && fields->name; fields++) {
-		PyObject *field = PyObject_GetAttrString(type, fields->name);
-
-		err = field ? set_doc(field, fields->doc) : -1;
-		Py_XDECREF(field);
-	}
-	return err;
-}
-
-static PyObject *names_of(const struct field *fields)
-{
-	PyObject *names = PyList_New(0);
-
-	for (; names && fields->name; fields++) {
-		PyObject *name = PyUnicode_FromString(fields->name);
-
-		if (!name || PyList_Append(names, name) < 0)
-			Py_CLEAR(names);
-		Py_XDECREF(name);
-	}
-	return names;
-}
-
-/* collections.namedtuple(name, fields, module="tshare"), with docstrings */
-static PyObject *record_type(const char *name, const char *doc, const struct field *fields)
-{
-	PyObject *collections = PyImport_ImportModule("collections");
-	PyObject *make = NULL, *arguments = NULL, *keywords = NULL, *type = NULL;
-
-	if (collections)
-		make = PyObject_GetAttrString(collections, "namedtuple");
-	arguments = Py_BuildValue("(sN)", name, names_of(fields));
-	keywords = Py_BuildValue("{ss}", "module", "tshare");
-	if (make && arguments && keywords)
-		type = PyObject_Call(make, arguments, keywords);
-	if (type && document(type, doc, fields) < 0)
-		Py_CLEAR(type);
-	Py_XDECREF(keywords);
-	Py_XDECREF(arguments);
-	Py_XDECREF(make);
-	Py_XDECREF(collections);
-	return type;
-}
-
 int ts_info_init(PyObject *module)
 {
-	info_type = record_type("RegionInfo", DOC_RegionInfo, info_fields);
-	limits_type = info_type ? record_type("Limits", DOC_Limits, limits_fields) : NULL;
+	info_type = ts_record_type("RegionInfo", DOC_RegionInfo, info_fields);
+	limits_type = info_type ? ts_record_type("Limits", DOC_Limits, limits_fields) : NULL;
 	if (!limits_type || PyModule_AddObjectRef(module, "RegionInfo", info_type) < 0)
 		return -1;
 	return PyModule_AddObjectRef(module, "Limits", limits_type);
