@@ -169,8 +169,7 @@ static PyObject *make(struct tshare_tensor *handle, const struct view *view)
 		return NULL;
 	}
 	spec.byte_offset = ts_offset(tshare_tensor_get_byte_offset(handle) + bits / 8);
-	err = tshare_region_view(tshare_tensor_get_region(handle), &spec,
-				 tshare_tensor_is_readonly(handle) ? TSHARE_READONLY : 0, &made);
+	err = tshare_tensor_view(handle, &spec, 0, &made);
 	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(made);
 }
 
