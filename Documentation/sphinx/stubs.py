@@ -53,6 +53,8 @@ class Stub:
                 self.types[path + node.target.id] = self.type(node.annotation)
             elif isinstance(node, ast.FunctionDef):
                 decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
+                if f"{node.name}.setter" in decorators:
+                    continue
                 if "property" in decorators:
                     self.types[path + node.name] = self.type(node.returns)
                 else:

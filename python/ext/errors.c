@@ -33,6 +33,7 @@ static const struct words *find_end(const char *text)
 		{ "(TSHARE_REPLACE)", "(exist_ok=True; replace=True in finish())" },
 		{ "use TSHARE_LIFETIME_PERSIST", "use 'persist'" },
 		{ "set TSHARE_READONLY", "pass readonly=True" },
+		{ "doesn't allow TSHARE_KEEP_ALL", "doesn't allow it" },
 	};
 	size_t i, length = strlen(text);
 
@@ -71,6 +72,8 @@ static PyObject *in_words_of_python(const char *text)
 		{ "options.flags: TSHARE_DMA32", "dma32:" },
 		{ "options.flags: TSHARE_DRAFT", "draft:" },
 		{ "options.flags: TSHARE_REPLACE", "exist_ok:" },
+		{ "options.flags: an observer", "keep_all: an observer" },
+		{ "options.flags: the producer", "keep_all: the producer" },
 		{ "options.", "" },
 		{ "byte_offset:", "offset:" },
 		{ "flags: the region is read-only;", "readonly: the region is read-only;" },

@@ -62,6 +62,22 @@ void ts_cuda_copy_unref(struct tshare_cuda_copy *handle)
 	ts_gil_restore(state);
 }
 
+void ts_frame_unref(struct tshare_frame *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_frame_unref(handle);
+	ts_gil_restore(state);
+}
+
+void ts_stream_unref(struct tshare_stream *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_stream_unref(handle);
+	ts_gil_restore(state);
+}
+
 /* The limited API lacks this function, which is public since Python 3.13. */
 void ts_gil_init(void)
 {

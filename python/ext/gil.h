@@ -33,6 +33,8 @@ void ts_tensor_unref(struct tshare_tensor *handle);
 void ts_region_unref(struct tshare_region *handle);
 void ts_pin_unref(struct tshare_pin *handle);
 void ts_cuda_copy_unref(struct tshare_cuda_copy *handle);
+void ts_frame_unref(struct tshare_frame *handle);
+void ts_stream_unref(struct tshare_stream *handle);
 
 void ts_gil_init(void);
 

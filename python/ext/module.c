@@ -10,6 +10,7 @@
 #include "dtype_object.h"
 #include "errors.h"
 #include "exchange.h"
+#include "frames.h"
 #include "gil.h"
 #include "info.h"
 #include "pickling.h"
@@ -183,6 +184,8 @@ static int exec(PyObject *module)
 		return -1;
 	if (ts_pin_init(module) < 0 || ts_cuda_init(module) < 0 || ts_stream_init(module) < 0 ||
 	    ts_watcher_init(module) < 0)
+		return -1;
+	if (ts_frames_init(module) < 0)
 		return -1;
 	if (ts_dlpack_init(module) < 0)
 		return -1;

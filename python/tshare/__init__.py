@@ -14,6 +14,7 @@ NumPy, PyTorch, JAX and others take it without a copy. The package itself needs
 none of them. t.pin() page-locks the memory for copies to GPUs, and t.cuda() is the
 same memory as a GPU sees it. Processes and GPUs take turns by generations: by
 region.publish() and region.wait(), and by publish_on() and wait_on() on a CUDA stream.
+A Stream hands frames from one process to others, which keep each as long as they need it.
 
 Memory comes from a backend: "kmod", the kernel module, if it is available, else
 "shm", POSIX shared memory. TSHARE_BACKEND=kmod or shm in the environment selects
@@ -31,6 +32,8 @@ Errors::
     BlockingIOError     the region of that name is a draft, which is not finished
     PermissionError     access is denied
     TimeoutError        the timeout of a wait has passed
+    EOFError            the producer has closed the stream, and no frame is left
+    FrameLost           a frame of that number isn't there any more, or not yet
     OSError             the system refuses; errno is the one that the C library
                         documents, such as ENOMEM: the memory is unavailable
 """
@@ -42,10 +45,14 @@ from ._pickling import by_name
 from ._tshare import (
     CudaTensor,
     DType,
+    Frame,
+    FrameLost,
     Limits,
     Pin,
     Region,
     RegionInfo,
+    Stream,
+    StreamSeat,
     StreamWait,
     Tensor,
     Watcher,
@@ -68,10 +75,14 @@ from ._tshare import (
 __all__ = [
     "CudaTensor",
     "DType",
+    "Frame",
+    "FrameLost",
     "Limits",
     "Pin",
     "Region",
     "RegionInfo",
+    "Stream",
+    "StreamSeat",
     "StreamWait",
     "Tensor",
     "Watcher",
@@ -89,5 +100,6 @@ __all__ = [
     "watch",
 ]
 
+_Mapping.register(Frame)
 _Mapping.register(Region)
 _pickling.register()

@@ -1042,6 +1042,359 @@ class Region(Mapping[str, Tensor], Buffer):
     def items(self) -> ItemsView[str, Tensor]:
         """Return a view of the pairs of name and tensor."""
 
+class FrameLost(LookupError):  # noqa: N818
+    """A stream has no frame of that number: not any more, or not yet."""
+
+class StreamSeat(NamedTuple):
+    """A consumer of a stream, as it describes itself; from Stream.seats()."""
+
+    seat: int
+    """Number of the seat, which Stream.evict() takes."""
+    pid: int
+    """Process, in its own PID namespace."""
+    held: int
+    """Slots that it holds, also for frames that are kept for it and that it hasn't taken yet."""
+    keeps_all: bool
+    """Whether it has opened the stream with keep_all."""
+    evicted: bool
+    """Whether its frames were taken away."""
+    command: str
+    """Name of its program."""
+
+@final
+class Frame(Mapping[str, Tensor]):
+    """A frame of a stream: a mapping of its fields' names to tensors.
+
+    Made by Stream.loan(), whose frames can be written until they are published, and by take(),
+    latest() and stream[number]. A frame that was taken stays as it is, in its slot, until the
+    object, its tensors and all arrays over them are gone or this process ends. close(), or a
+    with block, drops the object's part of that early.
+
+    It can't be pickled.
+    """
+
+    __hash__: ClassVar[Any]
+    @property
+    def number(self) -> int:
+        """Number of the frame, from 1 on; 0 before it is published."""
+    @property
+    def lost(self) -> int:
+        """Frames that were missed between the one taken before in order and this one."""
+    @property
+    def captured(self) -> int | None:
+        """When it was captured, in nanoseconds of time.monotonic_ns(); None if not said.
+
+        The producer may set it until it publishes the frame.
+        """
+    @captured.setter
+    def captured(self, value: SupportsIndex | None, /) -> None: ...
+    @property
+    def published(self) -> int:
+        """When it was published, in nanoseconds of time.monotonic_ns(); 0 before that."""
+    @property
+    def sequence(self) -> int:
+        """The device's own number, of 64 bits, if the producer has set it; else 0."""
+    @sequence.setter
+    def sequence(self, value: SupportsIndex, /) -> None: ...
+    @property
+    def flags(self) -> int:
+        """The producer's own 64 bits, which it may set until it publishes the frame."""
+    @flags.setter
+    def flags(self, value: SupportsIndex, /) -> None: ...
+    @property
+    def slot(self) -> int:
+        """Number of the slot that the frame is in, from 0 on."""
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called. The attributes can still be read then."""
+    def set_shape(self, name: str, shape: _Shape) -> None:
+        """Use less than a field's largest shape, before the frame is published.
+
+        Elements keep their places: tensors that are taken from the frame afterwards, here and by
+        consumers, have that shape, and strides of the largest one.
+
+        :param name: Name of the field.
+        :param shape: Elements along each of its dimensions.
+        :raises KeyError: There is no such field.
+        :raises ValueError: The shape is larger than the field, or has other dimensions.
+        :raises PermissionError: The frame is a consumer's, or was published.
+        """
+    def publish(self) -> None:
+        """Give the frame to the consumers.
+
+        It is the next number, whatever the order of the loans. This process must not write to
+        it any more, though arrays over it still let it.
+
+        :raises PermissionError: The frame is a consumer's, or was published.
+        :raises ValueError: The frame or its stream is closed.
+        :raises OSError: EOPNOTSUPP: this is a child by fork() of the producer.
+        """
+    def check(self) -> None:
+        """Check that what was read of the frame was whole.
+
+        An observer copies what it needs first, and checks then.
+
+        :raises OSError: ESTALE: the frame may have changed meanwhile: it was overwritten, or
+            this consumer was evicted.
+        """
+    def close(self) -> None:
+        """Drop the frame. One that was loaned and not published is abandoned.
+
+        The slot returns with the last tensor and array over it.
+        """
+    def __enter__(self) -> Frame:
+        """Return the frame itself."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Publish a loaned frame, unless the block has raised an exception; close the frame."""
+    def __getitem__(self, key: str, /) -> Tensor: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    @overload
+    def get(self, key: str, /) -> Tensor | None:
+        """Return the tensor of that field, or default if there is none.
+
+        :param key: Name of the field.
+        :param default: Value to return if there is no such field.
+        """
+    @overload
+    def get(self, key: str, /, default: Tensor | _T) -> Tensor | _T: ...
+    def keys(self) -> KeysView[str]:
+        """Return a view of the fields' names."""
+    def values(self) -> ValuesView[Tensor]:
+        """Return a view of the tensors."""
+    def items(self) -> ItemsView[str, Tensor]:
+        """Return a view of the pairs of name and tensor."""
+
+@final
+class Stream(Iterator[Frame]):
+    """Frames from one producer to up to 62 consumers, in place.
+
+    Made by Stream.create() and Stream.open()::
+
+        with tshare.Stream.create("camera", {"image": ((480, 640, 3), "uint8")}) as stream:
+            while True:
+                with stream.loan() as frame:            # published at the block's end
+                    capture(frame["image"].numpy())
+
+        for frame in tshare.Stream.open("camera"):      # in other processes
+            look_at(frame["image"].numpy())
+
+    A frame that a consumer has taken stays whole; the producer fills other slots meanwhile. A
+    consumer that is too slow misses frames, unless it keeps all. The iteration, also by async
+    for, takes one frame after the other, and ends when the producer has closed the stream.
+
+    Any number of threads may use one object; a frame goes to one of them. In a child by fork()
+    methods raise OSError with EOPNOTSUPP: it opens the stream itself. Can be used in a with
+    block.
+    """
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        fields: Mapping[str, Any],
+        slots: SupportsIndex = 8,
+        history: SupportsIndex = 1,
+        keep_all: bool = False,
+        *,
+        mode: SupportsIndex = 0o600,
+        exist_ok: bool = False,
+        node: SupportsIndex | None = None,
+        dma32: bool = False,
+        contiguous: bool = False,
+    ) -> Stream:
+        """Create a stream, and become its producer.
+
+        The stream is the region of that name and a second one, NAME.seats, which consumers
+        write. Both names go with the producer.
+
+        :param name: Name by which others open it, of up to 120 bytes.
+        :param fields: What a frame consists of: a mapping of names to (shape, dtype), the largest
+            shape, or to an array that has both; as tensors of Region.create(). 1 to 64 fields;
+            their names don't begin with a dot.
+        :param slots: Frames that there is memory for, 2 to 256.
+        :param history: Newest frames that stay until newer ones replace them; less than slots.
+        :param keep_all: Let consumers keep all frames: the producer then waits for them.
+        :param mode: Permission bits to read and to write, in 0o666. Who may read may be a
+            consumer; on shm who may write, and others may observe. The umask does not apply.
+        :param exist_ok: Replace a stream of this user that has the name, as a producer does
+            that was restarted.
+        :param node: NUMA node that the memory must be on; None for any.
+        :param dma32: Demand physical addresses below 4 GiB.
+        :param contiguous: Demand physically contiguous memory.
+        :raises FileExistsError: The name is taken, by a draft or without exist_ok.
+        :raises PermissionError: The region that has the name is another user's.
+        :raises ValueError: An argument is malformed; the error names it.
+        :raises TypeError: An argument has a wrong type; the error names it.
+        :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
+            EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
+        """
+    @classmethod
+    def open(
+        cls,
+        name: str,
+        keep_all: bool = False,
+        history: SupportsIndex = 0,
+        hold: SupportsIndex | None = None,
+        *,
+        observe: bool = False,
+        wait: float = 0.0,
+    ) -> Stream:
+        """Open a stream, and become a consumer or observer of it.
+
+        :param name: Name given to Stream.create().
+        :param keep_all: Miss no frame: the producer waits until this consumer has taken and
+            dropped each.
+        :param history: Begin with up to that many frames that were published before.
+        :param hold: Frames that may be held at a time; None for a quarter of the slots, at least 2.
+        :param observe: Delay nobody, and need no right to write NAME.seats: frames that are taken
+            may be overwritten any time. Copy what you need, then call frame.check().
+        :param wait: Seconds to wait until a stream has the name; math.inf for ever. Other threads
+            run meanwhile.
+        :raises FileNotFoundError: No region has that name.
+        :raises TimeoutError: The seconds of wait have passed.
+        :raises PermissionError: The mode denies the access, or the producer doesn't allow
+            keep_all.
+        :raises OSError: EUSERS: there are 62 other consumers. EPROTO: the region is no stream, or
+            one of an incompatible version.
+        """
+    @property
+    def name(self) -> str:
+        """Name of the stream."""
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of a frame's fields."""
+    @property
+    def role(self) -> Literal["producer", "consumer", "observer"]:
+        """What this object is: "producer", "consumer" or "observer"."""
+    @property
+    def slots(self) -> int:
+        """Frames that there is memory for."""
+    @property
+    def history(self) -> int:
+        """Newest frames that stay until newer ones replace them."""
+    @property
+    def newest(self) -> int:
+        """Number of the newest frame; 0 for none yet."""
+    @property
+    def ended(self) -> bool:
+        """Whether the producer has closed the stream. Frames may be left to take."""
+    @property
+    def seat(self) -> int | None:
+        """This consumer's seat; None for the producer and for an observer."""
+    @property
+    def region(self) -> Region:
+        """Region of that name, a new object each time: to pin it, or to export a slot.
+
+        A tensor of it has all slots of a field, and no slot waits for it. Only the producer's
+        can be written.
+        """
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called. Other methods and attributes raise ValueError then."""
+    @property
+    def _waits(self) -> Region: ...
+    def loan(self, timeout: float | None = None) -> Frame:
+        """Claim a slot for the next frame, as the producer.
+
+        In a with block the frame is published at the end, and abandoned if the block raises an
+        exception. Its tensors have the contents of an older frame. Several frames may be loaned
+        at a time.
+
+        :param timeout: Seconds to wait for a free slot. 0: don't sleep. None: no limit.
+        :raises TimeoutError: No slot became free in time. The text names who holds them.
+        :raises PermissionError: The stream was opened, not created.
+        :raises ValueError: close() was called, maybe meanwhile.
+        :raises OSError: ECANCELED: cancel() was called.
+        """
+    def take(self, timeout: float | None = None) -> Frame:
+        """Take the next frame, in order: the oldest that wasn't taken yet and is still there.
+
+        :param timeout: Seconds to wait for it. 0: don't sleep. None: no limit.
+        :raises TimeoutError: No frame came in time.
+        :raises EOFError: The producer has closed the stream, and no frame is left.
+        :raises PermissionError: This object is the producer.
+        :raises ValueError: close() was called, maybe meanwhile.
+        :raises OSError: EOWNERDEAD: the producer has died, and no frame is left. ENOBUFS: this
+            consumer holds as many frames as it may. ESTALE: the producer has evicted it.
+            ECANCELED: cancel() was called.
+        """
+    def take_async(self, timeout: float | None = None) -> Coroutine[Any, Any, Frame]:
+        """Take the next frame as take() does, in asyncio.
+
+        The result is to be awaited. It can be cancelled like any other coroutine. Several tasks
+        may wait; a frame goes to one of them.
+
+        :param timeout: Seconds to wait for it. 0: don't sleep. None: no limit.
+        :raises TimeoutError: No frame came in time.
+        :raises EOFError: The producer has closed the stream, and no frame is left.
+        :raises PermissionError: This object is the producer.
+        :raises ValueError: close() was called, maybe meanwhile.
+        :raises OSError: As of take().
+        """
+    def latest(self, timeout: float | None = None) -> Frame:
+        """Take the newest frame, and pass over older ones, which count as lost.
+
+        :param timeout: Seconds to wait for one that wasn't taken yet. 0: don't sleep. None: no
+            limit.
+        :raises ValueError: This consumer keeps all frames, or close() was called.
+        :raises TimeoutError: No frame came in time.
+        :raises EOFError: The producer has closed the stream, and no frame is left.
+        :raises PermissionError: This object is the producer.
+        :raises OSError: As of take().
+        """
+    def __getitem__(self, number: SupportsIndex, /) -> Frame: ...
+    def __iter__(self) -> Stream: ...
+    def __next__(self) -> Frame: ...
+    def __aiter__(self) -> Stream: ...
+    def __anext__(self) -> Coroutine[Any, Any, Frame]: ...
+    def seats(self) -> builtins.list[StreamSeat]:
+        """Return the stream's consumers.
+
+        :raises OSError: EOPNOTSUPP: this object is an observer, which doesn't see them.
+        """
+    def evict(self, seat: SupportsIndex, pid: SupportsIndex | None = None) -> None:
+        """Take a consumer's frames away, as the producer: of one that doesn't move any more.
+
+        It may read torn frames from now on. Its next call raises OSError with ESTALE.
+
+        :param seat: The consumer's seat, from seats() or the text of a loan's TimeoutError.
+        :param pid: The consumer's process, from there, too, so that nobody else who took the seat
+            meanwhile is evicted; None for whoever has it.
+        :raises LookupError: Nobody has the seat, or another process.
+        :raises PermissionError: This object is not the producer.
+        """
+    def cancel(self) -> None:
+        """End all waits through this object, in any thread or task, for good."""
+    def close(self, drain: float = 0.0) -> None:
+        """End the stream, as the producer; leave it, as a consumer or observer.
+
+        Consumers take the frames that are left, and get EOFError then. Waits through this object
+        end with ValueError. Frames that were taken stay as they are; a consumer's seat is free
+        when they are gone, too. To close a closed stream does nothing.
+
+        :param drain: Seconds to wait, as the producer, until consumers hold no frame any more.
+        :raises TimeoutError: A consumer still holds frames; the text names it. The stream has
+            ended, but this object is open: evict() the consumer, or close() again.
+        """
+    def __enter__(self) -> Stream:
+        """Return the stream itself."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close the stream, whatever the block has raised."""
+
 def create(
     name: str | None = None,
     shape: _Shape = ...,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a generation, or for a name, in an event loop.
+"""Waiting for a generation, a frame or a name in an event loop.
 
 For generations the loops wait for a region's event descriptor. One thread of the library makes
 it readable, for all regions of the process. A loop that reads the descriptor resets it for all
@@ -15,11 +15,12 @@ import errno
 import math
 import os
 import threading
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._tshare import Region, Watcher
+    from ._tshare import Frame, Region, Stream, Watcher
 
 
 class _Wait:
@@ -173,3 +174,34 @@ async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None)
 def _complete(news: asyncio.Future[None]) -> None:
     if not news.done():
         news.set_result(None)
+
+
+async def take_async(stream: Stream, timeout: float | None) -> Frame:
+    until = math.inf if timeout is None else time.monotonic() + timeout
+    while True:
+        # Before the look: a frame that is published after it ends the wait.
+        region = stream._waits
+        seen = region.generation
+        try:
+            return stream.take(0)
+        except TimeoutError:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise
+        try:
+            await wait_async(region, seen, left)
+        except TimeoutError:
+            pass
+        except (OSError, ValueError) as error:
+            # The stream says why: its producer has died, or it was closed or cancelled here.
+            try:
+                return stream.take(0)
+            except TimeoutError:
+                raise error from None
+
+
+async def next_async(stream: Stream) -> Frame:
+    try:
+        return await take_async(stream, None)
+    except EOFError:
+        raise StopAsyncIteration from None

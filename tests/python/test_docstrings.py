@@ -12,7 +12,10 @@ import tshare
 from tshare import _tshare
 
 STUB = Path(_tshare.__file__).with_name("_tshare.pyi")
-CLASSES = ("DType", "Tensor", "CudaTensor", "Pin", "StreamWait", "Watcher", "Region")
+CLASSES = (
+    *("DType", "Tensor", "CudaTensor", "Pin", "StreamWait", "Watcher"),
+    *("Region", "Frame", "Stream"),
+)
 
 
 def body_of(name):
@@ -24,7 +27,7 @@ def body_of(name):
 
 def stub_docstrings():
     """Yield (path, docstring) of all objects that have one; a field's stands behind it."""
-    for class_name in ("", *CLASSES, "RegionInfo", "Limits"):
+    for class_name in ("", *CLASSES, "RegionInfo", "Limits", "StreamSeat"):
         field = None
         for node in body_of(class_name):
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
@@ -68,7 +71,7 @@ def functions():
         found = {}
         for node in body_of(class_name):
             if isinstance(node, ast.FunctionDef) and not any(
-                ast.unparse(d) == "property" for d in node.decorator_list
+                re.fullmatch(r"property|\w+\.setter", ast.unparse(d)) for d in node.decorator_list
             ):
                 found.setdefault(node.name, []).append(node)
         for name, nodes in found.items():
