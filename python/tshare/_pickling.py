@@ -21,7 +21,7 @@ import weakref
 from multiprocessing import AuthenticationError, context, reduction, resource_sharer, util
 from typing import TYPE_CHECKING, Any
 
-from ._tshare import Region, Tensor, bytes_at, rebuild, reducer_override
+from ._tshare import Region, Tensor, asarray, bytes_at, rebuild, reducer_override
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -264,7 +264,12 @@ def reduce_region(region: Region) -> Any:
 
 
 def reduce_tensor(tensor: Tensor) -> _Reduced:
-    """Reduce a tensor to its passage, which multiprocessing's pickler takes and others refuse."""
+    """Reduce a tensor to its passage, which multiprocessing's pickler takes and others refuse.
+
+    A frame's tensor is copied: where it arrives nothing would keep the frame.
+    """
+    if tensor.region._is_stream:
+        tensor = asarray(tensor, copy=True)
     return rebuild, (_passage(tensor.region, tensor.readonly), tensor._spec)
 
 
@@ -297,10 +302,12 @@ def by_name(thing: Tensor | Region) -> object:
     can be loaded after finish().
 
     :param thing: Tensor or region.
-    :raises ValueError: The region has no name.
+    :raises ValueError: The region has no name, or the tensor is of a frame of a stream.
     """
     if not isinstance(thing, Tensor | Region):
         raise TypeError(f"thing: must be a tshare.Tensor or Region, not {type(thing)}")
+    if isinstance(thing, Tensor) and thing.region._is_stream:
+        raise ValueError("thing: is of a frame, which ends (open the stream where it is needed)")
     if _place_of_name(thing.region if isinstance(thing, Tensor) else thing) is None:
         raise ValueError("thing: its region has no name (create it with one)")
     return _ByName(thing)
@@ -311,9 +318,12 @@ def _bytes_of(region: Region, offset: int, size: int) -> Tensor:
 
 
 def _place(address: int, size: int, readonly: bool) -> tuple[_Passage, int, int] | None:
-    """Return the receiver's arguments of _bytes_of(), or None for memory in no region."""
+    """Return the receiver's arguments of _bytes_of(), or None for memory in no region.
+
+    Memory of a frame is as that in no region, so that it is copied.
+    """
     tensor = bytes_at(address, size)
-    if tensor is None:
+    if tensor is None or tensor.region._is_stream:
         return None
     return _passage(tensor.region, readonly or tensor.readonly), tensor._spec[4], size
 

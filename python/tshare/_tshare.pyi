@@ -897,6 +897,8 @@ class Region(Mapping[str, Tensor], Buffer):
         it: remove it from selectors before close().
         """
     def _dup_async_fd(self) -> int: ...
+    @property
+    def _is_stream(self) -> bool: ...
     def fileno(self) -> int:
         """Return the file descriptor that from_fd() takes in any process.
 
@@ -1070,7 +1072,8 @@ class Frame(Mapping[str, Tensor]):
     object, its tensors and all arrays over them are gone or this process ends. close(), or a
     with block, drops the object's part of that early.
 
-    It can't be pickled.
+    multiprocessing sends a frame's tensor, and arrays over it, as copies; so does asarray() of
+    such an array copy. The frame itself can't be pickled.
     """
 
     __hash__: ClassVar[Any]

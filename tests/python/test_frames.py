@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import copy
+import ctypes
 import errno
 import gc
 import multiprocessing
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 import tshare
-from support import need, spawn, version
+from support import VersionedDeleter, exported, imported, need, spawn, version
 
 FIELDS = {"image": ((4, 6), "float32"), "count": ((), "int64")}
 
@@ -349,6 +350,35 @@ def test_close_and_with_drop_the_lease_early(producer, consumer):
     frame.close()
 
 
+def test_asarray_copies_what_is_known_by_its_address_alone(producer, consumer):
+    publish(producer)
+    array = consumer.take(0)["image"].numpy()
+    # Older ones give no array away that can't be written.
+    versioned = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+    for take in (tshare.asarray, tshare.from_dlpack) if versioned else (tshare.asarray,):
+        tensor = take(array)
+        assert not np.shares_memory(tensor.numpy(), array)
+        assert not tensor.readonly
+        with pytest.raises(BufferError, match="in a frame"):
+            take(array, copy=False)
+
+
+def test_exchange_refuses_what_is_known_by_its_address_alone(producer, consumer):
+    publish(producer)
+    frame = consumer.take(0)
+    same = imported(exported(frame["image"]))
+    # By its deleter the importer knows tshare's own.
+    foreign = exported(same)
+    deleter = ctypes.cast(foreign.contents.deleter, ctypes.c_void_p).value
+    foreign.contents.deleter = VersionedDeleter()
+    with pytest.raises(BufferError, match="has to be copied"):
+        imported(foreign)
+    VersionedDeleter(deleter)(foreign)
+    frame.close()
+    publish(producer, 3)
+    assert (same.numpy() == 1).all()
+
+
 def test_consumer_holds_as_many_frames_as_it_may(streams):
     producer = streams.create(history=4)
     consumer = streams.open(hold=2)
@@ -393,6 +423,41 @@ def test_observer_delays_nobody_and_notices_what_was_overwritten(producer, strea
 # Pickles
 
 
+def in_another_process(function, *args):
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(function, args)
+
+
+def first_of(name):
+    """Return things that another process makes of a frame, which it then drops."""
+    consumer = tshare.Stream.open(name, history=1)
+    frame = consumer.take(0)
+    return [frame["image"], frame["image"][1:], frame["image"].numpy(), frame.number]
+
+
+def test_what_multiprocessing_sends_of_a_frame_is_a_copy(name, producer):
+    publish(producer)
+    *things, number = in_another_process(first_of, name)
+    publish(producer, 8)
+    assert number == 1
+    for thing in things:
+        assert set(np.asarray(thing).flat) == {1}
+    assert things[1].shape == (3, 6)
+    assert not things[0].readonly
+
+
+@pytest.mark.filterwarnings("ignore:the tensor is read-only")
+def test_torch_sends_a_copy_of_a_frame(producer, consumer, travel):
+    torch = readonly_torch()
+    need("torch.multiprocessing")
+    publish(producer)
+    tensor = consumer.take(0)["image"].torch()
+    there = travel(tensor)
+    publish(producer, 8)
+    assert torch.equal(there, torch.ones(4, 6))
+    assert torch.equal(tensor, there)
+
+
 def test_frames_and_streams_are_not_pickled_nor_copied(producer, consumer):
     publish(producer)
     frame = consumer.take(0)
@@ -400,6 +465,8 @@ def test_frames_and_streams_are_not_pickled_nor_copied(producer, consumer):
         for use in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="can't be pickled or copied"):
                 use(thing)
+    with pytest.raises(ValueError, match="is of a frame"):
+        tshare.by_name(frame["image"])
 
 
 # Waits
