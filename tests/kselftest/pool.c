@@ -188,6 +188,7 @@ TEST_F(pool, memory_is_zero_however_soon_it_is_used_again)
 TEST_F(pool, memory_that_is_lent_while_it_is_zeroed_is_zeroed_anew)
 {
 	int times = rounds(20), i, fd;
+	__s64 start, all = 0;
 
 	ASSERT_EQ(0, resize(16 * MIB));
 	for (i = 0; i < 2 * times; i++) {
@@ -196,7 +197,13 @@ TEST_F(pool, memory_that_is_lent_while_it_is_zeroed_is_zeroed_anew)
 		ASSERT_TRUE(is_zero_and_filled(fd, 16 * MIB));
 		close(fd);
 		/* Once in the middle of a block, at different places, and once when all is done. */
-		ASSERT_TRUE(i % 2 ? is_all_zeroed(16 * MIB) : !usleep(i * 200));
+		start = deadline_in(0);
+		if (i % 2) {
+			ASSERT_TRUE(is_all_zeroed(16 * MIB));
+			all = deadline_in(0) - start;
+		} else {
+			usleep(all / 1000 * (i / 2) / times);
+		}
 	}
 }
 
