@@ -72,8 +72,11 @@ struct backend_region {
  */
 #define TSHARE_COUNTER_BYTES 64
 
+/* The first of TSHARE_STREAM_CONSUMERS bytes of the file that a stream's consumers lock. */
+#define TSHARE_COUNTER_SEATS 64
+
 /*
- * What the counter's file is for. To lock, it is an open file description that nobody else has:
+ * The use of the counter's file. To lock, it is an open file description that nobody else has:
  * -EACCES if that is unavailable.
  */
 enum counter_use { COUNTER_TO_MAP, COUNTER_TO_READ_LOCK, COUNTER_TO_WRITE_LOCK };
@@ -82,7 +85,6 @@ struct backend_counter {
 	int fd;		 /* O_CLOEXEC; to map, as writable as the region's */
 	uint64_t offset; /* of the counter, a multiple of TSHARE_COUNTER_BYTES */
 	uint64_t lock;	 /* a byte of the file that publishers lock, and nothing else does */
-	uint64_t seats;	 /* the first of TSHARE_STREAM_CONSUMERS bytes that consumers lock */
 };
 
 struct backend_ops {

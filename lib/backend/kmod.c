@@ -476,7 +476,7 @@ static int kmod_counter(void *session, const struct backend_region *region, enum
 	fd = kmod_keep_fd(request.counter_fd, "region");
 	if (fd < 0)
 		return fd;
-	*counter = (struct backend_counter){ .fd = fd, .seats = 64 };
+	*counter = (struct backend_counter){ .fd = fd };
 	return 0;
 }
 

@@ -359,7 +359,7 @@ static int shm_counter(void *opened, const struct backend_region *region, enum c
 		return new;
 	if (new < 0)
 		return fail_within(-EACCES, "region: may not be opened anew: ");
-	*counter = (struct backend_counter){ new, SHM_COUNTER_OFFSET, SHM_COUNTER, SHM_SEATS };
+	*counter = (struct backend_counter){ new, SHM_COUNTER_OFFSET, SHM_COUNTER };
 	return 0;
 }
 

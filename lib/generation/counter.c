@@ -24,15 +24,15 @@
 _Static_assert(sizeof(struct counter) <= TSHARE_COUNTER_BYTES, "the counter has its place");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared between processes");
 
-/* Setting up, with the process's lock held */
-
-static int find_counter(const struct tshare_region *region, enum counter_use use,
-			struct backend_counter *found)
+int counter_find(const struct tshare_region *region, enum counter_use use,
+		 struct backend_counter *found)
 {
 	void *session = ctx_session(region->ctx, region->backend);
 
 	return region->backend->counter(session, &region->handle, use, found);
 }
+
+/* Setting up, with the process's lock held */
 
 int counter_check_version(struct counter *counter)
 {
@@ -77,7 +77,7 @@ int counter_map(struct tshare_region *region)
 
 	if (atomic_load(&generation->counter))
 		return 0;
-	err = find_counter(region, COUNTER_TO_MAP, &at);
+	err = counter_find(region, COUNTER_TO_MAP, &at);
 	if (err)
 		return err;
 	within = at.offset % page_size;
@@ -106,35 +106,10 @@ int counter_prepare_to_ask(struct tshare_region *region)
 
 	if (atomic_load(&generation->ask_fd) >= 0)
 		return 0;
-	err = find_counter(region, COUNTER_TO_MAP, &at);
+	err = counter_find(region, COUNTER_TO_MAP, &at);
 	if (err)
 		return err;
 	atomic_store(&generation->ask_fd, at.fd);
-	return 0;
-}
-
-int counter_open_own(struct tshare_region *region, int *fd)
-{
-	struct backend_counter at;
-	int err;
-
-	err = find_counter(region, COUNTER_TO_READ_LOCK, &at);
-	if (err)
-		return err;
-	*fd = at.fd;
-	return 0;
-}
-
-int counter_open_for_seats(struct tshare_region *region, int *fd, uint64_t *seats)
-{
-	struct backend_counter at;
-	int err;
-
-	err = find_counter(region, COUNTER_TO_WRITE_LOCK, &at);
-	if (err)
-		return err;
-	*fd = at.fd;
-	*seats = at.seats;
 	return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/backend.h"
+
 struct tshare_region;
 
 /* Lies in memory that processes share. */
@@ -32,11 +34,9 @@ int counter_check_version(struct counter *counter);
 int counter_map(struct tshare_region *region);
 int counter_prepare_to_ask(struct tshare_region *region);
 
-/* Opens a description that nobody shares, for a publisher's lock. */
-int counter_open_own(struct tshare_region *region, int *fd);
-
-/* The same for consumers' locks, from the byte @seats on. */
-int counter_open_for_seats(struct tshare_region *region, int *fd, uint64_t *seats);
+/* Opens the counter's file. */
+int counter_find(const struct tshare_region *region, enum counter_use use,
+		 struct backend_counter *found);
 
 static inline uint64_t newest(struct counter *counter)
 {

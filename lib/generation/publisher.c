@@ -83,28 +83,29 @@ static const struct process_hooks hooks = { after_fork_in_child, end_publishers 
 int publisher_start(struct tshare_region *region)
 {
 	struct generation *generation = &region->generation;
+	struct backend_counter own;
 	struct counter *counter;
-	int fd, err;
+	int err;
 
 	if (atomic_load(&generation->lock_fd) >= 0)
 		return 0;
 	err = counter_map(region);
 	if (!err)
-		err = counter_open_own(region, &fd);
+		err = counter_find(region, COUNTER_TO_READ_LOCK, &own);
 	if (err == -EMFILE || err == -ENFILE)
 		return fail(err, "region: publish needs a file descriptor of its own: %s",
 			    strerror(-err));
 	if (err)
 		return err;
-	err = ofd_lock_set(fd, F_RDLCK, generation->lock);
+	err = ofd_lock_set(own.fd, F_RDLCK, generation->lock);
 	if (err) {
-		close(fd);
+		close(own.fd);
 		return fail(err, "region: lock: %s", strerror(-err));
 	}
 	counter = atomic_load(&generation->counter);
 	atomic_fetch_add(&counter->publishers, 1);
 	futex_wake_shared(futex_half(counter));
-	atomic_store(&generation->lock_fd, fd);
+	atomic_store(&generation->lock_fd, own.fd);
 	process_join(PROCESS_PUBLISHERS, &hooks);
 	region->release[REGION_PUBLISHER] = publisher_release;
 	LIST_INSERT_HEAD(&publishers, generation, publisher);

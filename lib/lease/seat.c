@@ -31,13 +31,14 @@ static const struct process_hooks hooks = { after_fork_in_child, NULL };
 
 int seats_open(struct seats *seats, struct tshare_region *region)
 {
-	int fd = -1, err = 0;
+	struct backend_counter own = { .fd = -1 };
+	int err = 0;
 
 	process_lock();
 	if (region)
-		err = counter_open_for_seats(region, &fd, &seats->byte);
+		err = counter_find(region, COUNTER_TO_WRITE_LOCK, &own);
 	if (!err) {
-		seats->fd = fd;
+		seats->fd = own.fd;
 		seats->open = true;
 		process_join(PROCESS_SEATS, &hooks);
 		LIST_INSERT_HEAD(&all, seats, entry);
@@ -59,7 +60,7 @@ void seats_close(struct seats *seats)
 
 int seats_lock(const struct seats *seats, int seat)
 {
-	int err = ofd_lock_set(seats->fd, F_WRLCK, seats->byte + seat);
+	int err = ofd_lock_set(seats->fd, F_WRLCK, TSHARE_COUNTER_SEATS + seat);
 
 	if (!err || err == -EAGAIN || err == -EACCES)
 		return err ? -EAGAIN : 0;
@@ -68,13 +69,13 @@ int seats_lock(const struct seats *seats, int seat)
 
 void seats_unlock(const struct seats *seats, int seat)
 {
-	ofd_lock_set(seats->fd, F_UNLCK, seats->byte + seat);
+	ofd_lock_set(seats->fd, F_UNLCK, TSHARE_COUNTER_SEATS + seat);
 }
 
 bool seats_is_taken(const struct seats *seats, int seat)
 {
 	bool taken;
 
-	ofd_lock_test(seats->fd, F_WRLCK, seats->byte + seat, &taken);
+	ofd_lock_test(seats->fd, F_WRLCK, TSHARE_COUNTER_SEATS + seat, &taken);
 	return taken;
 }

@@ -18,7 +18,6 @@ struct seats {
 	bool open;
 	atomic_bool lost; /* this is such a child, which has no role in the stream */
 	int fd;		  /* the process's own description of the file; -1 for none */
-	uint64_t byte;	  /* of seat 0 */
 	LIST_ENTRY(seats) entry;
 };
 

@@ -28,9 +28,9 @@ struct shm_session;
 
 /*
  * Bytes of the file that are locked: by the maker of its name, publishers, users and, from
- * SHM_SEATS on, a stream's consumers.
+ * TSHARE_COUNTER_SEATS on, a stream's consumers.
  */
-enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1, SHM_USED = 2, SHM_SEATS = 64 };
+enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1, SHM_USED = 2 };
 
 /* What a file begins with. */
 struct shm_header {
