@@ -122,8 +122,12 @@ struct slots_field {
 	int64_t strides[TSHARE_NDIM_LIMIT];
 };
 
-static int check_field(const struct tshare_spec *spec, size_t index)
+/* Checks what a stream's field may not be though a tensor may. */
+static int check_field(const struct tshare_spec *fields, size_t index)
 {
+	const struct tshare_spec *spec = &fields[index];
+	size_t i;
+
 	if (spec->strides)
 		return fail(-EINVAL, "fields[%zu].strides: must be NULL", index);
 	if (spec->byte_offset)
@@ -131,14 +135,42 @@ static int check_field(const struct tshare_spec *spec, size_t index)
 	if (!spec->name || !*spec->name || *spec->name == '.')
 		return fail(-EINVAL, "fields[%zu].name: needs a name that doesn't begin with '.'",
 			    index);
-	if (spec->ndim < 0 || spec->ndim >= TSHARE_NDIM_LIMIT)
+	for (i = 0; i < index; i++)
+		if (!strcmp(spec->name, fields[i].name))
+			return fail(-EINVAL, "fields[%zu].name: '%s' is that of fields[%zu] too",
+				    index, spec->name, i);
+	if (spec->ndim >= TSHARE_NDIM_LIMIT)
 		return fail(-EINVAL, "fields[%zu].ndim: %" PRId32 " is not 0 to %d", index,
 			    spec->ndim, TSHARE_NDIM_LIMIT - 1);
-	if (spec->ndim && !spec->shape)
-		return fail(-EINVAL, "fields[%zu].shape: is NULL", index);
 	if (!tshare_dtype_get_itemsize(spec->dtype))
 		return fail(-EINVAL, "fields[%zu].dtype: elements are no whole bytes", index);
 	return 0;
+}
+
+/* Checks the fields of one frame, and copies them to @known. */
+static int read_fields(const struct tshare_spec *fields, size_t count, struct tshare_spec *known)
+{
+	uint64_t offsets[TSHARE_STREAM_FIELDS];
+	size_t i;
+	int err;
+
+	if (!count || count > TSHARE_STREAM_FIELDS)
+		return fail(-EINVAL, "count: %zu is not 1 to %d", count, TSHARE_STREAM_FIELDS);
+	if (!fields)
+		return fail(-EINVAL, "fields: is NULL");
+	err = tshare_region_compute_layout(fields, count, offsets, NULL);
+	if (err == -ENOMEM)
+		return err;
+	/* The specs are fields here. */
+	if (err) {
+		err = fail_without(err, "specs");
+		return fail_within(err, "fields");
+	}
+	for (i = 0; !err && i < count; i++) {
+		spec_read_element(fields, i, &known[i]);
+		err = check_field(known, i);
+	}
+	return err;
 }
 
 static int fail_large(size_t index, uint32_t slots)
@@ -152,22 +184,17 @@ static int place_field(const struct tshare_spec *spec, size_t index, uint32_t sl
 {
 	uint64_t itemsize = tshare_dtype_get_itemsize(spec->dtype), unit, bytes, all;
 	int64_t count;
-	int32_t dim;
 
-	for (dim = 0; dim < spec->ndim; dim++) {
-		if (spec->shape[dim] < 0)
-			return fail(-EINVAL, "fields[%zu].shape[%" PRId32 "]: is negative", index,
-				    dim);
-		field->shape[dim + 1] = spec->shape[dim];
-	}
+	if (spec->ndim)
+		memcpy(field->shape + 1, spec->shape, spec->ndim * sizeof(*spec->shape));
 	field->shape[0] = slots;
 	/* Whole pages, and whole elements. */
 	for (unit = page_size; unit % itemsize; unit += page_size)
 		;
+	/* The elements and their bits were counted when the field was checked. */
+	strides_count(spec->ndim, field->shape + 1, &count);
 	if (!strides_fill(spec->ndim, field->shape + 1, field->strides + 1) ||
-	    !strides_count(spec->ndim, field->shape + 1, &count) ||
-	    __builtin_mul_overflow((uint64_t)count, itemsize, &bytes) ||
-	    __builtin_add_overflow(bytes, unit - 1, &bytes))
+	    __builtin_add_overflow(count * itemsize, unit - 1, &bytes))
 		return fail_large(index, slots);
 	bytes = bytes / unit * unit;
 	if (!bytes)
@@ -279,21 +306,11 @@ int regions_create(struct tshare_stream *stream, struct tshare_ctx *ctx, const c
 {
 	struct tshare_spec known[TSHARE_STREAM_FIELDS];
 	uint64_t id;
-	size_t i;
 	int err;
 
-	if (!count || count > TSHARE_STREAM_FIELDS)
-		return fail(-EINVAL, "count: %zu is not 1 to %d", count, TSHARE_STREAM_FIELDS);
-	if (!fields)
-		return fail(-EINVAL, "fields: is NULL");
-	for (i = 0; i < count; i++) {
-		err = spec_read_element(fields, i, &known[i]);
-		if (!err)
-			err = check_field(&known[i], i);
-		if (err)
-			return err;
-	}
-	err = create_region(stream, ctx, name, known, count, region);
+	err = read_fields(fields, count, known);
+	if (!err)
+		err = create_region(stream, ctx, name, known, count, region);
 	if (!err)
 		err = create_seats(stream, ctx, seats_name, region);
 	if (!err)

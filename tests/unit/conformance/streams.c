@@ -680,7 +680,9 @@ TEST(create_names_the_malformed_argument)
 						.lifetime = TSHARE_LIFETIME_PERSIST },
 				    draft = { .size = sizeof(draft), .flags = TSHARE_DRAFT };
 	const int64_t shape[] = { 4, 4 }, negative[] = { -1 }, huge[] = { INT64_MAX / 8 },
-		      strides[] = { 4, 1 };
+		      strides[] = { 4, 1 }, most[] = { INT64_MAX, INT64_MAX };
+	const int64_t many_dims[TSHARE_NDIM_LIMIT] = { 0 };
+	const struct tshare_dtype none = { 1, 8, 0 };
 	const struct tshare_dtype packed = { 1, 4, 1 };
 	const struct tshare_spec good = SPEC("a", TSHARE_INT8, 2, shape);
 	struct tshare_spec many[TSHARE_STREAM_FIELDS + 1];
@@ -704,9 +706,11 @@ TEST(create_names_the_malformed_argument)
 		{ SPEC("a", packed, 2, shape), { 0 }, -EINVAL, "fields[0].dtype" },
 		{ SPEC("a", TSHARE_INT8, 2, NULL), { 0 }, -EINVAL, "fields[0].shape" },
 		{ SPEC("a", TSHARE_INT8, -1, shape), { 0 }, -EINVAL, "fields[0].ndim" },
-		{ SPEC("a", TSHARE_INT8, 32, shape), { 0 }, -EINVAL, "fields[0].ndim" },
+		{ SPEC("a", TSHARE_INT8, 32, many_dims), { 0 }, -EINVAL, "fields[0].ndim" },
 		{ SPEC("a", TSHARE_INT8, 1, negative), { 0 }, -EINVAL, "fields[0].shape[0]" },
 		{ SPEC("a", TSHARE_INT64, 1, huge), { 0 }, -EINVAL, "fields[0].shape" },
+		{ SPEC("a", TSHARE_INT64, 2, most), { 0 }, -EINVAL, "fields[0]." },
+		{ SPEC("a", none, 2, shape), { 0 }, -EINVAL, "fields[0].dtype" },
 		{ SPEC("a", TSHARE_INT8, 2, shape, strides), { 0 }, -EINVAL, "strides" },
 		{ SPEC("a", TSHARE_INT8, 2, shape, NULL, 64), { 0 }, -EINVAL, "byte_offset" },
 	};
@@ -721,7 +725,8 @@ TEST(create_names_the_malformed_argument)
 	for (i = 0; i < TSHARE_STREAM_FIELDS + 1; i++)
 		many[i] = good;
 	CHECK(create_error(name, many, TSHARE_STREAM_FIELDS + 1, NULL) == -EINVAL);
-	CHECK(create_error(name, many, 2, NULL) == -EINVAL); /* of one name */
+	CHECK(create_error(name, many, 2, NULL) == -EINVAL);
+	CHECK(error_says("fields[1].name: 'a' is that of fields[0] too"));
 	CHECK(create_error(name, &good, 0, NULL) == -EINVAL);
 	CHECK(create_error(name, NULL, 1, NULL) == -EINVAL);
 	CHECK(create_error(NULL, &good, 1, NULL) == -EINVAL);
