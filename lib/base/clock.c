@@ -19,3 +19,13 @@ int64_t clock_deadline(int64_t timeout_ns, int64_t now)
 		return timeout_ns ? INT64_MAX : INT64_MIN;
 	return __builtin_add_overflow(now, timeout_ns, &deadline) ? INT64_MAX : deadline;
 }
+
+int64_t clock_left(int64_t deadline)
+{
+	int64_t now;
+
+	if (deadline == INT64_MAX)
+		return -1;
+	now = clock_ns();
+	return deadline > now ? deadline - now : 0;
+}

@@ -13,4 +13,7 @@ int64_t clock_ns(void);
 /* @now and @timeout_ns later. INT64_MAX, never, if that is negative or too late; INT64_MIN for 0. */
 int64_t clock_deadline(int64_t timeout_ns, int64_t now);
 
+/* The opposite: a timeout until @deadline, 0 if that is over, and -1 for never. Reads the clock. */
+int64_t clock_left(int64_t deadline);
+
 #endif /* TSHARE_BASE_CLOCK_H */

@@ -427,7 +427,7 @@ int regions_bind_seats(struct tshare_stream *stream, uint64_t id)
 	if (err)
 		return err;
 	if (atomic_load(&head->version) != STREAM_VERSION || atomic_load(&head->id) != id)
-		return fail(-EAGAIN, "name: '%s' belongs to another stream",
+		return fail(-ESTALE, "name: '%s' belongs to another stream",
 			    tshare_region_get_name(region));
 	err = find_part(region, &parts[SEATS_WORD], &ring->words);
 	if (!err)

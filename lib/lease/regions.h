@@ -20,7 +20,7 @@ int regions_create(struct tshare_stream *stream, struct tshare_ctx *ctx, const c
 /* Finds the ring's memory in NAME, and checks it. Stores the stream's id. */
 int regions_bind(struct tshare_stream *stream, uint64_t *id);
 
-/* The same in NAME.seats; -EAGAIN if they are another stream's. */
+/* The same in NAME.seats; -ESTALE if they are another stream's. */
 int regions_bind_seats(struct tshare_stream *stream, uint64_t id);
 
 #endif /* TSHARE_LEASE_REGIONS_H */

@@ -217,6 +217,7 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
 
 /* Opening */
 
+/* -ESTALE if the two aren't of one stream. Stores the id of NAME's. */
 static int open_regions(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
 			const char *seats, int64_t timeout_ns, uint64_t *id)
 {
@@ -235,18 +236,8 @@ static int open_regions(struct tshare_stream *stream, struct tshare_ctx *ctx, co
 	err = tshare_region_open(ctx, seats, NULL, &stream->seats_region);
 	/* A producer that replaces both begins with the seats; one that ends removes them last. */
 	if (err == -ENOENT || err == -EINPROGRESS)
-		return fail(-EAGAIN, "name: '%s' is missing", seats);
+		return fail(-ESTALE, "name: '%s' is missing", seats);
 	return err ? err : regions_bind_seats(stream, *id);
-}
-
-static int64_t remaining(int64_t deadline)
-{
-	int64_t now;
-
-	if (deadline == INT64_MAX)
-		return -1;
-	now = clock_ns();
-	return deadline > now ? deadline - now : 0;
 }
 
 static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
@@ -258,8 +249,8 @@ static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const
 	int err;
 
 	for (;;) {
-		err = open_regions(stream, ctx, name, seats, remaining(deadline), &id);
-		if (err != -EAGAIN)
+		err = open_regions(stream, ctx, name, seats, clock_left(deadline), &id);
+		if (err != -ESTALE)
 			return err;
 		if (id != before)
 			give_up = clock_ns() + REPLACING_NS;

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -613,6 +615,39 @@ TEST(another_user_who_may_read_takes_frames_and_cannot_write_them)
 	producer = new_stream(visit.name, 4, 1, 0);
 	visit.may_read = false;
 	CHECK(!in_child(visit_stream, &visit));
+	tshare_stream_unref(producer);
+}
+
+/* Opens a stream in a process that may lock no more memory, and locks all that it maps. */
+static int open_without_room(void *data)
+{
+	const struct tshare_stream_open_options observe = {
+		.size = sizeof(observe),
+		.flags = TSHARE_OBSERVE,
+	};
+	const struct rlimit little = { 1 << 19, 1 << 19 };
+	struct tshare_stream *stream;
+	struct tshare_ctx *own;
+
+	if (ctx_new(tshare_ctx_get_backend(ctx), &own) || !become(USER_ONE) ||
+	    setrlimit(RLIMIT_MEMLOCK, &little) || mlockall(MCL_FUTURE))
+		return 1;
+	return tshare_stream_open(own, data, &observe, &stream) == -EAGAIN ? 0 : 2;
+}
+
+TEST(a_stream_that_cannot_be_mapped_is_not_taken_for_one_that_is_replaced)
+{
+	const struct tshare_options public = { .size = sizeof(public), .mode = 0644 };
+	const struct tshare_stream_options options = { .size = sizeof(options), .region = &public };
+	const int64_t shape[] = { 1 << 20 };
+	const struct tshare_spec field = SPEC("data", TSHARE_INT8, 1, shape);
+	const char *name = unique("locked");
+	struct tshare_stream *producer;
+
+	if (geteuid())
+		SKIP("needs root");
+	CHECK(!tshare_stream_create(ctx, name, &field, 1, &options, &producer));
+	CHECK(!in_child(open_without_room, (void *)name));
 	tshare_stream_unref(producer);
 }
 
