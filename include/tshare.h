@@ -1545,7 +1545,7 @@ int tshare_stream_take_latest(struct tshare_stream *stream, int64_t timeout_ns,
  * @number: its number
  * @frame: where to store it
  *
- * What tshare_stream_take() takes next stays the same.
+ * tshare_stream_take() goes on where it was.
  *
  * Return: 0; -ENOENT if the frame isn't there any more, or not yet; and as tshare_stream_take().
  */

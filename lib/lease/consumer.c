@@ -134,7 +134,7 @@ static void consumer_drop(struct tshare_frame *frame)
 	pthread_mutex_unlock(&stream->lock);
 }
 
-/* What the producer says of the frame in a slot. */
+/* Reads the producer's description of the frame in the slot. */
 static int read_header(struct tshare_frame *frame)
 {
 	const struct tshare_stream *stream = frame->stream;
@@ -324,29 +324,36 @@ static int take_next(struct tshare_frame *frame, bool latest, uint64_t *seen)
 	return err;
 }
 
-/* Sleeps until there is news after @seen. Stores whether the time is over. */
-static int await_news(struct tshare_stream *stream, uint64_t seen, int64_t timeout_ns,
-		      int64_t *deadline, bool *over)
+/* Looks, and sleeps until there is news, until @timeout_ns are over. */
+static int take_within(struct tshare_frame *frame, bool latest, int64_t timeout_ns)
 {
-	int64_t left = timeout_ns, now;
+	struct tshare_stream *stream = frame->stream;
+	int64_t deadline = 0, left = timeout_ns;
+	uint64_t seen = 0;
+	int err;
 
-	if (timeout_ns > 0) {
-		now = clock_ns();
-		if (!*deadline)
-			*deadline = clock_deadline(timeout_ns, now);
-		left = *deadline > now ? *deadline - now : 0;
+	for (;;) {
+		pthread_mutex_lock(&stream->lock);
+		err = take_next(frame, latest, &seen);
+		pthread_mutex_unlock(&stream->lock);
+		if (err != -EAGAIN)
+			return err;
+		/* The producer may be faster than each look. */
+		if (deadline && !left)
+			return fail(-ETIMEDOUT, "timeout: no frame could be taken in time");
+		if (!deadline)
+			deadline = clock_deadline(timeout_ns, clock_ns());
+		left = clock_left(deadline);
+		err = tshare_region_wait(stream->region, seen, left, 0, &seen);
+		if (err)
+			return err;
 	}
-	*over = !left;
-	return tshare_region_wait(stream->region, seen, left, 0, &seen);
 }
 
 static int take(struct tshare_stream *stream, bool latest, int64_t timeout_ns,
 		struct tshare_frame **frame)
 {
 	struct tshare_frame *new;
-	int64_t deadline = 0;
-	bool over = false;
-	uint64_t seen = 0;
 	int err;
 
 	err = role_check_reader(stream);
@@ -356,26 +363,12 @@ static int take(struct tshare_stream *stream, bool latest, int64_t timeout_ns,
 	if (!new)
 		return -ENOMEM;
 	no_cancellation();
-	for (;;) {
-		pthread_mutex_lock(&stream->lock);
-		err = take_next(new, latest, &seen);
-		pthread_mutex_unlock(&stream->lock);
-		if (err != -EAGAIN)
-			break;
-		/* The producer may be faster than each look. */
-		if (over)
-			err = fail(-ETIMEDOUT, "timeout: no frame could be taken in time");
-		else
-			err = await_news(stream, seen, timeout_ns, &deadline, &over);
-		if (err)
-			break;
-	}
-	if (err) {
+	err = take_within(new, latest, timeout_ns);
+	if (err)
 		tshare_frame_unref(new);
-		return err;
-	}
-	*frame = new;
-	return 0;
+	else
+		*frame = new;
+	return err;
 }
 
 TSHARE_EXPORT

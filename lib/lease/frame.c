@@ -205,7 +205,6 @@ TSHARE_EXPORT
 int tshare_frame_check(struct tshare_frame *frame)
 {
 	const struct tshare_stream *stream = frame->stream;
-
 	int state = atomic_load(&frame->state);
 
 	if (state == FRAME_LOANED || state == FRAME_PUBLISHED)

@@ -15,7 +15,7 @@
 
 enum stream_role { STREAM_PRODUCER, STREAM_CONSUMER, STREAM_OBSERVER };
 
-/* What a consumer says of itself, in NAME.seats: only to be shown. */
+/* The names that consumers give themselves in NAME.seats: only to be shown. */
 struct seat_labels {
 	_Atomic(int32_t) *pids;
 	char (*commands)[16];
@@ -35,7 +35,7 @@ struct tshare_stream {
 	struct tshare_tensor *fields[TSHARE_STREAM_FIELDS];
 	size_t dims;
 
-	/* A child of fork() doesn't take it: see role_check(). */
+	/* A child of fork() doesn't take it: see role.h. */
 	pthread_mutex_t lock;
 
 	/* A producer's, under @lock. */

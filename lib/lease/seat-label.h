@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What consumers say of themselves. */
+/* The names that consumers give themselves. */
 #ifndef TSHARE_LEASE_SEAT_LABEL_H
 #define TSHARE_LEASE_SEAT_LABEL_H
 
