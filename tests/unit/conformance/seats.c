@@ -506,7 +506,7 @@ TEST(publishing_in_the_seats_ends_no_wait_for_a_slot)
 	tshare_stream_unref(producer);
 }
 
-/* What a stream's maker may write: everything, and consumers check it. */
+/* A stream's maker may write everything in it, and consumers check it. */
 
 static void *stream_part(struct tshare_stream *stream, const char *part)
 {
@@ -587,7 +587,7 @@ static int visit_stream(void *data)
 	err = tshare_stream_open(own, visit->name, NULL, &stream);
 	if (!visit->may_read)
 		return err == -EACCES ? 0 : 2;
-	/* Who may write a file of shared memory may truncate it. */
+	/* A process that may write a file of shared memory may truncate it. */
 	if (limits_of(own).dmabuf ? err : err != -EACCES)
 		return 3;
 	if (err && tshare_stream_open(own, visit->name, &observe, &stream))

@@ -2,8 +2,12 @@
 /* Streams: frames from a producer to consumers and observers. */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../frames.h"
 #include "../partner.h"
@@ -566,6 +570,38 @@ TEST(each_side_has_its_own_calls)
 	CHECK(tshare_frame_publish(frame) == -EACCES);
 	tshare_frame_unref(frame);
 	tshare_stream_unref(consumer);
+	tshare_stream_unref(producer);
+}
+
+/* Ends itself, by the one call that the kernel still allows, unless the kernel kills it. */
+static int take_without_system_calls(void *data)
+{
+	const struct tshare_stream_open_options history = {
+		.size = sizeof(history),
+		.history = 3,
+	};
+	struct tshare_stream *stream;
+	struct tshare_ctx *own;
+	int64_t number;
+
+	if (ctx_new(tshare_ctx_get_backend(ctx), &own) ||
+	    tshare_stream_open(own, data, &history, &stream))
+		return 1;
+	/* The first one makes the allocator ask for memory. */
+	if (take_number(stream) != 1 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+		return 2;
+	for (number = 2; number <= 3 && take_number(stream) == number; number++)
+		;
+	return syscall(SYS_exit, number == 4 ? 0 : 3);
+}
+
+TEST(taking_and_dropping_a_frame_makes_no_system_call)
+{
+	const char *name = unique("calls");
+	struct tshare_stream *producer = new_stream(name, 4, 3, 0);
+
+	CHECK(publish_until(producer, 3));
+	CHECK(!in_child(take_without_system_calls, (void *)name));
 	tshare_stream_unref(producer);
 }
 

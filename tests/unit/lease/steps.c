@@ -121,7 +121,7 @@ static int consume(const struct player *player)
 		return 2;
 	err = tshare_stream_take(stream, 0, &frame);
 	if (!err) {
-		/* What an evicted consumer reads may be torn. */
+		/* An evicted consumer may read a torn frame. */
 		if (!whole_number(frame) && !tshare_frame_check(frame))
 			return 3;
 		err = tshare_stream_take(stream, 0, &other);
