@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a zone has to spare for a run, and the reclaim of memory in it. Knows nothing of runs or
+ * The memory that a zone can spare for a run, and its reclaim. Knows nothing of runs or
  * of the search for them, except what a request says about signals.
  */
 #include <linux/cpumask.h>

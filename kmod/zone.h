@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a zone has to spare, and the reclaim of memory in it. */
+/* The memory that a zone can spare, and its reclaim. */
 #ifndef TSHARE_ZONE_H
 #define TSHARE_ZONE_H
 

@@ -55,7 +55,7 @@ static void reap(struct tshare_stream *stream, uint64_t seats)
 	}
 }
 
-/* Who holds slots, as far as there is room. */
+/* Names the consumers that hold slots, as far as there is room. */
 static void describe_holders(struct tshare_stream *stream, char *text, size_t size)
 {
 	const struct ring *ring = &stream->ring;

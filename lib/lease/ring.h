@@ -44,7 +44,7 @@ struct ring {
 	struct ring_head *head;
 	_Atomic(uint64_t) *numbers; /* of the frames in the slots; 0 for none */
 
-	/* What consumers write. NULL for an observer. */
+	/* Written by consumers. NULL for an observer. */
 	struct ring_line *words;
 	struct ring_line *keep;	   /* seats */
 	struct ring_line *waiting; /* the producer sleeps until a slot is free */

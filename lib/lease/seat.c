@@ -11,7 +11,7 @@
 #include "base/process.h"
 #include "generation/counter.h"
 
-/* Those of this process, under its lock. */
+/* The seats of this process, under its lock. */
 static LIST_HEAD(, seats) all = LIST_HEAD_INITIALIZER(all);
 
 /* With its parent's description a child would keep a dead parent's seat. */

@@ -13,7 +13,7 @@
 
 struct tshare_region;
 
-/* What a child of fork() gives up. */
+/* The part of a stream's object that a child of fork() gives up. */
 struct seats {
 	bool open;
 	atomic_bool lost; /* this is such a child, which has no role in the stream */

@@ -332,7 +332,7 @@ int tshare_stream_open(struct tshare_ctx *ctx, const char *name,
 	return 0;
 }
 
-/* What it is */
+/* Description */
 
 TSHARE_EXPORT
 struct tshare_region *tshare_stream_get_region(const struct tshare_stream *stream)
