@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "../frames.h"
@@ -65,6 +67,7 @@ TEST(a_consumer_takes_frames_in_order_and_whole)
 
 	for (number = 1; number < 20; number++) {
 		CHECK(publish_until(producer, number));
+		CHECK(generation_of(tshare_stream_get_region(consumer)) == number);
 		CHECK(take_number(consumer) == (int64_t)number);
 	}
 	CHECK(take_number(consumer) == -ETIMEDOUT);
@@ -331,6 +334,19 @@ TEST(a_frame_tells_what_the_producer_says_of_it)
 	tshare_stream_unref(producer);
 }
 
+/* Makes a descriptor of the page that a tensor of a frame begins on. */
+static int export_page(struct tshare_stream *stream, const struct tshare_tensor *tensor)
+{
+	int fd, err;
+
+	err = tshare_region_export(tshare_stream_get_region(stream),
+				   tshare_tensor_get_byte_offset(tensor), limits_of(ctx).page_size,
+				   TSHARE_READONLY, &fd);
+	if (!err)
+		close(fd);
+	return err;
+}
+
 TEST(several_fields_lie_on_pages_of_their_own)
 {
 	const int64_t image[] = { 3, 5 }, none[] = { 0, 4 };
@@ -358,6 +374,8 @@ TEST(several_fields_lie_on_pages_of_their_own)
 		for (i = 0; i < 3; i++) {
 			CHECK(!tshare_frame_get_tensor(frame, i, &tensor));
 			CHECK(tshare_tensor_get_byte_offset(tensor) % page == 0);
+			CHECK(export_page(producer, tensor) ==
+			      (limits_of(ctx).dmabuf ? 0 : -EOPNOTSUPP));
 			CHECK(tshare_tensor_get_ndim(tensor) == fields[i].ndim);
 			CHECK(!fields[i].ndim ||
 			      !memcmp(tshare_tensor_get_shape(tensor), fields[i].shape,
@@ -693,6 +711,38 @@ TEST(a_release_wakes_the_producer_and_a_cancel_too)
 	CHECK(!pthread_join(lending[1].thread, NULL));
 	CHECK(lending[1].err == -ECANCELED);
 	tshare_frame_unref(frame);
+	tshare_stream_unref(consumer);
+	tshare_stream_unref(producer);
+}
+
+static void handle(int signal)
+{
+	(void)signal;
+}
+
+TEST(a_signal_ends_the_waits)
+{
+	const struct sigaction action = { .sa_handler = handle };
+	/* Again and again: the first may come before the wait. */
+	const struct itimerval soon = { { 0, 20000 }, { 0, 20000 } },
+			       never = { { 0, 0 }, { 0, 0 } };
+	const char *name = unique("signal");
+	struct tshare_stream *producer = new_stream(name, 2, 1, 0);
+	struct tshare_stream *consumer = open_stream(name, 0);
+	struct tshare_frame *held, *frame;
+	int took, lent, drained;
+
+	CHECK(publish_until(producer, 1));
+	held = take_frame(consumer);
+	CHECK(publish_until(producer, 2));
+	CHECK(take_number(consumer) == 2);
+	CHECK(!sigaction(SIGALRM, &action, NULL) && !setitimer(ITIMER_REAL, &soon, NULL));
+	took = tshare_stream_take(consumer, LONG, &frame);
+	lent = tshare_stream_loan(producer, LONG, &frame);
+	drained = tshare_stream_close(producer, LONG);
+	CHECK(!setitimer(ITIMER_REAL, &never, NULL));
+	CHECK(took == -EINTR && lent == -EINTR && drained == -EINTR);
+	tshare_frame_unref(held);
 	tshare_stream_unref(consumer);
 	tshare_stream_unref(producer);
 }
