@@ -1685,6 +1685,14 @@ int tshare_frame_find_tensor(struct tshare_frame *frame, const char *name,
 			     struct tshare_tensor **tensor);
 
 /**
+ * tshare_tensor_get_frame() - return the frame that a tensor is of
+ * @tensor: the tensor
+ *
+ * Return: the frame, without a reference: the tensor has one; NULL if it is of no frame.
+ */
+struct tshare_frame *tshare_tensor_get_frame(const struct tshare_tensor *tensor);
+
+/**
  * tshare_frame_publish() - give a frame to the consumers
  * @frame: the frame, claimed by tshare_stream_loan()
  *
@@ -2233,11 +2241,11 @@ int tshare_tensor_copy(struct tshare_ctx *ctx, const char *name, const void *dat
  * @data: address of element [0, 0, ...], as another library has it
  * @spec: its type, shape, strides and name; byte_offset is ignored
  * @flags: TSHARE_READONLY or 0; see tshare_region_view()
- * @tensor: where to store it; it keeps the region, whichever library @data is from, but no frame of
- *          a stream
+ * @tensor: where to store it; it keeps the region, and the frame of a stream, whichever library
+ *          @data is from
  *
- * Return: 0; -ENOENT if @data is in no region that this process has mapped;
- * -ERANGE if the tensor is not wholly inside; -EINVAL, -ENOMEM.
+ * Return: 0; -ENOENT if @data is in no region that this process has mapped, or in a slot of a
+ * stream whose frame nobody holds; -ERANGE if the tensor is not wholly inside; -EINVAL, -ENOMEM.
  */
 int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_t flags,
 		       struct tshare_tensor **tensor);

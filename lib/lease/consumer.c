@@ -123,14 +123,16 @@ static void release(struct tshare_stream *stream, uint32_t slot, uint64_t number
 	wake_producer(stream);
 }
 
-static void consumer_drop(struct tshare_frame *frame)
+static void drop(struct tshare_frame *frame)
 {
 	struct tshare_stream *stream = frame->stream;
 
 	if (seats_is_child(&stream->seats))
 		return;
 	pthread_mutex_lock(&stream->lock);
-	release(stream, frame->slot, frame->number);
+	frame_remove(frame);
+	if (stream->role == STREAM_CONSUMER)
+		release(stream, frame->slot, frame->number);
 	pthread_mutex_unlock(&stream->lock);
 }
 
@@ -171,7 +173,12 @@ static int observe(struct tshare_frame *frame)
 	atomic_thread_fence(memory_order_acquire);
 	if (ring_number(&frame->stream->ring, frame->slot) != frame->number)
 		return -EAGAIN;
-	return err;
+	if (err)
+		return err;
+	atomic_store(&frame->state, FRAME_OBSERVED);
+	frame->drop = drop;
+	frame_add(frame);
+	return 0;
 }
 
 /*
@@ -187,10 +194,8 @@ static int take_slot(struct tshare_frame *frame, uint32_t slot, uint64_t number)
 
 	frame->slot = slot;
 	frame->number = number;
-	if (stream->role == STREAM_OBSERVER) {
-		atomic_store(&frame->state, FRAME_OBSERVED);
+	if (stream->role == STREAM_OBSERVER)
 		return observe(frame);
-	}
 	if (!stream->holds[slot]) {
 		if (stream->held >= stream->hold)
 			return fail(-ENOBUFS,
@@ -213,7 +218,8 @@ static int take_slot(struct tshare_frame *frame, uint32_t slot, uint64_t number)
 		return err;
 	}
 	atomic_store(&frame->state, FRAME_LEASED);
-	frame->drop = consumer_drop;
+	frame->drop = drop;
+	frame_add(frame);
 	return 0;
 }
 

@@ -10,9 +10,10 @@
 #include "base/container.h"
 #include "base/error.h"
 #include "base/export.h"
+#include "base/process.h"
 #include "base/refcount.h"
 #include "base/sized.h"
-#include "format/strides.h"
+#include "region/object.h"
 
 static void owner_ref(struct tensor_owner *owner)
 {
@@ -38,6 +39,99 @@ struct tshare_frame *frame_new(struct tshare_stream *stream)
 	frame->stream = tshare_stream_ref(stream);
 	atomic_init(&frame->state, FRAME_PUBLISHED); /* no slot is its own */
 	return frame;
+}
+
+void frame_add(struct tshare_frame *frame)
+{
+	LIST_INSERT_HEAD(&frame->stream->frames, frame, entry);
+}
+
+void frame_remove(struct tshare_frame *frame)
+{
+	LIST_REMOVE(frame, entry);
+}
+
+/* The slot that a byte of the region is in; -1 if it is beside the fields. */
+static int slot_at(const struct tshare_stream *stream, uint64_t offset)
+{
+	const struct tshare_tensor *slots;
+	uint64_t start, bytes;
+	size_t i;
+
+	for (i = 0; i < stream->field_count; i++) {
+		slots = stream->fields[i];
+		start = tshare_tensor_get_byte_offset(slots);
+		bytes = (uint64_t)tshare_tensor_get_strides(slots)[0] *
+			tshare_dtype_get_itemsize(tshare_tensor_get_dtype(slots));
+		if (bytes && offset >= start && (offset - start) / bytes < stream->ring.slots)
+			return (offset - start) / bytes;
+	}
+	return -1;
+}
+
+/* With the lock held. */
+static int find_frame(struct tshare_stream *stream, uint64_t offset, struct tensor_owner **owner)
+{
+	int slot = slot_at(stream, offset);
+	struct tshare_frame *frame;
+
+	if (slot < 0)
+		return 0;
+	for (frame = LIST_FIRST(&stream->frames); frame; frame = LIST_NEXT(frame, entry))
+		if (frame->slot == (uint32_t)slot && refcount_get_unless_zero(&frame->refs)) {
+			*owner = &frame->owner;
+			return 0;
+		}
+	return fail(-ENOENT, "data: is in a slot of a stream, and nobody holds its frame");
+}
+
+static int find(struct tshare_region *region, const void *data, struct tensor_owner **owner)
+{
+	uint64_t offset = (const char *)data - (const char *)tshare_region_get_data(region);
+	struct tshare_stream *stream;
+	int err;
+
+	process_lock();
+	stream = region->frames.stream;
+	if (stream && !refcount_get_unless_zero(&stream->refs))
+		stream = NULL;
+	process_unlock();
+	if (!stream || seats_is_child(&stream->seats)) {
+		err = fail(-ENOENT, "data: is in a stream that has ended, or is the parent's");
+	} else {
+		pthread_mutex_lock(&stream->lock);
+		err = find_frame(stream, offset, owner);
+		pthread_mutex_unlock(&stream->lock);
+	}
+	tshare_stream_unref(stream);
+	return err;
+}
+
+static void set_stream(struct tshare_region *region, struct tshare_stream *stream)
+{
+	process_lock();
+	region->frames.find = find;
+	region->frames.stream = stream;
+	process_unlock();
+}
+
+void frames_begin(struct tshare_stream *stream)
+{
+	set_stream(stream->region, stream);
+}
+
+void frames_end(struct tshare_stream *stream)
+{
+	if (stream->region)
+		set_stream(stream->region, NULL);
+}
+
+TSHARE_EXPORT
+struct tshare_frame *tshare_tensor_get_frame(const struct tshare_tensor *tensor)
+{
+	struct tensor_owner *owner = tensor_get_owner(tensor);
+
+	return owner ? container_of(owner, struct tshare_frame, owner) : NULL;
 }
 
 TSHARE_EXPORT

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "lease/ring.h"
 #include "lease/seat.h"
@@ -38,6 +39,8 @@ struct tshare_stream {
 	/* A child of fork() doesn't take it: see role.h. */
 	pthread_mutex_t lock;
 
+	LIST_HEAD(, tshare_frame) frames; /* that have a slot, under @lock */
+
 	/* A producer's, under @lock. */
 	bool closed;
 	bool claimed[TSHARE_STREAM_SLOTS];
@@ -62,6 +65,7 @@ enum frame_state { FRAME_LOANED, FRAME_PUBLISHED, FRAME_LEASED, FRAME_OBSERVED }
 struct tshare_frame {
 	struct tensor_owner owner; /* for its tensors */
 	atomic_uint refs;
+	LIST_ENTRY(tshare_frame) entry; /* in the stream's list, while it has a slot */
 	struct tshare_stream *stream;
 	atomic_int state;			  /* enum frame_state */
 	void (*drop)(struct tshare_frame *frame); /* gives the slot back; NULL for nothing */

@@ -116,16 +116,17 @@ static int sleep_until(struct tshare_stream *stream, uint64_t seen, int64_t unti
 }
 
 /*
- * With the lock held, a number from 0 on if it has succeeded, or an error: -EAGAIN to try again
- * when slots have become free.
+ * With the lock held, 0 if it has succeeded, or an error: -EAGAIN to try again when slots have
+ * become free.
  */
-typedef int attempt_fn(struct tshare_stream *stream);
+typedef int attempt_fn(struct tshare_stream *stream, struct tshare_frame *frame);
 
 /*
  * Reads the seats' generation, says that it waits, and only then tries: a consumer clears its bit
  * first, and then looks whether the producer waits.
  */
-static int attempt_and_sleep(struct tshare_stream *stream, attempt_fn *attempt, int64_t until)
+static int attempt_and_sleep(struct tshare_stream *stream, attempt_fn *attempt,
+			     struct tshare_frame *frame, int64_t until)
 {
 	struct ring *ring = &stream->ring;
 	uint64_t seen = 0;
@@ -139,7 +140,7 @@ static int attempt_and_sleep(struct tshare_stream *stream, attempt_fn *attempt, 
 	stream->sleepers++;
 	atomic_store(&ring->waiting->value, 1);
 	lease_step("sleep_look");
-	result = attempt(stream);
+	result = attempt(stream, frame);
 	pthread_mutex_unlock(&stream->lock);
 	if (result == -EAGAIN)
 		err = sleep_until(stream, seen, until);
@@ -151,7 +152,8 @@ static int attempt_and_sleep(struct tshare_stream *stream, attempt_fn *attempt, 
 }
 
 /* Tries until @timeout_ns are over. A text then names who holds slots. */
-static int attempt_within(struct tshare_stream *stream, attempt_fn *attempt, int64_t timeout_ns)
+static int attempt_within(struct tshare_stream *stream, attempt_fn *attempt,
+			  struct tshare_frame *frame, int64_t timeout_ns)
 {
 	int64_t now = clock_ns(), deadline = clock_deadline(timeout_ns, now), reap_at;
 	int result;
@@ -160,12 +162,12 @@ static int attempt_within(struct tshare_stream *stream, attempt_fn *attempt, int
 		pthread_mutex_lock(&stream->lock);
 		ring_clear_strays(&stream->ring, stream->claimed);
 		reap(stream, ring_occupied(&stream->ring));
-		result = attempt(stream);
+		result = attempt(stream, frame);
 		pthread_mutex_unlock(&stream->lock);
 		now = clock_ns();
 		reap_at = now + REAP_NS;
 		while (result == -EAGAIN && now < deadline && now < reap_at) {
-			result = attempt_and_sleep(stream, attempt,
+			result = attempt_and_sleep(stream, attempt, frame,
 						   reap_at < deadline ? reap_at : deadline);
 			now = clock_ns();
 		}
@@ -190,8 +192,22 @@ static int fail_closed(void)
 	return fail(-ENODATA, "stream: is closed");
 }
 
-/* The slot. */
-static int claim(struct tshare_stream *stream)
+static void producer_drop(struct tshare_frame *frame)
+{
+	struct tshare_stream *stream = frame->stream;
+
+	if (seats_is_child(&stream->seats))
+		return;
+	pthread_mutex_lock(&stream->lock);
+	frame_remove(frame);
+	ring_abandon(&stream->ring, frame->slot);
+	stream->claimed[frame->slot] = false;
+	wake_sleepers(stream);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+/* Gives the frame a slot. */
+static int claim(struct tshare_stream *stream, struct tshare_frame *frame)
 {
 	uint64_t evicted = atomic_load(&stream->ring.head->evicted);
 	int slot;
@@ -204,20 +220,11 @@ static int claim(struct tshare_stream *stream)
 	if (slot < 0)
 		return -EAGAIN;
 	stream->claimed[slot] = true;
-	return slot;
-}
-
-static void producer_drop(struct tshare_frame *frame)
-{
-	struct tshare_stream *stream = frame->stream;
-
-	if (seats_is_child(&stream->seats))
-		return;
-	pthread_mutex_lock(&stream->lock);
-	ring_abandon(&stream->ring, frame->slot);
-	stream->claimed[frame->slot] = false;
-	wake_sleepers(stream);
-	pthread_mutex_unlock(&stream->lock);
+	atomic_store(&frame->state, FRAME_LOANED);
+	frame->drop = producer_drop;
+	frame->slot = slot;
+	frame_add(frame);
+	return 0;
 }
 
 static void fill_shapes(struct tshare_frame *frame)
@@ -240,7 +247,7 @@ int tshare_stream_loan(struct tshare_stream *stream, int64_t timeout_ns,
 		       struct tshare_frame **frame)
 {
 	struct tshare_frame *new;
-	int slot, err;
+	int err;
 
 	err = role_check_producer(stream);
 	if (err)
@@ -250,17 +257,14 @@ int tshare_stream_loan(struct tshare_stream *stream, int64_t timeout_ns,
 		return -ENOMEM;
 	no_cancellation();
 	pthread_mutex_lock(&stream->lock);
-	slot = claim(stream);
+	err = claim(stream, new);
 	pthread_mutex_unlock(&stream->lock);
-	if (slot == -EAGAIN)
-		slot = attempt_within(stream, claim, timeout_ns);
-	if (slot < 0) {
+	if (err == -EAGAIN)
+		err = attempt_within(stream, claim, new, timeout_ns);
+	if (err) {
 		tshare_frame_unref(new);
-		return slot;
+		return err;
 	}
-	atomic_store(&new->state, FRAME_LOANED);
-	new->drop = producer_drop;
-	new->slot = slot;
 	fill_shapes(new);
 	*frame = new;
 	return 0;
@@ -296,6 +300,7 @@ static int publish(struct tshare_frame *frame)
 	frame->number = newest(stream) + 1;
 	ring_publish(&stream->ring, frame->slot, frame->number);
 	stream->claimed[frame->slot] = false;
+	frame_remove(frame);
 	frame->drop = NULL;
 	atomic_store(&frame->state, FRAME_PUBLISHED);
 	err = tshare_region_publish(stream->region, NULL);
@@ -324,11 +329,12 @@ int tshare_frame_publish(struct tshare_frame *frame)
 
 /* The end */
 
-static int check_drained(struct tshare_stream *stream)
+static int check_drained(struct tshare_stream *stream, struct tshare_frame *none)
 {
 	const struct ring *ring = &stream->ring;
 	uint32_t slot;
 
+	(void)none;
 	for (slot = 0; slot < ring->slots; slot++)
 		if (atomic_load(&ring->words[slot].value) & RING_SEATS)
 			return -EAGAIN;
@@ -353,7 +359,7 @@ int tshare_stream_close(struct tshare_stream *stream, int64_t drain_ns)
 	}
 	pthread_mutex_unlock(&stream->lock);
 	if (!err && drain_ns)
-		err = attempt_within(stream, check_drained, drain_ns);
+		err = attempt_within(stream, check_drained, NULL, drain_ns);
 	return err;
 }
 

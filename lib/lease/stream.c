@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "format/region-name.h"
 #include "lease/consumer.h"
+#include "lease/frame.h"
 #include "lease/regions.h"
 #include "lease/role.h"
 #include "lease/seat-label.h"
@@ -64,6 +65,7 @@ static void stream_free(struct tshare_stream *stream)
 {
 	bool child = seats_is_child(&stream->seats);
 
+	frames_end(stream);
 	if (!child && stream->role == STREAM_PRODUCER)
 		unlink_both(stream);
 	if (!child && stream->seat >= 0)
@@ -211,6 +213,7 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
 		stream_free(new);
 		return err;
 	}
+	frames_begin(new);
 	*stream = new;
 	return 0;
 }
@@ -304,7 +307,10 @@ static int stream_open(struct tshare_stream *stream, struct tshare_ctx *ctx, con
 	stream->hold = options->hold;
 	if (!stream->hold)
 		stream->hold = stream->ring.slots > 8 ? stream->ring.slots / 4 : 2;
-	return consumer_join(stream, options->history);
+	err = consumer_join(stream, options->history);
+	if (!err)
+		frames_begin(stream);
+	return err;
 }
 
 TSHARE_EXPORT

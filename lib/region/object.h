@@ -14,6 +14,7 @@ struct counter;
 struct cuda_import;
 struct desc_list;
 struct event;
+struct tensor_owner;
 struct watch;
 
 /* generation/ */
@@ -60,6 +61,19 @@ struct registration {
 	SLIST_HEAD(, cuda_import) imports;
 };
 
+/* lease/ */
+
+/* A stream's region: the frames that its memory belongs to. */
+struct frames {
+	struct tshare_stream *stream; /* under the process's lock; NULL when it is gone */
+
+	/*
+	 * Stores a reference to the frame that @data is in, or NULL if it is beside the frames.
+	 * -ENOENT if nobody holds that frame. NULL for the region of no stream.
+	 */
+	int (*find)(struct tshare_region *region, const void *data, struct tensor_owner **frame);
+};
+
 /*
  * Wings that put something into a region leave the function that releases it, which the last
  * unref calls before it unmaps the memory. In this order: the counter's page is unregistered
@@ -86,6 +100,7 @@ struct tshare_region {
 	_Atomic(struct desc_list *) descs; /* see region_descs() */
 	struct generation generation;
 	struct registration registration;
+	struct frames frames;
 	void (*release[REGION_PARTS])(struct tshare_region *region); /* NULL for nothing */
 };
 

@@ -180,6 +180,11 @@ void tensor_set_owner(struct tshare_tensor *tensor, struct tensor_owner *owner)
 	tensor->owner = owner;
 }
 
+struct tensor_owner *tensor_get_owner(const struct tshare_tensor *tensor)
+{
+	return tensor->owner;
+}
+
 void tensor_share_owner(struct tshare_tensor *tensor, const struct tshare_tensor *of)
 {
 	if (of->owner)
@@ -285,6 +290,7 @@ TSHARE_EXPORT
 int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_t flags,
 		       struct tshare_tensor **tensor)
 {
+	struct tensor_owner *frame = NULL;
 	struct tshare_region *region;
 	struct tshare_spec placed;
 	int err;
@@ -295,10 +301,17 @@ int tshare_tensor_wrap(const void *data, const struct tshare_spec *spec, uint32_
 	region = mappings_find(data);
 	if (!region)
 		return fail(-ENOENT, "data: %p is in no region of this process", data);
+	if (region->frames.find)
+		err = region->frames.find(region, data, &frame);
 	placed.byte_offset = (const char *)data - (const char *)region->data;
 	if (!placed.byte_offset)
 		placed.byte_offset = TSHARE_OFFSET_START;
-	err = tshare_region_view(region, &placed, flags, tensor);
+	if (!err)
+		err = tshare_region_view(region, &placed, flags, tensor);
+	if (!err)
+		(*tensor)->owner = frame;
+	else if (frame)
+		frame->unref(frame);
 	tshare_region_unref(region);
 	return err;
 }

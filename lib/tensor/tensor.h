@@ -13,6 +13,9 @@ struct tensor_owner {
 /* Takes a reference to @owner, for a tensor that has none yet. */
 void tensor_set_owner(struct tshare_tensor *tensor, struct tensor_owner *owner);
 
+/* The owner, without a reference, or NULL. */
+struct tensor_owner *tensor_get_owner(const struct tshare_tensor *tensor);
+
 /* Gives a view the owner of the tensor that it is @of. */
 void tensor_share_owner(struct tshare_tensor *tensor, const struct tshare_tensor *of);
 

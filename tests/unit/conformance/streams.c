@@ -164,6 +164,70 @@ TEST(a_view_by_shape_and_strides_holds_the_frame_and_is_readonly)
 	tshare_stream_unref(producer);
 }
 
+static int wrap(const void *data, struct tshare_tensor **tensor)
+{
+	const int64_t shape[] = { 4 };
+	const struct tshare_spec spec = SPEC(NULL, TSHARE_UINT64, 1, shape);
+
+	return tshare_tensor_wrap(data, &spec, 0, tensor);
+}
+
+TEST(a_tensor_over_memory_of_a_frame_holds_the_frame)
+{
+	const char *name = unique("wrapped");
+	struct tshare_stream *producer = new_stream(name, 2, 1, 0);
+	struct tshare_stream *consumer = open_stream(name, 0);
+	struct tshare_region *region;
+	struct tshare_tensor *tensor, *same;
+	struct tshare_frame *frame;
+	const uint64_t *data;
+
+	CHECK(publish_until(producer, 1));
+	frame = take_frame(consumer);
+	CHECK(!tshare_frame_get_tensor(frame, 0, &tensor));
+	CHECK(tshare_tensor_get_frame(tensor) == frame);
+	data = tshare_tensor_get_data(tensor);
+	CHECK(!wrap(data + 100, &same));
+	CHECK(tshare_tensor_get_data(same) == data + 100);
+	CHECK(tshare_tensor_get_frame(same) == frame);
+	tshare_tensor_unref(tensor);
+	tshare_frame_unref(frame);
+	CHECK(publish_until(producer, 2));
+	CHECK(loan_error(producer) == -ETIMEDOUT);
+	CHECK(data[100] == 1);
+	tshare_tensor_unref(same);
+	CHECK(publish_until(producer, 3));
+
+	/* Nobody holds it any more. */
+	CHECK(wrap(data, &same) == -ENOENT && error_says("nobody holds"));
+	region = tshare_region_ref(tshare_stream_get_region(consumer));
+	CHECK(!wrap(tshare_region_get_data(region), &same));
+	CHECK(!tshare_tensor_get_frame(same));
+	tshare_tensor_unref(same);
+	tshare_stream_unref(consumer);
+	CHECK(wrap(data, &same) == -ENOENT && error_says("ended"));
+	tshare_region_unref(region);
+	tshare_stream_unref(producer);
+}
+
+TEST(a_loans_memory_is_its_frames_until_it_is_published)
+{
+	const char *name = unique("loaned");
+	struct tshare_stream *producer = new_stream(name, 2, 1, 0);
+	struct tshare_frame *frame = loan(producer);
+	struct tshare_tensor *tensor, *same;
+
+	CHECK(!tshare_frame_get_tensor(frame, 0, &tensor));
+	CHECK(!wrap(tshare_tensor_get_data(tensor), &same));
+	CHECK(tshare_tensor_get_frame(same) == frame);
+	tshare_tensor_unref(same);
+	CHECK(!tshare_frame_publish(frame));
+	CHECK(wrap(tshare_tensor_get_data(tensor), &same) == -ENOENT);
+	tshare_tensor_unref(tensor);
+	tshare_frame_unref(frame);
+	tshare_stream_unref(producer);
+}
+
 TEST(a_consumer_that_keeps_all_misses_none)
 {
 	const char *name = unique("keep");
