@@ -7,7 +7,6 @@
 #include "args.h"
 #include "errors.h"
 #include "gil.h"
-#include "region.h"
 #include "session.h"
 #include "source.h"
 #include "source_dlpack.h"
@@ -26,10 +25,7 @@ static bool is_called(struct tshare_tensor *handle, const char *name)
 	       !strcmp(info.name, name) && info.tensor_count == 1;
 }
 
-/*
- * A tensor over the source's memory if that is in the region @name, or in any without @name. A
- * frame's memory is copied: the tensor would keep the region, but not the frame.
- */
+/* A tensor over the source's memory if that is in the region @name, or in any without @name. */
 static struct tshare_tensor *wrap(const struct ts_source *source, const char *name)
 {
 	struct tshare_tensor *handle;
@@ -37,8 +33,7 @@ static struct tshare_tensor *wrap(const struct ts_source *source, const char *na
 	if (tshare_tensor_wrap(source->data, &source->spec, source->readonly ? TSHARE_READONLY : 0,
 			       &handle) < 0)
 		return NULL;
-	if (!ts_region_is_stream(tshare_tensor_get_region(handle)) &&
-	    (!name || is_called(handle, name)))
+	if (!name || is_called(handle, name))
 		return handle;
 	ts_tensor_unref(handle);
 	return NULL;
@@ -70,10 +65,9 @@ static PyObject *take(const struct ts_source *source, PyObject *name_arg,
 			     "forbids it)",
 			     name_arg);
 	} else if (copy == COPY_NEVER) {
-		PyErr_SetString(
-			PyExc_BufferError,
-			"x: is outside of shared memory, or in a frame of a stream, and has "
-			"to be copied (copy=False forbids it)");
+		PyErr_SetString(PyExc_BufferError,
+				"x: is outside of shared memory and has to be copied (copy=False "
+				"forbids it)");
 	} else if (!ts_source_check_copy(source)) {
 		ctx = ts_session();
 		if (ctx) {

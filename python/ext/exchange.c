@@ -15,7 +15,6 @@
 #include "args.h"
 #include "cuda.h"
 #include "gil.h"
-#include "region.h"
 #include "session.h"
 #include "tensor.h"
 #include "tshare-dlpack.h"
@@ -161,11 +160,7 @@ static struct tshare_tensor *find_tensor(const DLManagedTensorVersioned *managed
 	if (tshare_spec_from_dlpack(managed, &spec, &data, &flags) < 0 ||
 	    tshare_tensor_wrap(data, &spec, flags, &handle) < 0)
 		return NULL;
-	if (!ts_region_is_stream(tshare_tensor_get_region(handle)))
-		return handle;
-	/* It would keep the region, but not the frame. */
-	ts_tensor_unref(handle);
-	return NULL;
+	return handle;
 }
 
 static int import_tensor(DLManagedTensorVersioned *managed, void **out_py_object)

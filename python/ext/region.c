@@ -31,21 +31,3 @@ struct tshare_region *ts_region_handle(PyObject *self)
 		PyErr_SetString(PyExc_ValueError, "region is closed");
 	return handle;
 }
-
-bool ts_region_is_stream(struct tshare_region *handle)
-{
-	static const char *const names[] = { ".stream", ".number", ".header", ".shape" };
-	const size_t own = sizeof(names) / sizeof(names[0]);
-	size_t count = tshare_region_get_tensor_count(handle), i;
-	struct tshare_tensor *tensor;
-
-	/* A search of a long list would index it first. */
-	if (count <= own || count > own + TSHARE_STREAM_FIELDS)
-		return false;
-	for (i = 0; i < own; i++) {
-		if (tshare_region_find_tensor(handle, names[i], &tensor) < 0)
-			return false;
-		ts_tensor_unref(tensor);
-	}
-	return true;
-}

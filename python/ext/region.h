@@ -20,11 +20,6 @@ extern PyTypeObject *ts_region_type;
 
 /* Wraps a handle and takes over the caller's reference to it, on failure too. */
 PyObject *ts_region_wrap(struct tshare_region *handle);
-/*
- * Whether the region is a stream's, so that only a frame keeps its memory as it is: an address in it
- * doesn't lead to the frame.
- */
-bool ts_region_is_stream(struct tshare_region *handle);
 /* The handle, borrowed; NULL with ValueError set if the object is closed. */
 struct tshare_region *ts_region_handle(PyObject *self);
 

@@ -106,13 +106,6 @@ static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
 	return PyBool_FromLong(!((struct ts_region *)self)->handle);
 }
 
-static PyObject *get_is_stream(PyObject *self, void *Py_UNUSED(closure))
-{
-	struct tshare_region *handle = ts_region_handle(self);
-
-	return handle ? PyBool_FromLong(ts_region_is_stream(handle)) : NULL;
-}
-
 static PyObject *region_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_region *handle = ts_region_handle(self);
@@ -242,7 +235,6 @@ static PyGetSetDef region_getset[] = {
 	{ "backend", get_backend, NULL, DOC_Region_backend, NULL },
 	{ "generation", ts_region_generation, NULL, DOC_Region_generation, NULL },
 	{ "closed", get_closed, NULL, DOC_Region_closed, NULL },
-	{ "_is_stream", get_is_stream, NULL, NULL, NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 

@@ -126,6 +126,14 @@ static PyObject *get_region(PyObject *self, void *Py_UNUSED(closure))
 	return handle ? ts_region_wrap(tshare_region_ref(tshare_tensor_get_region(handle))) : NULL;
 }
 
+/* For tshare._pickling. */
+static PyObject *get_in_frame(PyObject *self, void *Py_UNUSED(closure))
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	return handle ? PyBool_FromLong(!!tshare_tensor_get_frame(handle)) : NULL;
+}
+
 static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
 {
 	return PyBool_FromLong(((struct ts_tensor *)self)->closed);
@@ -149,6 +157,7 @@ static PyGetSetDef tensor_getset[] = {
 	{ "ctypes", ts_tensor_of_numpy, NULL, DOC_Tensor_ctypes, "ctypes" },
 	{ "ravel", ts_tensor_of_numpy, NULL, DOC_Tensor_ravel, "ravel" },
 	{ "_spec", ts_tensor_spec, NULL, NULL, NULL },
+	{ "_in_frame", get_in_frame, NULL, NULL, NULL },
 	{ "__array_interface__", ts_tensor_array_interface, NULL, DOC_Tensor___array_interface__,
 	  NULL },
 	{ NULL, NULL, NULL, NULL, NULL },

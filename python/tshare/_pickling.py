@@ -268,7 +268,7 @@ def reduce_tensor(tensor: Tensor) -> _Reduced:
 
     A frame's tensor is copied: where it arrives nothing would keep the frame.
     """
-    if tensor.region._is_stream:
+    if tensor._in_frame:
         tensor = asarray(tensor, copy=True)
     return rebuild, (_passage(tensor.region, tensor.readonly), tensor._spec)
 
@@ -306,7 +306,7 @@ def by_name(thing: Tensor | Region) -> object:
     """
     if not isinstance(thing, Tensor | Region):
         raise TypeError(f"thing: must be a tshare.Tensor or Region, not {type(thing)}")
-    if isinstance(thing, Tensor) and thing.region._is_stream:
+    if isinstance(thing, Tensor) and thing._in_frame:
         raise ValueError("thing: is of a frame, which ends (open the stream where it is needed)")
     if _place_of_name(thing.region if isinstance(thing, Tensor) else thing) is None:
         raise ValueError("thing: its region has no name (create it with one)")
@@ -323,7 +323,7 @@ def _place(address: int, size: int, readonly: bool) -> tuple[_Passage, int, int]
     Memory of a frame is as that in no region, so that it is copied.
     """
     tensor = bytes_at(address, size)
-    if tensor is None or tensor.region._is_stream:
+    if tensor is None or tensor._in_frame:
         return None
     return _passage(tensor.region, readonly or tensor.readonly), tensor._spec[4], size
 

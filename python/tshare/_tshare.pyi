@@ -206,6 +206,8 @@ class Tensor(Buffer):
     @property
     def _spec(self) -> tuple[Any, ...]: ...
     @property
+    def _in_frame(self) -> bool: ...
+    @property
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface, version 3.
 
@@ -897,8 +899,6 @@ class Region(Mapping[str, Tensor], Buffer):
         it: remove it from selectors before close().
         """
     def _dup_async_fd(self) -> int: ...
-    @property
-    def _is_stream(self) -> bool: ...
     def fileno(self) -> int:
         """Return the file descriptor that from_fd() takes in any process.
 
@@ -1072,8 +1072,8 @@ class Frame(Mapping[str, Tensor]):
     object, its tensors and all arrays over them are gone or this process ends. close(), or a
     with block, drops the object's part of that early.
 
-    multiprocessing sends a frame's tensor, and arrays over it, as copies; so does asarray() of
-    such an array copy. The frame itself can't be pickled.
+    multiprocessing sends a frame's tensor, and arrays over it, as copies. The frame itself can't
+    be pickled.
     """
 
     __hash__: ClassVar[Any]

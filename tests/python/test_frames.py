@@ -350,33 +350,48 @@ def test_close_and_with_drop_the_lease_early(producer, consumer):
     frame.close()
 
 
-def test_asarray_copies_what_is_known_by_its_address_alone(producer, consumer):
+def test_memory_that_is_known_by_its_address_alone_keeps_the_slot(producer, consumer):
     publish(producer)
-    array = consumer.take(0)["image"].numpy()
     # Older ones give no array away that can't be written.
     versioned = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
     for take in (tshare.asarray, tshare.from_dlpack) if versioned else (tshare.asarray,):
-        tensor = take(array)
-        assert not np.shares_memory(tensor.numpy(), array)
-        assert not tensor.readonly
-        with pytest.raises(BufferError, match="in a frame"):
-            take(array, copy=False)
+        publish(producer)
+        array = consumer.take(0)["image"].numpy()
+        tensor = take(array, copy=False)
+        assert np.shares_memory(tensor.numpy(), array)
+        assert tensor.readonly
+        number = array.flat[0]
+        del array
+        publish(producer, 9)
+        assert (tensor.numpy() == number).all()
+        del tensor
 
 
-def test_exchange_refuses_what_is_known_by_its_address_alone(producer, consumer):
+def test_memory_of_a_dropped_frame_is_copied(producer):
+    with producer.loan(0) as frame:
+        array = frame["image"].numpy()
+        array[:] = 1
+    tensor = tshare.asarray(array)
+    publish(producer, 5)
+    assert (tensor.numpy() == 1).all()
+    with pytest.raises(BufferError, match="has to be copied"):
+        tshare.asarray(array, copy=False)
+
+
+def test_exchange_keeps_the_slot(producer, consumer):
     publish(producer)
     frame = consumer.take(0)
     same = imported(exported(frame["image"]))
-    # By its deleter the importer knows tshare's own.
+    # By its deleter the importer knows tshare's own; this one it finds by its address.
     foreign = exported(same)
     deleter = ctypes.cast(foreign.contents.deleter, ctypes.c_void_p).value
     foreign.contents.deleter = VersionedDeleter()
-    with pytest.raises(BufferError, match="has to be copied"):
-        imported(foreign)
+    found = imported(foreign)
     VersionedDeleter(deleter)(foreign)
     frame.close()
-    publish(producer, 3)
-    assert (same.numpy() == 1).all()
+    del frame, same
+    publish(producer, 9)
+    assert (found.numpy() == 1).all()
 
 
 def test_consumer_holds_as_many_frames_as_it_may(streams):
