@@ -242,7 +242,9 @@ struct roles {
 
 static int use_as_child(void *data)
 {
+	const struct tshare_spec element = SPEC(NULL, TSHARE_UINT64);
 	struct roles *roles = data;
+	struct tshare_tensor *tensor, *same;
 	struct tshare_frame *frame;
 
 	if (tshare_stream_loan(roles->producer, 0, &frame) != -EOPNOTSUPP ||
@@ -256,6 +258,10 @@ static int use_as_child(void *data)
 		return 1;
 	if (whole_number(roles->held) != 1)
 		return 2;
+	if (tshare_frame_get_tensor(roles->held, 0, &tensor) ||
+	    tshare_tensor_wrap(tshare_tensor_get_data(tensor), &element, 0, &same) != -ENOENT)
+		return 3;
+	tshare_tensor_unref(tensor);
 	tshare_frame_unref(roles->loaned);
 	tshare_frame_unref(roles->held);
 	tshare_frame_unref(roles->seen);
