@@ -352,7 +352,7 @@ static int take_within(struct tshare_frame *frame, bool latest, int64_t timeout_
 		left = clock_left(deadline);
 		err = tshare_region_wait(stream->region, seen, left, 0, &seen);
 		if (err)
-			return err;
+			return role_fail_wait(err);
 	}
 }
 

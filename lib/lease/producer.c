@@ -108,7 +108,7 @@ static int sleep_until(struct tshare_stream *stream, uint64_t seen, int64_t unti
 	lease_step("sleep");
 	err = tshare_region_wait(stream->seats_region, seen, left, 0, &seen);
 	if (err == -EINTR || err == -ECANCELED)
-		return err;
+		return role_fail_wait(err);
 	/* A broken consumer has damaged the counter, or published and died. */
 	if (err && err != -ETIMEDOUT)
 		nanosleep(&pause, NULL);

@@ -10,6 +10,18 @@ int role_fail_child(void)
 	return fail(-EOPNOTSUPP, "stream: belongs to the parent of this process; open it anew");
 }
 
+int role_fail_wait(int err)
+{
+	switch (err) {
+	case -ECANCELED:
+		return fail(err, "stream: the wait was cancelled");
+	case -EOWNERDEAD:
+		return fail(err, "stream: the producer has exited");
+	default:
+		return err;
+	}
+}
+
 static int check(const struct tshare_stream *stream, bool producer)
 {
 	static const char *const names[] = { "producer", "consumer", "observer" };

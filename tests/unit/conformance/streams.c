@@ -591,6 +591,7 @@ TEST(a_producer_that_goes_leaves_its_frames)
 	CHECK(take_number(consumer) == 1);
 	CHECK(take_number(consumer) == 2);
 	CHECK(tshare_stream_take(consumer, -1, &frame) == -EOWNERDEAD);
+	CHECK(error_says("stream: the producer has exited"));
 	tshare_stream_unref(consumer);
 	CHECK(open_error_with(name, NULL) == -ENOENT);
 }
@@ -718,6 +719,7 @@ TEST(a_publish_wakes_a_consumer_and_a_cancel_too)
 	const char *name = unique("wake");
 	struct tshare_stream *producer = new_stream(name, 4, 1, 0);
 	struct taking taking = { .stream = open_stream(name, 0) };
+	struct tshare_frame *frame;
 
 	CHECK(!pthread_create(&taking.thread, NULL, run_taking, &taking));
 	sleep_ns(20 * MS);
@@ -727,6 +729,8 @@ TEST(a_publish_wakes_a_consumer_and_a_cancel_too)
 	sleep_ns(20 * MS);
 	tshare_stream_cancel(taking.stream);
 	CHECK(end_taking(&taking) == -ECANCELED);
+	CHECK(tshare_stream_take(taking.stream, 0, &frame) == -ECANCELED);
+	CHECK(error_says("stream: the wait was cancelled"));
 	tshare_stream_unref(taking.stream);
 	tshare_stream_unref(producer);
 }
@@ -774,6 +778,8 @@ TEST(a_release_wakes_the_producer_and_a_cancel_too)
 	tshare_stream_cancel(producer);
 	CHECK(!pthread_join(lending[1].thread, NULL));
 	CHECK(lending[1].err == -ECANCELED);
+	CHECK(tshare_stream_loan(producer, LONG, &frame) == -ECANCELED);
+	CHECK(error_says("stream: the wait was cancelled"));
 	tshare_frame_unref(frame);
 	tshare_stream_unref(consumer);
 	tshare_stream_unref(producer);
