@@ -84,6 +84,12 @@ static void part_spec(const struct part *part, struct tshare_spec *spec)
 	};
 }
 
+static int fail_no_stream(struct tshare_region *region)
+{
+	return fail(-EPROTO, "name: '%s' is no stream, or one of another version of tshare",
+		    tshare_region_get_name(region));
+}
+
 /* The memory of a part, which must be as this library makes it. */
 static int find_part(struct tshare_region *region, const struct part *part, void *at)
 {
@@ -94,8 +100,7 @@ static int find_part(struct tshare_region *region, const struct part *part, void
 
 	err = tshare_region_find_tensor(region, part->name, &tensor);
 	if (err == -ENOENT)
-		return fail(-EPROTO, "name: '%s' is no stream, or one of another version of tshare",
-			    tshare_region_get_name(region));
+		return fail_no_stream(region);
 	if (err)
 		return err;
 	dtype = tshare_tensor_get_dtype(tensor);
@@ -386,8 +391,9 @@ static int bind_fields(struct tshare_stream *stream)
 
 	for (i = 0; !err && i < count; i++)
 		err = bind_field(stream, i);
+	/* A stream's NAME.seats. */
 	if (!err && !stream->field_count)
-		return fail_damaged(stream, "fields", 0);
+		return fail_no_stream(stream->region);
 	stream->dims = 0;
 	for (i = 0; i < stream->field_count; i++)
 		stream->dims += tshare_tensor_get_ndim(stream->fields[i]) - 1;

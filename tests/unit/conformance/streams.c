@@ -929,6 +929,17 @@ TEST(open_names_the_malformed_argument)
 	tshare_region_unref(region);
 }
 
+TEST(the_seats_of_a_stream_are_no_stream)
+{
+	const char *name = unique("stream");
+	struct tshare_stream *producer = new_stream(name, 4, 1, 0);
+	char seats[TSHARE_NAME_MAX + 1];
+
+	strcpy(stpcpy(seats, name), ".seats");
+	CHECK(open_error_with(seats, NULL) == -EPROTO && error_says("no stream"));
+	tshare_stream_unref(producer);
+}
+
 int main(void)
 {
 	return tap_main(open_context, close_context);
