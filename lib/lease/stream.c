@@ -240,6 +240,11 @@ static int open_regions(struct tshare_stream *stream, struct tshare_ctx *ctx, co
 	/* A producer that replaces both begins with the seats; one that ends removes them last. */
 	if (err == -ENOENT || err == -EINPROGRESS)
 		return fail(-ESTALE, "name: '%s' is missing", seats);
+	if (err == -EACCES)
+		return fail(err,
+			    "name: the mode of '%s' lets this user only observe it "
+			    "(TSHARE_OBSERVE)",
+			    name);
 	return err ? err : regions_bind_seats(stream, *id);
 }
 

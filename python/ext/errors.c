@@ -34,6 +34,7 @@ static const struct words *find_end(const char *text)
 		{ "use TSHARE_LIFETIME_PERSIST", "use 'persist'" },
 		{ "set TSHARE_READONLY", "pass readonly=True" },
 		{ "doesn't allow TSHARE_KEEP_ALL", "doesn't allow it" },
+		{ "(TSHARE_OBSERVE)", "(observe=True)" },
 	};
 	size_t i, length = strlen(text);
 

@@ -37,6 +37,13 @@ def stranger(code, *args):
 
 READ = "    attempt(lambda: tshare.open(name, readonly=True).readonly)\n"
 WRITE = "    attempt(lambda: tshare.open(name).readonly)\n"
+JOIN = """
+    try:
+        print(tshare.Stream.open(name).role)
+    except PermissionError as error:
+        print(error.strerror)
+"""
+OBSERVE = "    attempt(lambda: tshare.Stream.open(name, observe=True).role)\n"
 UNLINK = "    attempt(lambda: tshare.unlink(name))\n"
 LIST = "    print(name in [info.name for info in tshare.list()])\n"
 CREATE = "    attempt(lambda: tshare.create(name, 1).shape)\n"
@@ -72,6 +79,14 @@ def test_mode_is_reported_with_any_umask(name):
         os.umask(old)
     assert stranger(WRITE, name) == ["False"]
     assert t.region.info().mode == 0o666
+
+
+def test_mode_lets_others_read_a_stream(name, backend):
+    with tshare.Stream.create(name, {"x": (1, "int8")}, mode=0o644):
+        joined, observed = stranger(JOIN + OBSERVE, name)
+    refused = f"name: the mode of '{name}' lets this user only observe it (observe=True)"
+    assert joined == ("consumer" if backend == "kmod" else refused)
+    assert observed == "observer"
 
 
 def test_others_can_not_unlink(name):
