@@ -200,7 +200,8 @@ static int take_slot(struct tshare_frame *frame, uint32_t slot, uint64_t number)
 		if (stream->held >= stream->hold)
 			return fail(-ENOBUFS,
 				    "stream: this consumer holds %" PRIu32
-				    " frames, as many as it may",
+				    " frames, as many as it may; drop one, or open the stream for "
+				    "more (options.hold)",
 				    stream->held);
 		lease = ring_lease(&stream->ring, stream->seat, slot, number, &undone);
 		if (undone)

@@ -35,6 +35,7 @@ static const struct words *find_end(const char *text)
 		{ "set TSHARE_READONLY", "pass readonly=True" },
 		{ "doesn't allow TSHARE_KEEP_ALL", "doesn't allow it" },
 		{ "(TSHARE_OBSERVE)", "(observe=True)" },
+		{ "(options.hold)", "(hold=)" },
 	};
 	size_t i, length = strlen(text);
 

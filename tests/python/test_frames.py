@@ -399,7 +399,7 @@ def test_consumer_holds_as_many_frames_as_it_may(streams):
     consumer = streams.open(hold=2)
     publish(producer, 4)
     frames = [consumer.take(0), consumer.take(0)]
-    with pytest.raises(OSError, match="holds 2 frames, as many as it may") as caught:
+    with pytest.raises(OSError, match=r"holds 2 frames, .* \(hold=\)") as caught:
         consumer.take(0)
     assert caught.value.errno == errno.ENOBUFS
     frames.pop(0)

@@ -509,6 +509,7 @@ TEST(a_consumer_holds_as_many_frames_as_it_may)
 	frames[0] = take_frame(consumer);
 	frames[1] = take_frame(consumer);
 	CHECK(tshare_stream_take(consumer, 0, &frames[2]) == -ENOBUFS);
+	CHECK(error_says("holds 2 frames") && error_says("(options.hold)"));
 	tshare_frame_unref(frames[0]);
 	frames[2] = take_frame(consumer);
 	CHECK(info_of(frames[2]).number == 3 && info_of(frames[2]).lost == 0);
