@@ -159,8 +159,11 @@ static int finish(struct tshare_stream *stream)
 	return err ? err : tshare_region_finish(stream->region, 0);
 }
 
-/* TSHARE_REPLACE takes streams' names over, and not those of other regions. */
-static int check_replaced(struct tshare_ctx *ctx, const char *name)
+/*
+ * Says what has the name, before a create would: a stream's name goes with its producer.
+ * TSHARE_REPLACE takes streams' names over, and not those of other regions.
+ */
+static int check_taken(struct tshare_ctx *ctx, const char *name, bool replaces)
 {
 	const struct tshare_open_options readonly = {
 		.size = sizeof(readonly),
@@ -170,15 +173,25 @@ static int check_replaced(struct tshare_ctx *ctx, const char *name)
 	struct tshare_region *region;
 	int err;
 
+	err = tshare_region_open(ctx, name, &readonly, &region);
+	if (err == -EACCES && !replaces)
+		return fail(-EEXIST, "name: '%s' is a region that this user may not read", name);
 	/* Without one that can be opened, create decides. */
-	if (tshare_region_open(ctx, name, &readonly, &region))
+	if (err) {
+		error_clear();
 		return 0;
+	}
 	err = tshare_region_find_tensor(region, ".stream", &head);
 	if (!err)
 		tshare_tensor_unref(head);
 	tshare_region_unref(region);
 	if (err == -ENOENT)
-		return fail(-EEXIST, "name: '%s' is a region, and no stream's", name);
+		return fail(-EEXIST, "name: '%s' is a region, and no stream's; unlink it", name);
+	if (!err && !replaces)
+		return fail(-EEXIST,
+			    "name: '%s' is a stream whose producer lives; end that, or take the "
+			    "name over (TSHARE_REPLACE)",
+			    name);
 	return err;
 }
 
@@ -200,11 +213,10 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
 	if (!new)
 		return -ENOMEM;
 	err = read_create_options(options, new, &region);
-	if (!err && region.flags & TSHARE_REPLACE) {
-		err = check_replaced(ctx, name);
-		if (!err)
-			err = check_replaced(ctx, seats);
-	}
+	if (!err)
+		err = check_taken(ctx, name, region.flags & TSHARE_REPLACE);
+	if (!err)
+		err = check_taken(ctx, seats, region.flags & TSHARE_REPLACE);
 	if (!err)
 		err = regions_create(new, ctx, name, seats, fields, count, &region);
 	if (!err)

@@ -30,6 +30,7 @@ static const struct words *find_start(const char *text, const struct words *word
 static const struct words *find_end(const char *text)
 {
 	static const struct words ends[] = {
+		{ "the name over (TSHARE_REPLACE)", "the name over (exist_ok=True)" },
 		{ "(TSHARE_REPLACE)", "(exist_ok=True; replace=True in finish())" },
 		{ "use TSHARE_LIFETIME_PERSIST", "use 'persist'" },
 		{ "set TSHARE_READONLY", "pass readonly=True" },

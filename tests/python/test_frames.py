@@ -731,7 +731,7 @@ def test_close_in_another_thread_ends_a_drain(producer, consumer, later):
 
 def test_names_go_with_the_producer(name):
     with tshare.Stream.create(name, FIELDS) as producer:
-        with pytest.raises(FileExistsError):
+        with pytest.raises(FileExistsError, match=r"producer lives; .* \(exist_ok=True\)"):
             tshare.Stream.create(name, FIELDS)
         with tshare.Stream.create(name, FIELDS, exist_ok=True) as successor:
             assert tshare.Region.open(name).id == successor.region.id
@@ -739,6 +739,13 @@ def test_names_go_with_the_producer(name):
     for region in (name, f"{name}.seats"):
         with pytest.raises(FileNotFoundError):
             tshare.open(region)
+
+
+def test_create_takes_no_region_s_name(name):
+    with tshare.create(name, 3):
+        for exist_ok in (False, True):
+            with pytest.raises(FileExistsError, match="no stream's; unlink it"):
+                tshare.Stream.create(name, FIELDS, exist_ok=exist_ok)
 
 
 def test_eviction(producer, consumer):

@@ -659,6 +659,31 @@ TEST(a_stream_that_cannot_be_mapped_is_not_taken_for_one_that_is_replaced)
 	tshare_stream_unref(producer);
 }
 
+static int take_name(void *name)
+{
+	const struct tshare_spec field = SPEC("data", TSHARE_INT8);
+	struct tshare_stream *stream;
+	struct tshare_ctx *own;
+
+	if (ctx_new(tshare_ctx_get_backend(ctx), &own) || !become(USER_ONE))
+		return 1;
+	if (tshare_stream_create(own, name, &field, 1, NULL, &stream) != -EEXIST)
+		return 2;
+	return error_says("may not read") ? 0 : 3;
+}
+
+TEST(another_user_s_private_stream_keeps_its_name)
+{
+	const char *name = unique("private");
+	struct tshare_stream *producer;
+
+	if (geteuid())
+		SKIP("needs root");
+	producer = new_stream(name, 4, 1, 0);
+	CHECK(!in_child(take_name, (void *)(uintptr_t)name));
+	tshare_stream_unref(producer);
+}
+
 int main(void)
 {
 	return tap_main(open_context, close_context);

@@ -607,6 +607,7 @@ TEST(a_restarted_producer_replaces_the_stream)
 	struct tshare_stream *consumer = open_stream(name, 0), *late;
 
 	CHECK(tshare_stream_create(ctx, name, &field, 1, NULL, &next) == -EEXIST);
+	CHECK(error_says("producer lives") && error_says("(TSHARE_REPLACE)"));
 	CHECK(publish_until(producer, 1));
 	CHECK(!tshare_stream_create(ctx, name, &field, 1, &options, &next));
 	late = open_stream(name, 0);
