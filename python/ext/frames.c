@@ -502,6 +502,8 @@ static PyMethodDef frames_methods[] = {
 	{ "latest", TS_FASTCALL(frames_latest), METH_FASTCALL | METH_KEYWORDS, DOC_Stream_latest },
 	{ "take_async", TS_FASTCALL(frames_take_async), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Stream_take_async },
+	/* The type's own __getitem__() would have no docstring. */
+	{ "__getitem__", frames_subscript, METH_O | METH_COEXIST, DOC_Stream___getitem__ },
 	{ "seats", frames_seats, METH_NOARGS, DOC_Stream_seats },
 	{ "evict", TS_FASTCALL(frames_evict), METH_FASTCALL | METH_KEYWORDS, DOC_Stream_evict },
 	{ "cancel", frames_cancel, METH_NOARGS, DOC_Stream_cancel },

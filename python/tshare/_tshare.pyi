@@ -1045,7 +1045,7 @@ class Region(Mapping[str, Tensor], Buffer):
         """Return a view of the pairs of name and tensor."""
 
 class FrameLost(LookupError):  # noqa: N818
-    """A stream has no frame of that number: not any more, or not yet."""
+    """A stream has no frame of that number: not any more, or not yet. From stream[number]."""
 
 class StreamSeat(NamedTuple):
     """A consumer of a stream, as it describes itself; from Stream.seats()."""
@@ -1353,7 +1353,15 @@ class Stream(Iterator[Frame]):
         :raises PermissionError: This object is the producer.
         :raises OSError: As of take().
         """
-    def __getitem__(self, number: SupportsIndex, /) -> Frame: ...
+    def __getitem__(self, number: SupportsIndex, /) -> Frame:
+        """Take the frame of that number, while it is there; take() goes on as before.
+
+        :param number: Number of the frame, from 1 on.
+        :raises FrameLost: The frame isn't there any more, or is still to come.
+        :raises PermissionError: This object is the producer.
+        :raises ValueError: The number is negative, or close() was called.
+        :raises OSError: ENOBUFS and ESTALE as of take().
+        """
     def __iter__(self) -> Stream: ...
     def __next__(self) -> Frame: ...
     def __aiter__(self) -> Stream: ...
