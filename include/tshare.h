@@ -1339,7 +1339,8 @@ int tshare_watcher_get_event_fd(const struct tshare_watcher *watcher);
  * @flags: TSHARE_KEEP_ALL or 0
  * @reserved: must be 0
  * @region: how to create the region NAME, or NULL. Flags may be TSHARE_REPLACE, which a
- *          restarted producer needs, TSHARE_DMA32, TSHARE_CONTIGUOUS and TSHARE_NODE
+ *          restarted producer needs, TSHARE_DMA32, TSHARE_CONTIGUOUS and TSHARE_NODE. A producer
+ *          that is replaced and lives goes on, alone with its consumers
  */
 struct tshare_stream_options {
 	size_t size;
@@ -1373,7 +1374,8 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
  * struct tshare_stream_open_options - how to open a stream
  * @size: sizeof(struct tshare_stream_open_options)
  * @flags: TSHARE_KEEP_ALL, TSHARE_OBSERVE or 0
- * @history: begin with up to that many frames that were published before
+ * @history: begin with up to that many frames that were published before; 0: with the next one.
+ *           The producer keeps as many as its own history says
  * @hold: frames that may be held at a time; 0 for a quarter of the slots, at least 2
  * @reserved: must be 0
  * @timeout_ns: how long to wait for the name, in nanoseconds: 0 not at all, negative for ever
@@ -1534,6 +1536,9 @@ int tshare_stream_take(struct tshare_stream *stream, int64_t timeout_ns,
  * @timeout_ns: as for tshare_stream_take()
  * @frame: where to store it
  *
+ * A frame that was published before tshare_stream_open() counts as taken already, unless that was
+ * called with history.
+ *
  * Return: as tshare_stream_take(); -EINVAL with TSHARE_KEEP_ALL.
  */
 int tshare_stream_take_latest(struct tshare_stream *stream, int64_t timeout_ns,
@@ -1566,7 +1571,8 @@ void tshare_stream_cancel(struct tshare_stream *stream);
  *            at all, negative for ever
  *
  * Consumers take what is left, then get -ENODATA. Frames that are claimed can't be published any
- * more. A second call only drains.
+ * more. The stream ends first, also if the wait fails or is interrupted then. A second call only
+ * drains.
  *
  * Return: 0; -ETIMEDOUT if a consumer still holds frames: the text names it; -EACCES for a
  * consumer; -EINTR; -ECANCELED; -EOPNOTSUPP in a child of fork().

@@ -1223,12 +1223,14 @@ class Stream(Iterator[Frame]):
             shape, or to an array that has both; as tensors of Region.create(). 1 to 64 fields;
             their names don't begin with a dot.
         :param slots: Frames that there is memory for, 2 to 256.
-        :param history: Newest frames that stay until newer ones replace them; less than slots.
+        :param history: Newest frames that stay until newer ones replace them, 1 to slots - 1.
+            A consumer may begin with them, by history of open().
         :param keep_all: Let consumers keep all frames: the producer then waits for them.
         :param mode: Permission bits to read and to write, in 0o666. Who may read may be a
             consumer; on shm who may write, and others may observe. The umask does not apply.
         :param exist_ok: Replace a stream of this user that has the name, as a producer does
-            that was restarted.
+            that was restarted. A producer that lives goes on, alone with its consumers, and
+            whoever opens the name gets the new stream.
         :param node: NUMA node that the memory must be on; None for any.
         :param dma32: Demand physical addresses below 4 GiB.
         :param contiguous: Demand physically contiguous memory.
@@ -1255,7 +1257,8 @@ class Stream(Iterator[Frame]):
         :param name: Name given to Stream.create().
         :param keep_all: Miss no frame: the producer waits until this consumer has taken and
             dropped each.
-        :param history: Begin with up to that many frames that were published before.
+        :param history: Begin with up to that many frames that were published before; 0: with the
+            next one. The producer keeps as many as history of create() says.
         :param hold: Frames that may be held at a time; None for a quarter of the slots, at least 2.
         :param observe: Delay nobody, and need no right to write NAME.seats: frames that are taken
             may be overwritten any time. Copy what you need, then call frame.check().
@@ -1345,6 +1348,9 @@ class Stream(Iterator[Frame]):
     def latest(self, timeout: float | None = None) -> Frame:
         """Take the newest frame, and pass over older ones, which count as lost.
 
+        A frame that was published before open() counts as taken already, unless open() was
+        called with history.
+
         :param timeout: Seconds to wait for one that wasn't taken yet. 0: don't sleep. None: no
             limit.
         :raises ValueError: This consumer keeps all frames, or close() was called.
@@ -1391,9 +1397,12 @@ class Stream(Iterator[Frame]):
         end with ValueError. Frames that were taken stay as they are; a consumer's seat is free
         when they are gone, too. To close a closed stream does nothing.
 
+        The stream ends first, for good. If the wait of drain fails, or Ctrl-C interrupts it, this
+        object stays open: loan() raises ValueError, and close() can be called again.
+
         :param drain: Seconds to wait, as the producer, until consumers hold no frame any more.
-        :raises TimeoutError: A consumer still holds frames; the text names it. The stream has
-            ended, but this object is open: evict() the consumer, or close() again.
+        :raises TimeoutError: A consumer still holds frames; the text names it, so that evict()
+            can take them away.
         """
     def __enter__(self) -> Stream:
         """Return the stream itself."""

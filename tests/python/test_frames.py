@@ -161,6 +161,13 @@ def test_history_is_for_those_who_come_late(streams):
         streams.open().take(0)
 
 
+def test_latest_of_a_new_consumer_is_one_of_its_time(producer, streams):
+    publish(producer, 3)
+    with pytest.raises(TimeoutError):
+        streams.open().latest(0)
+    assert streams.open(history=1).latest(0).number == 3
+
+
 def test_frames_can_be_got_by_their_numbers(producer, consumer):
     publish(producer, 6)
     assert consumer[6].number == 6
@@ -720,6 +727,28 @@ def test_close_drains(producer, consumer, later):
         consumer.close(1)
 
 
+def test_stream_has_ended_if_a_drain_is_interrupted(producer, consumer, later):
+    def handler(*_):
+        raise KeyError
+
+    publish(producer)
+    frame = consumer.take(0)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        later(os.kill, os.getpid(), signal.SIGUSR1)
+        with pytest.raises(KeyError):
+            producer.close(drain=60)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert producer.ended
+    assert not producer.closed
+    with pytest.raises(ValueError, match="stream is closed"):
+        producer.loan(0)
+    frame.close()
+    producer.close(60)
+    assert producer.closed
+
+
 def test_close_in_another_thread_ends_a_drain(producer, consumer, later):
     publish(producer)
     frame = consumer.take(0)
@@ -739,6 +768,17 @@ def test_names_go_with_the_producer(name):
     for region in (name, f"{name}.seats"):
         with pytest.raises(FileNotFoundError):
             tshare.open(region)
+
+
+def test_replaced_producer_goes_on_with_its_consumers(producer, consumer, streams):
+    successor = streams.create(exist_ok=True)
+    late = streams.open()
+    publish(producer)
+    assert consumer.take(0).number == 1
+    assert late.newest == 0
+    publish(successor)
+    assert late.take(0).number == 1
+    assert consumer.newest == 1
 
 
 def test_create_takes_no_region_s_name(name):
