@@ -181,6 +181,16 @@ PyObject *ts_raise(int err, PyObject *filename)
 	return raise_text(err, in_words_of_python(reason_of(err)), filename);
 }
 
+PyObject *ts_raise_as(PyObject *type)
+{
+	PyObject *text = ts_text(tshare_error_get());
+
+	if (text)
+		PyErr_SetObject(type, text);
+	Py_XDECREF(text);
+	return NULL;
+}
+
 PyObject *ts_raise_of_create(int err, PyObject *filename, const char *argument,
 			     const struct tshare_spec *specs, size_t count)
 {

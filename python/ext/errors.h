@@ -10,6 +10,8 @@
  * domain, else the OSError of that errno. @filename may be NULL. Returns NULL.
  */
 PyObject *ts_raise(int err, PyObject *filename);
+/* Sets an exception of @type with the library's text. Returns NULL. */
+PyObject *ts_raise_as(PyObject *type);
 /* As ts_raise(), for what was made of the tensors in @argument: names each by its key. */
 PyObject *ts_raise_of_create(int err, PyObject *filename, const char *argument,
 			     const struct tshare_spec *specs, size_t count);

@@ -300,7 +300,6 @@ static PyObject *frames_subscript(PyObject *self, PyObject *key)
 	struct ts_frames *frames = (struct ts_frames *)self;
 	struct tshare_stream *handle;
 	struct tshare_frame *frame;
-	PyObject *text;
 	int64_t number;
 	int err;
 
@@ -312,13 +311,7 @@ static PyObject *frames_subscript(PyObject *self, PyObject *key)
 	err = tshare_stream_get(handle, number, &frame);
 	if (!err)
 		return ts_frame_wrap(frame, frames->fields, false);
-	if (err != -ENOENT)
-		return ts_raise(err, NULL);
-	text = ts_text(tshare_error_get());
-	if (text)
-		PyErr_SetObject(frame_lost, text);
-	Py_XDECREF(text);
-	return NULL;
+	return err == -ENOENT ? ts_raise_as(frame_lost) : ts_raise(err, NULL);
 }
 
 /* Consumers, as their producer sees them */

@@ -81,18 +81,11 @@ int ts_seats_parse(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, i
 
 PyObject *ts_seats_evict(struct tshare_stream *handle, int32_t seat, int32_t pid)
 {
-	PyObject *text;
 	int err = tshare_stream_evict(handle, seat, pid);
 
 	if (!err)
 		Py_RETURN_NONE;
-	if (err != -ENOENT)
-		return ts_raise(err, NULL);
-	text = ts_text(tshare_error_get());
-	if (text)
-		PyErr_SetObject(PyExc_LookupError, text);
-	Py_XDECREF(text);
-	return NULL;
+	return err == -ENOENT ? ts_raise_as(PyExc_LookupError) : ts_raise(err, NULL);
 }
 
 int ts_seats_init(PyObject *module)
