@@ -11,10 +11,10 @@
 #include <structmember.h>
 
 #include "args.h"
-#include "call.h"
 #include "docstrings.h"
 #include "errors.h"
 #include "gil.h"
+#include "mapping.h"
 #include "tensor.h"
 
 struct ts_frame {
@@ -104,16 +104,6 @@ static PyObject *tensor_of(struct tshare_frame *handle, Py_ssize_t field)
 	return err < 0 ? ts_raise(err, NULL) : ts_tensor_wrap(tensor);
 }
 
-static void raise_key(PyObject *key)
-{
-	/* In a tuple: an exception would take a key that is a tuple for its arguments. */
-	PyObject *arguments = PyTuple_Pack(1, key);
-
-	if (arguments)
-		PyErr_SetObject(PyExc_KeyError, arguments);
-	Py_XDECREF(arguments);
-}
-
 static PyObject *frame_subscript(PyObject *self, PyObject *key)
 {
 	struct tshare_frame *handle = handle_of(self);
@@ -124,9 +114,7 @@ static PyObject *frame_subscript(PyObject *self, PyObject *key)
 	field = find_field(self, key);
 	if (field >= 0)
 		return tensor_of(handle, field);
-	if (!PyErr_Occurred())
-		raise_key(key);
-	return NULL;
+	return PyErr_Occurred() ? NULL : ts_raise_key(key);
 }
 
 static PyObject *frame_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
@@ -161,21 +149,6 @@ static int frame_contains(PyObject *self, PyObject *key)
 static PyObject *frame_iter(PyObject *self)
 {
 	return PyObject_GetIter(((struct ts_frame *)self)->names);
-}
-
-static PyObject *frame_keys(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-	return ts_call("collections.abc", "KeysView", self);
-}
-
-static PyObject *frame_values(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-	return ts_call("collections.abc", "ValuesView", self);
-}
-
-static PyObject *frame_items(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-	return ts_call("collections.abc", "ItemsView", self);
 }
 
 /* What is known of it */
@@ -343,11 +316,8 @@ static PyObject *frame_set_shape(PyObject *self, PyObject *const *args, Py_ssize
 	    ts_dims_arg(given[1], "shape", shape, &count) < 0)
 		return NULL;
 	field = find_field(self, given[0]);
-	if (field < 0) {
-		if (!PyErr_Occurred())
-			raise_key(given[0]);
-		return NULL;
-	}
+	if (field < 0)
+		return PyErr_Occurred() ? NULL : ts_raise_key(given[0]);
 	handle = handle_of(self);
 	ndim = handle ? ndim_of(handle, field) : -1;
 	if (ndim < 0)
@@ -456,9 +426,9 @@ static PyGetSetDef frame_getset[] = {
 };
 
 static PyMethodDef frame_methods[] = {
-	{ "keys", frame_keys, METH_NOARGS, DOC_Frame_keys },
-	{ "values", frame_values, METH_NOARGS, DOC_Frame_values },
-	{ "items", frame_items, METH_NOARGS, DOC_Frame_items },
+	{ "keys", ts_mapping_keys, METH_NOARGS, DOC_Frame_keys },
+	{ "values", ts_mapping_values, METH_NOARGS, DOC_Frame_values },
+	{ "items", ts_mapping_items, METH_NOARGS, DOC_Frame_items },
 	{ "get", TS_FASTCALL(frame_get), METH_FASTCALL | METH_KEYWORDS, DOC_Frame_get },
 	{ "set_shape", TS_FASTCALL(frame_set_shape), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Frame_set_shape },

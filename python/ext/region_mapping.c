@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "args.h"
-#include "call.h"
 #include "errors.h"
 #include "gil.h"
+#include "mapping.h"
 #include "region.h"
 #include "tensor.h"
 
@@ -76,16 +76,10 @@ PyObject *ts_region_subscript(PyObject *self, PyObject *key)
 {
 	struct tshare_tensor *tensor;
 	int found = lookup(self, key, &tensor);
-	PyObject *arguments;
 
 	if (found > 0)
 		return ts_tensor_wrap(tensor);
-	/* In a tuple: an exception would take a key that is a tuple for its arguments. */
-	arguments = found ? NULL : PyTuple_Pack(1, key);
-	if (arguments)
-		PyErr_SetObject(PyExc_KeyError, arguments);
-	Py_XDECREF(arguments);
-	return NULL;
+	return found ? NULL : ts_raise_key(key);
 }
 
 int ts_region_contains(PyObject *self, PyObject *key)
@@ -158,21 +152,4 @@ PyObject *ts_region_iter(PyObject *self)
 	iterator = PyObject_GetIter(names);
 	Py_DECREF(names);
 	return iterator;
-}
-
-/* The views of collections.abc use the mapping alone. */
-
-PyObject *ts_region_keys(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-	return ts_call("collections.abc", "KeysView", self);
-}
-
-PyObject *ts_region_values(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-	return ts_call("collections.abc", "ValuesView", self);
-}
-
-PyObject *ts_region_items(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-	return ts_call("collections.abc", "ItemsView", self);
 }

@@ -10,8 +10,5 @@ PyObject *ts_region_subscript(PyObject *self, PyObject *key);
 int ts_region_contains(PyObject *self, PyObject *key);
 PyObject *ts_region_iter(PyObject *self);
 PyObject *ts_region_get(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
-PyObject *ts_region_keys(PyObject *self, PyObject *unused);
-PyObject *ts_region_values(PyObject *self, PyObject *unused);
-PyObject *ts_region_items(PyObject *self, PyObject *unused);
 
 #endif /* TSHARE_EXT_REGION_MAPPING_H */

@@ -11,6 +11,7 @@
 #include "generation.h"
 #include "gil.h"
 #include "info.h"
+#include "mapping.h"
 #include "names.h"
 #include "pickling.h"
 #include "pin.h"
@@ -245,9 +246,9 @@ static PyMethodDef region_methods[] = {
 	  DOC_Region_open },
 	{ "from_fd", TS_FASTCALL(region_from_fd), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
 	  DOC_Region_from_fd },
-	{ "keys", ts_region_keys, METH_NOARGS, DOC_Region_keys },
-	{ "values", ts_region_values, METH_NOARGS, DOC_Region_values },
-	{ "items", ts_region_items, METH_NOARGS, DOC_Region_items },
+	{ "keys", ts_mapping_keys, METH_NOARGS, DOC_Region_keys },
+	{ "values", ts_mapping_values, METH_NOARGS, DOC_Region_values },
+	{ "items", ts_mapping_items, METH_NOARGS, DOC_Region_items },
 	{ "get", TS_FASTCALL(ts_region_get), METH_FASTCALL | METH_KEYWORDS, DOC_Region_get },
 	{ "fileno", region_fileno, METH_NOARGS, DOC_Region_fileno },
 	{ "export", TS_FASTCALL(region_export), METH_FASTCALL | METH_KEYWORDS, DOC_Region_export },
