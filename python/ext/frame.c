@@ -21,14 +21,13 @@ struct ts_frame {
 	PyObject ob_base;
 	struct tshare_frame *handle; /* NULL when closed */
 	PyObject *names;
-	bool loaned;			/* and not published */
 	struct tshare_frame_info known; /* when it was closed */
 	PyObject *weakrefs;
 };
 
 static PyTypeObject *ts_frame_type;
 
-PyObject *ts_frame_wrap(struct tshare_frame *handle, PyObject *names, bool loaned)
+PyObject *ts_frame_wrap(struct tshare_frame *handle, PyObject *names)
 {
 	struct ts_frame *self = PyObject_New(struct ts_frame, ts_frame_type);
 
@@ -38,7 +37,6 @@ PyObject *ts_frame_wrap(struct tshare_frame *handle, PyObject *names, bool loane
 	}
 	self->handle = handle;
 	self->names = Py_NewRef(names);
-	self->loaned = loaned;
 	self->known = (struct tshare_frame_info){ .size = sizeof(self->known) };
 	self->weakrefs = NULL;
 	return (PyObject *)self;
@@ -54,14 +52,31 @@ static struct tshare_frame *handle_of(PyObject *self)
 	return handle;
 }
 
+static struct tshare_frame_info info_of(PyObject *self)
+{
+	struct ts_frame *frame = (struct ts_frame *)self;
+	struct tshare_frame_info info = { .size = sizeof(info) };
+
+	/* Fails only for another size. */
+	if (frame->handle)
+		tshare_frame_get_info(frame->handle, &info);
+	else
+		info = frame->known;
+	return info;
+}
+
+/* Whether it is the producer's, to publish. */
+static bool is_loaned(PyObject *self)
+{
+	return ((struct ts_frame *)self)->handle && !info_of(self).number;
+}
+
 static void drop(struct ts_frame *frame)
 {
 	struct tshare_frame *handle = frame->handle;
 
-	if (handle)
-		tshare_frame_get_info(handle, &frame->known);
+	frame->known = info_of((PyObject *)frame);
 	frame->handle = NULL;
-	frame->loaned = false;
 	ts_frame_unref(handle);
 }
 
@@ -152,19 +167,6 @@ static PyObject *frame_iter(PyObject *self)
 }
 
 /* What is known of it */
-
-static struct tshare_frame_info info_of(PyObject *self)
-{
-	struct ts_frame *frame = (struct ts_frame *)self;
-	struct tshare_frame_info info = { .size = sizeof(info) };
-
-	/* Fails only for another size. */
-	if (frame->handle)
-		tshare_frame_get_info(frame->handle, &info);
-	else
-		info = frame->known;
-	return info;
-}
 
 static PyObject *get_number(PyObject *self, void *Py_UNUSED(closure))
 {
@@ -347,7 +349,6 @@ static PyObject *frame_publish(PyObject *self, PyObject *Py_UNUSED(unused))
 	}
 	if (err < 0)
 		return ts_raise(err, NULL);
-	((struct ts_frame *)self)->loaned = false;
 	Py_RETURN_NONE;
 }
 
@@ -384,7 +385,7 @@ static PyObject *frame_exit(PyObject *self, PyObject *args)
 	bool failed = PyTuple_Size(args) > 0 && PyTuple_GetItem(args, 0) != Py_None;
 	PyObject *result;
 
-	if (frame->loaned && !failed)
+	if (is_loaned(self) && !failed)
 		result = frame_publish(self, NULL);
 	else
 		result = Py_NewRef(Py_None);
@@ -408,9 +409,9 @@ static PyObject *frame_repr(PyObject *self)
 
 	return PyUnicode_FromFormat("<tshare.Frame number=%llu slot=%u fields=%R%s>",
 				    (unsigned long long)info.number, info.slot, frame->names,
-				    !frame->handle ? " closed" :
-				    frame->loaned  ? " loaned" :
-						     "");
+				    !frame->handle  ? " closed" :
+				    is_loaned(self) ? " loaned" :
+						      "");
 }
 
 static PyGetSetDef frame_getset[] = {

@@ -213,7 +213,7 @@ static int wait_for_frame(PyObject *self, frame_function function, int64_t timeo
 	tshare_stream_ref(call.handle);
 	err = ts_wait(frame_piece, &call, timeout);
 	if (!err)
-		*frame = ts_frame_wrap(call.frame, frames->fields, frames->role == PRODUCER);
+		*frame = ts_frame_wrap(call.frame, frames->fields);
 	if (err == -ECANCELED && !frames->handle) {
 		PyErr_SetString(PyExc_ValueError, "stream: closed during the wait");
 		err = 1;
@@ -310,7 +310,7 @@ static PyObject *frames_subscript(PyObject *self, PyObject *key)
 		return NULL;
 	err = tshare_stream_get(handle, number, &frame);
 	if (!err)
-		return ts_frame_wrap(frame, frames->fields, false);
+		return ts_frame_wrap(frame, frames->fields);
 	return err == -ENOENT ? ts_raise_as(frame_lost) : ts_raise(err, NULL);
 }
 
