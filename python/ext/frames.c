@@ -222,16 +222,26 @@ static int wait_for_frame(PyObject *self, frame_function function, int64_t timeo
 	return err || *frame ? err : 1;
 }
 
+/* The argument timeout, also as @given: 0, or -1 with an error set. */
+static int parse_timeout(const char *method, PyObject *const *args, Py_ssize_t nargs,
+			 PyObject *kwnames, PyObject **given, int64_t *timeout)
+{
+	static const char *const names[] = { "timeout" };
+
+	if (ts_parse(method, args, nargs, kwnames, names, 1, 1, given) < 0)
+		return -1;
+	*timeout = INT64_MAX;
+	return ts_none(*given) ? 0 : ts_seconds_arg(*given, "timeout", timeout);
+}
+
 static PyObject *frame_for(PyObject *self, const char *method, frame_function function,
 			   PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-	static const char *const names[] = { "timeout" };
 	PyObject *given, *frame = NULL;
-	int64_t timeout = INT64_MAX;
+	int64_t timeout;
 	int err;
 
-	if (ts_parse(method, args, nargs, kwnames, names, 1, 1, &given) < 0 ||
-	    (!ts_none(given) && ts_seconds_arg(given, "timeout", &timeout) < 0))
+	if (parse_timeout(method, args, nargs, kwnames, &given, &timeout) < 0)
 		return NULL;
 	err = wait_for_frame(self, function, timeout, &frame);
 	if (err == -ENODATA && ((struct ts_frames *)self)->role == PRODUCER)
@@ -265,12 +275,11 @@ static PyObject *frames_latest(PyObject *self, PyObject *const *args, Py_ssize_t
 static PyObject *frames_take_async(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 				   PyObject *kwnames)
 {
-	static const char *const names[] = { "timeout" };
 	PyObject *given;
 	int64_t timeout;
 
-	if (ts_parse("take_async", args, nargs, kwnames, names, 1, 1, &given) < 0 ||
-	    (!ts_none(given) && ts_seconds_arg(given, "timeout", &timeout) < 0) || !handle_of(self))
+	if (parse_timeout("take_async", args, nargs, kwnames, &given, &timeout) < 0 ||
+	    !handle_of(self))
 		return NULL;
 	return ts_call_module("tshare._waiting", "take_async",
 			      Py_BuildValue("OO", self, given ? given : Py_None));
