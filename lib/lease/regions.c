@@ -134,9 +134,11 @@ static int check_field(const struct tshare_spec *fields, size_t index)
 	size_t i;
 
 	if (spec->strides)
-		return fail(-EINVAL, "fields[%zu].strides: must be NULL", index);
+		return fail(-EINVAL, "fields[%zu].strides: a stream lays out its fields itself",
+			    index);
 	if (spec->byte_offset)
-		return fail(-EINVAL, "fields[%zu].byte_offset: must be 0", index);
+		return fail(-EINVAL, "fields[%zu].byte_offset: a stream lays out its fields itself",
+			    index);
 	if (!spec->name || !*spec->name || *spec->name == '.')
 		return fail(-EINVAL, "fields[%zu].name: needs a name that doesn't begin with '.'",
 			    index);

@@ -2,8 +2,6 @@
 /* The streams for the arguments of Stream.create() and Stream.open(). */
 #include "frames_open.h"
 
-#include <errno.h>
-
 #include "args.h"
 #include "errors.h"
 #include "generation.h"
@@ -11,24 +9,6 @@
 #include "specs.h"
 
 /* Creation */
-
-/* Each field of each slot has a place of its own, in C order. */
-static int check_fields(const struct ts_specs *fields)
-{
-	Py_ssize_t i;
-
-	for (i = 0; i < fields->count; i++) {
-		const struct tshare_spec *spec = &fields->specs[i];
-
-		if (!spec->strides && !spec->byte_offset)
-			continue;
-		PyErr_Format(PyExc_ValueError,
-			     "fields: '%s': %s: must be None, as a stream lays out its fields",
-			     spec->name, spec->strides ? "strides" : "offset");
-		return -1;
-	}
-	return 0;
-}
 
 static struct tshare_stream *create(PyObject *name_arg, const struct ts_specs *fields,
 				    const struct tshare_stream_options *options)
@@ -93,7 +73,7 @@ struct tshare_stream *ts_create_stream(PyObject *const *args, Py_ssize_t nargs, 
 	};
 	struct tshare_options region = { .size = sizeof(region) };
 	struct tshare_stream_options options = { .size = sizeof(options) };
-	struct tshare_stream *stream = NULL;
+	struct tshare_stream *stream;
 	PyObject *given[OPTIONS];
 	struct ts_specs fields;
 
@@ -103,8 +83,7 @@ struct tshare_stream *ts_create_stream(PyObject *const *args, Py_ssize_t nargs, 
 	    options_arg(given, &options, &region) < 0 ||
 	    ts_specs_open(given[FIELDS], "fields", &fields) < 0)
 		return NULL;
-	if (!check_fields(&fields))
-		stream = create(given[NAME], &fields, &options);
+	stream = create(given[NAME], &fields, &options);
 	ts_specs_close(&fields);
 	*name = given[NAME];
 	return stream;
