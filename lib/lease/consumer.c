@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -12,7 +11,6 @@
 #include "base/thread.h"
 #include "lease/frame.h"
 #include "lease/role.h"
-#include "lease/seat-label.h"
 
 /* Wakes the producer, if it waits for what was cleared just now. */
 static void wake_producer(struct tshare_stream *stream)
@@ -23,43 +21,6 @@ static void wake_producer(struct tshare_stream *stream)
 
 /* Seats */
 
-/*
- * Takes the first free seat. One whose last consumer was evicted is free once the producer has
- * seen that it is gone: until then the producer clears the seat's leases at any time. -EUSERS if
- * there is none.
- */
-static int try_seats(struct tshare_stream *stream)
-{
-	int seat, err;
-
-	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS; seat++) {
-		lease_step("join");
-		err = seats_lock(&stream->seats, seat);
-		if (err == -EAGAIN)
-			continue;
-		if (err)
-			return err;
-		lease_step("join_evicted");
-		if (!ring_is_evicted(&stream->ring, seat))
-			return seat;
-		seats_unlock(&stream->seats, seat);
-	}
-	return fail(-EUSERS, "stream: has %d consumers, the most that there can be",
-		    TSHARE_STREAM_CONSUMERS);
-}
-
-/* Looks once more: the producer locks a free seat for a moment, to see whether it is free. */
-static int find_seat(struct tshare_stream *stream)
-{
-	const struct timespec moment = { .tv_nsec = NSEC_PER_SEC / 1000 };
-	int seat = try_seats(stream);
-
-	if (seat != -EUSERS)
-		return seat;
-	nanosleep(&moment, NULL);
-	return try_seats(stream);
-}
-
 int consumer_join(struct tshare_stream *stream, uint32_t history)
 {
 	uint64_t newest = 0, first;
@@ -69,13 +30,16 @@ int consumer_join(struct tshare_stream *stream, uint32_t history)
 	if (err)
 		return err;
 	if (stream->role == STREAM_CONSUMER) {
-		seat = find_seat(stream);
+		seat = seats_take(&stream->seats, &stream->ring.head->evicted);
+		if (seat == -EUSERS)
+			return fail(seat, "stream: has %d consumers, the most that there can be",
+				    TSHARE_STREAM_CONSUMERS);
 		if (seat < 0)
 			return seat;
 		stream->seat = seat;
 		ring_clear_seat(&stream->ring, seat);
 		wake_producer(stream);
-		seat_label(stream);
+		seat_label(&stream->labels, seat);
 		if (stream->keeps_all)
 			ring_keep(&stream->ring, seat);
 	}

@@ -10,17 +10,12 @@
 #include <sys/queue.h>
 
 #include "lease/ring.h"
+#include "lease/seat-label.h"
 #include "lease/seat.h"
 #include "tensor/tensor.h"
 #include "tshare.h"
 
 enum stream_role { STREAM_PRODUCER, STREAM_CONSUMER, STREAM_OBSERVER };
-
-/* The names that consumers give themselves in NAME.seats: only to be shown. */
-struct seat_labels {
-	_Atomic(int32_t) *pids;
-	char (*commands)[16];
-};
 
 struct tshare_stream {
 	atomic_uint refs;

@@ -12,7 +12,6 @@
 #include "base/thread.h"
 #include "lease/frame.h"
 #include "lease/role.h"
-#include "lease/seat-label.h"
 
 /* How soon a slot is free that a dead process has held. */
 #define REAP_NS (NSEC_PER_SEC / 20)
@@ -72,7 +71,7 @@ static void describe_holders(struct tshare_stream *stream, char *text, size_t si
 			if (!(atomic_load(&ring->words[slot].value) & ring_bit(seat)))
 				continue;
 			if (*before == ';') {
-				seat_command(stream, seat, command);
+				seat_command(&stream->labels, seat, command);
 				used += snprintf(text + used, size - used,
 						 "; seat %d (pid %" PRId32 ", '%s') holds frames",
 						 seat, atomic_load(&stream->labels.pids[seat]),

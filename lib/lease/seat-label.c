@@ -8,21 +8,21 @@
 
 #include "base/error.h"
 
-void seat_label(struct tshare_stream *stream)
+void seat_label(const struct seat_labels *labels, int seat)
 {
-	char *command = stream->labels.commands[stream->seat];
+	char *command = labels->commands[seat];
 	const char *name = program_invocation_short_name;
 
-	atomic_store(&stream->labels.pids[stream->seat], getpid());
+	atomic_store(&labels->pids[seat], getpid());
 	memset(command, 0, SEAT_COMMAND_LEN);
 	memcpy(command, name, strnlen(name, SEAT_COMMAND_LEN - 1));
 }
 
-void seat_command(const struct tshare_stream *stream, int seat, char *command)
+void seat_command(const struct seat_labels *labels, int seat, char *command)
 {
 	char *quote;
 
-	memcpy(command, stream->labels.commands[seat], SEAT_COMMAND_LEN);
+	memcpy(command, labels->commands[seat], SEAT_COMMAND_LEN);
 	command[SEAT_COMMAND_LEN - 1] = '\0';
 	make_printable(command);
 	while ((quote = strpbrk(command, "'();")))

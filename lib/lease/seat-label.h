@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The names that consumers give themselves. */
+/* The names that seats' processes give themselves in NAME.seats: only to be shown. */
 #ifndef TSHARE_LEASE_SEAT_LABEL_H
 #define TSHARE_LEASE_SEAT_LABEL_H
 
-#include "lease/object.h"
+#include <stdatomic.h>
+#include <stdint.h>
 
 #define SEAT_COMMAND_LEN 16
 
-void seat_label(struct tshare_stream *stream);
+struct seat_labels {
+	_Atomic(int32_t) *pids;
+	char (*commands)[SEAT_COMMAND_LEN];
+};
+
+/* Writes this process's. */
+void seat_label(const struct seat_labels *labels, int seat);
 
 /* Its program's name, for a terminal and for a sentence: it may be forged. */
-void seat_command(const struct tshare_stream *stream, int seat, char *command);
+void seat_command(const struct seat_labels *labels, int seat, char *command);
 
 #endif /* TSHARE_LEASE_SEAT_LABEL_H */

@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/ofd-lock.h"
 #include "base/process.h"
 #include "generation/counter.h"
+#include "lease/ring.h"
 
 /* The seats of this process, under its lock. */
 static LIST_HEAD(, seats) all = LIST_HEAD_INITIALIZER(all);
@@ -70,6 +73,37 @@ int seats_lock(const struct seats *seats, int seat)
 void seats_unlock(const struct seats *seats, int seat)
 {
 	ofd_lock_set(seats->fd, F_UNLCK, TSHARE_COUNTER_SEATS + seat);
+}
+
+static int try_seats(const struct seats *seats, const _Atomic(uint64_t) *evicted)
+{
+	int seat, err;
+
+	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS; seat++) {
+		lease_step("join");
+		err = seats_lock(seats, seat);
+		if (err == -EAGAIN)
+			continue;
+		if (err)
+			return err;
+		lease_step("join_evicted");
+		if (!(atomic_load(evicted) & ring_bit(seat)))
+			return seat;
+		seats_unlock(seats, seat);
+	}
+	return -EUSERS;
+}
+
+/* Looks once more: others lock a free seat for a moment, to see whether it is free. */
+int seats_take(const struct seats *seats, const _Atomic(uint64_t) *evicted)
+{
+	const struct timespec moment = { .tv_nsec = NSEC_PER_SEC / 1000 };
+	int seat = try_seats(seats, evicted);
+
+	if (seat != -EUSERS)
+		return seat;
+	nanosleep(&moment, NULL);
+	return try_seats(seats, evicted);
 }
 
 bool seats_is_taken(const struct seats *seats, int seat)

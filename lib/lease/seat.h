@@ -29,6 +29,13 @@ void seats_close(struct seats *seats);
 int seats_lock(const struct seats *seats, int seat);
 void seats_unlock(const struct seats *seats, int seat);
 
+/*
+ * Locks the first free seat, and returns it; -EUSERS if there is none. One in @evicted is free once
+ * the producer has seen that its last consumer is gone: until then the producer clears the seat's
+ * leases at any time.
+ */
+int seats_take(const struct seats *seats, const _Atomic(uint64_t) *evicted);
+
 /* Whether another process or object has the seat, as far as can be found out. */
 bool seats_is_taken(const struct seats *seats, int seat);
 

@@ -20,7 +20,6 @@
 #include "lease/frame.h"
 #include "lease/regions.h"
 #include "lease/role.h"
-#include "lease/seat-label.h"
 
 #define SEATS_SUFFIX ".seats"
 
@@ -403,7 +402,7 @@ static void describe_seat(struct tshare_stream *stream, int seat, struct tshare_
 	};
 	for (slot = 0; slot < ring->slots; slot++)
 		known->held += !!(atomic_load(&ring->words[slot].value) & ring_bit(seat));
-	seat_command(stream, seat, known->command);
+	seat_command(&stream->labels, seat, known->command);
 }
 
 TSHARE_EXPORT
