@@ -7,16 +7,7 @@
  *	.header    uint64 (slots, 8)     when it was captured and published, sequence, flags
  *	.shape     int64 (slots, dims)   the fields' shapes in use, one behind the other
  *
- * NAME.seats has
- *
- *	.stream    uint64 (16)           version and id, as in NAME
- *	.word      uint64 (slots, 8)     leases; the first number of each line
- *	.keep      uint64 (8)            seats that keep every frame
- *	.waiting   uint64 (8)            whether the producer sleeps
- *	.pid       int32 (62)            who sits there
- *	.command   uint8 (62, 16)
- *
- * Both regions are other processes' memory: what is read from it here is read once, then checked.
+ * The region is another process's memory: what is read from it here is read once, then checked.
  */
 #define _GNU_SOURCE 1
 #include "lease/regions.h"
@@ -25,97 +16,27 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "ctx.h"
 #include "format/layout.h"
 #include "format/strides.h"
 #include "lease/object.h"
+#include "lease/part.h"
+#include "lease/seats-region.h"
 #include "region/object.h"
-
-#define HEAD_WORDS 16
-#define LINE_WORDS (sizeof(struct ring_line) / sizeof(uint64_t))
-
-_Static_assert(sizeof(struct ring_head) <= HEAD_WORDS * sizeof(uint64_t), "the head has room");
 
 /* Parts of the two regions, besides the fields. */
 
-struct part {
-	const char *name;
-	struct tshare_dtype dtype;
-	int32_t ndim;
-	int64_t shape[2];
-};
-
 enum { PART_HEAD, PART_NUMBER, PART_HEADER, PART_SHAPE, PARTS };
-enum { SEATS_HEAD, SEATS_WORD, SEATS_KEEP, SEATS_WAITING, SEATS_PID, SEATS_COMMAND, SEATS_PARTS };
 
 static void parts_of(int64_t slots, int64_t dims, struct part *parts)
 {
-	parts[PART_HEAD] = (struct part){ ".stream", TSHARE_UINT64, 1, { HEAD_WORDS } };
+	parts[PART_HEAD] = (struct part){ ".stream", TSHARE_UINT64, 1, { RING_HEAD_WORDS } };
 	parts[PART_NUMBER] = (struct part){ ".number", TSHARE_UINT64, 1, { slots } };
 	parts[PART_HEADER] = (struct part){ ".header", TSHARE_UINT64, 2, { slots, STREAM_HEADER } };
 	parts[PART_SHAPE] = (struct part){ ".shape", TSHARE_INT64, 2, { slots, dims } };
-}
-
-static void seats_parts_of(int64_t slots, struct part *parts)
-{
-	const int64_t consumers = TSHARE_STREAM_CONSUMERS;
-
-	parts[SEATS_HEAD] = (struct part){ ".stream", TSHARE_UINT64, 1, { HEAD_WORDS } };
-	parts[SEATS_WORD] = (struct part){ ".word", TSHARE_UINT64, 2, { slots, LINE_WORDS } };
-	parts[SEATS_KEEP] = (struct part){ ".keep", TSHARE_UINT64, 1, { LINE_WORDS } };
-	parts[SEATS_WAITING] = (struct part){ ".waiting", TSHARE_UINT64, 1, { LINE_WORDS } };
-	parts[SEATS_PID] = (struct part){ ".pid", TSHARE_INT32, 1, { consumers } };
-	parts[SEATS_COMMAND] = (struct part){ ".command", TSHARE_UINT8, 2, { consumers, 16 } };
-}
-
-static void part_spec(const struct part *part, struct tshare_spec *spec)
-{
-	*spec = (struct tshare_spec){
-		.size = sizeof(*spec),
-		.name = part->name,
-		.dtype = part->dtype,
-		.ndim = part->ndim,
-		.shape = part->shape,
-	};
-}
-
-static int fail_no_stream(struct tshare_region *region)
-{
-	return fail(-EPROTO, "name: '%s' is no stream, or one of another version of tshare",
-		    tshare_region_get_name(region));
-}
-
-/* The memory of a part, which must be as this library makes it. */
-static int find_part(struct tshare_region *region, const struct part *part, void *at)
-{
-	struct tshare_tensor *tensor;
-	struct tshare_dtype dtype;
-	bool same;
-	int err;
-
-	err = tshare_region_find_tensor(region, part->name, &tensor);
-	if (err == -ENOENT)
-		return fail_no_stream(region);
-	if (err)
-		return err;
-	dtype = tshare_tensor_get_dtype(tensor);
-	same = !memcmp(&dtype, &part->dtype, sizeof(dtype)) &&
-	       tshare_tensor_get_ndim(tensor) == part->ndim &&
-	       !memcmp(tshare_tensor_get_shape(tensor), part->shape,
-		       part->ndim * sizeof(*part->shape)) &&
-	       tshare_tensor_is_contiguous(tensor) &&
-	       tshare_tensor_get_byte_offset(tensor) % _Alignof(struct ring_line) == 0;
-	*(void **)at = tshare_tensor_get_data(tensor);
-	tshare_tensor_unref(tensor);
-	if (!same)
-		return fail(-EPROTO, "name: '%s' has a tensor '%s' that no stream has",
-			    tshare_region_get_name(region), part->name);
-	return 0;
 }
 
 /* Creation */
@@ -252,65 +173,15 @@ static int create_region(struct tshare_stream *stream, struct tshare_ctx *ctx, c
 	return err ? fail_without(err, "specs: ") : 0;
 }
 
-static int create_seats(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
-			const struct tshare_options *region)
-{
-	struct tshare_options options = {
-		.size = sizeof(options),
-		.flags = region->flags & (TSHARE_DRAFT | TSHARE_REPLACE),
-		.mode = region->mode,
-	};
-	struct tshare_spec specs[SEATS_PARTS];
-	struct part parts[SEATS_PARTS];
-	size_t i;
-
-	/*
-	 * Whoever may read the stream takes a seat, which is to write. On shared memory who may write
-	 * a file may truncate it, too, and so let its users crash: there others can only observe.
-	 */
-	if (options.mode != TSHARE_MODE_NONE && ctx->backend->has_dmabufs)
-		options.mode |= (options.mode & 0444) >> 1;
-	seats_parts_of(stream->ring.slots, parts);
-	for (i = 0; i < SEATS_PARTS; i++)
-		part_spec(&parts[i], &specs[i]);
-	return tshare_region_create(ctx, name, 0, specs, SEATS_PARTS, &options,
-				    &stream->seats_region);
-}
-
-static uint64_t random_id(void)
-{
-	uint64_t id;
-
-	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
-		id = clock_ns();
-	return id ? id : 1;
-}
-
-/* Both are new: nobody else reads them. */
-static int write_heads(struct tshare_stream *stream)
-{
-	struct ring_head *heads[2];
-	struct part part = { ".stream", TSHARE_UINT64, 1, { HEAD_WORDS } };
-	uint64_t id = random_id();
-	size_t i;
-	int err;
-
-	err = find_part(stream->region, &part, &heads[0]);
-	if (!err)
-		err = find_part(stream->seats_region, &part, &heads[1]);
-	for (i = 0; !err && i < 2; i++) {
-		atomic_store(&heads[i]->version, STREAM_VERSION);
-		atomic_store(&heads[i]->id, id);
-		atomic_store(&heads[i]->history, stream->ring.history);
-		atomic_store(&heads[i]->flags, stream->ring.may_keep ? TSHARE_KEEP_ALL : 0);
-	}
-	return err;
-}
-
 int regions_create(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
 		   const char *seats_name, const struct tshare_spec *fields, size_t count,
 		   const struct tshare_options *region)
 {
+	const struct ring_head head = {
+		.version = STREAM_VERSION,
+		.history = stream->ring.history,
+		.flags = stream->ring.may_keep ? TSHARE_KEEP_ALL : 0,
+	};
 	struct tshare_spec known[TSHARE_STREAM_FIELDS];
 	uint64_t id;
 	int err;
@@ -319,9 +190,11 @@ int regions_create(struct tshare_stream *stream, struct tshare_ctx *ctx, const c
 	if (!err)
 		err = create_region(stream, ctx, name, known, count, region);
 	if (!err)
-		err = create_seats(stream, ctx, seats_name, region);
+		err = seats_region_create(ctx, seats_name, "stream", stream->ring.slots, region,
+					  &stream->seats_region);
 	if (!err)
-		err = write_heads(stream);
+		err = seats_region_write_heads(stream->region, stream->seats_region, "stream",
+					       &head);
 	if (!err)
 		err = regions_bind(stream, &id);
 	return err ? err : regions_bind_seats(stream, id);
@@ -338,11 +211,11 @@ static int fail_damaged(const struct tshare_stream *stream, const char *what, ui
 static int bind_head(struct tshare_stream *stream, uint64_t *id)
 {
 	struct ring *ring = &stream->ring;
-	struct part part = { ".stream", TSHARE_UINT64, 1, { HEAD_WORDS } };
+	struct part part = { ".stream", TSHARE_UINT64, 1, { RING_HEAD_WORDS } };
 	uint64_t version, history;
 	int err;
 
-	err = find_part(stream->region, &part, &ring->head);
+	err = part_find(stream->region, "stream", &part, &ring->head);
 	if (err)
 		return err;
 	version = atomic_load(&ring->head->version);
@@ -395,7 +268,7 @@ static int bind_fields(struct tshare_stream *stream)
 		err = bind_field(stream, i);
 	/* A stream's NAME.seats. */
 	if (!err && !stream->field_count)
-		return fail_no_stream(stream->region);
+		return part_fail_none(stream->region, "stream");
 	stream->dims = 0;
 	for (i = 0; i < stream->field_count; i++)
 		stream->dims += tshare_tensor_get_ndim(stream->fields[i]) - 1;
@@ -414,37 +287,16 @@ int regions_bind(struct tshare_stream *stream, uint64_t *id)
 	if (err)
 		return err;
 	parts_of(ring->slots, stream->dims, parts);
-	err = find_part(stream->region, &parts[PART_NUMBER], &ring->numbers);
+	err = part_find(stream->region, "stream", &parts[PART_NUMBER], &ring->numbers);
 	if (!err)
-		err = find_part(stream->region, &parts[PART_HEADER], &stream->headers);
+		err = part_find(stream->region, "stream", &parts[PART_HEADER], &stream->headers);
 	if (!err)
-		err = find_part(stream->region, &parts[PART_SHAPE], &stream->shapes);
+		err = part_find(stream->region, "stream", &parts[PART_SHAPE], &stream->shapes);
 	return err;
 }
 
 int regions_bind_seats(struct tshare_stream *stream, uint64_t id)
 {
-	struct tshare_region *region = stream->seats_region;
-	struct ring *ring = &stream->ring;
-	struct part parts[SEATS_PARTS];
-	struct ring_head *head;
-	int err;
-
-	seats_parts_of(ring->slots, parts);
-	err = find_part(region, &parts[SEATS_HEAD], &head);
-	if (err)
-		return err;
-	if (atomic_load(&head->version) != STREAM_VERSION || atomic_load(&head->id) != id)
-		return fail(-ESTALE, "name: '%s' belongs to another stream",
-			    tshare_region_get_name(region));
-	err = find_part(region, &parts[SEATS_WORD], &ring->words);
-	if (!err)
-		err = find_part(region, &parts[SEATS_KEEP], &ring->keep);
-	if (!err)
-		err = find_part(region, &parts[SEATS_WAITING], &ring->waiting);
-	if (!err)
-		err = find_part(region, &parts[SEATS_PID], &stream->labels.pids);
-	if (!err)
-		err = find_part(region, &parts[SEATS_COMMAND], &stream->labels.commands);
-	return err;
+	return seats_region_bind(stream->seats_region, "stream", STREAM_VERSION, id, &stream->ring,
+				 &stream->labels);
 }

@@ -27,6 +27,8 @@ struct ring_line {
 	_Alignas(64) _Atomic(uint64_t) value;
 };
 
+#define RING_HEAD_WORDS 16
+
 /* The stream's memory, which only the producer writes; see regions.c. */
 struct ring_head {
 	_Atomic(uint64_t) version;

@@ -15,13 +15,11 @@
 #include "base/refcount.h"
 #include "base/sized.h"
 #include "base/thread.h"
-#include "format/region-name.h"
 #include "lease/consumer.h"
 #include "lease/frame.h"
 #include "lease/regions.h"
 #include "lease/role.h"
-
-#define SEATS_SUFFIX ".seats"
+#include "lease/seats-region.h"
 
 /* How long a name and its seats may lead to different streams, while a producer replaces both. */
 #define REPLACING_NS	  (NSEC_PER_SEC / 5)
@@ -90,16 +88,6 @@ struct tshare_stream *tshare_stream_unref(struct tshare_stream *stream)
 	if (stream && refcount_put(&stream->refs))
 		stream_free(stream);
 	return NULL;
-}
-
-static int seats_name_of(const char *name, char *seats)
-{
-	if (!name)
-		return fail(-EINVAL, "name: is NULL");
-	if (strlen(name) > TSHARE_STREAM_NAME_MAX)
-		return fail(-ENAMETOOLONG, "name: has more than %d bytes", TSHARE_STREAM_NAME_MAX);
-	strcpy(stpcpy(seats, name), SEATS_SUFFIX);
-	return 0;
 }
 
 /* Creation */
@@ -205,7 +193,7 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
 	int err;
 
 	no_cancellation();
-	err = seats_name_of(name, seats);
+	err = seats_region_name(name, seats);
 	if (err)
 		return err;
 	new = stream_new(STREAM_PRODUCER);
@@ -309,7 +297,7 @@ static int stream_open(struct tshare_stream *stream, struct tshare_ctx *ctx, con
 	char seats[TSHARE_NAME_LEN];
 	int err;
 
-	err = seats_name_of(name, seats);
+	err = seats_region_name(name, seats);
 	if (!err)
 		err = open_both(stream, ctx, name, seats, options->timeout_ns);
 	if (err)
