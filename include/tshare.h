@@ -68,8 +68,8 @@
  * -EDQUOT        RLIMIT_MEMLOCK, a limit of the module or one of the cgroup's is reached:
  *                dmem.max or, for a region of up to 2 MiB, memory.max
  * -EEXIST        the name is taken, by a draft or, without TSHARE_REPLACE, by
- *                another region
- * -EFBIG         RLIMIT_FSIZE is reached (shm)
+ *                another region; or the pool has an entry of that key
+ * -EFBIG         RLIMIT_FSIZE is reached (shm); or an entry is larger than the pool
  * -EINVAL        an argument is malformed; tshare_error_get() names it
  * -EINPROGRESS   the region is a draft: its maker hasn't finished it yet
  * -EINTR         a signal handler ran while the call waited
@@ -80,8 +80,8 @@
  * -ENODATA       a file ends before the part to read does; or the stream is closed
  * -ENODEV        the backend is unavailable (no module, no /dev/shm), or /proc is not
  *                mounted, which named regions need on shm
- * -ENOENT        no region of that name, or no tensor, field or frame; or the region has
- *                lost its name
+ * -ENOENT        no region of that name, or no tensor, field, frame or entry; or the
+ *                region has lost its name
  * -ENOMEM        the memory is unavailable: contiguous, in the system, in the
  *                caller's memory cgroup (version 2), or CUDA's
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
@@ -99,7 +99,7 @@
  * -ESTALE        the consumer was evicted; or an observed frame was overwritten
  * -ETIMEDOUT     nothing was published, no slot became free, or the name could not be
  *                opened, in time
- * -EUSERS        the stream has TSHARE_STREAM_CONSUMERS consumers
+ * -EUSERS        the stream or pool has TSHARE_STREAM_CONSUMERS users
  *
  * and what open(2) and mmap(2) may return besides.
  *
@@ -152,8 +152,10 @@ const char *tshare_version(void);
 #define TSHARE_TENSOR_LIMIT 1048576
 
 struct tshare_ctx;     /* a session with a backend */
+struct tshare_entry;   /* tensors of a pool, under a key */
 struct tshare_frame;   /* what a stream's producer fills, or a consumer has taken */
 struct tshare_pin;     /* a region whose memory is page-locked for CUDA */
+struct tshare_pool;    /* entries that processes make and get by key; see DOC: pools */
 struct tshare_region;  /* shared memory that is mapped into this process, with its tensors */
 struct tshare_stream;  /* frames in the slots of a region; see DOC: streams */
 struct tshare_tensor;  /* a tensor in a region, or a view of one */
@@ -1720,6 +1722,276 @@ int tshare_frame_publish(struct tshare_frame *frame);
  * Return: 0; -ESTALE if it may have changed meanwhile.
  */
 int tshare_frame_check(struct tshare_frame *frame);
+
+/**
+ * DOC: pools
+ *
+ * A pool keeps tensors under keys. Up to TSHARE_STREAM_CONSUMERS processes make entries, and get
+ * those of others, in place. It is two regions. NAME has the tensors, and is written by whoever makes
+ * entries. NAME.seats has what everybody writes: who holds which entry::
+ *
+ *	if (tshare_pool_get(pool, key, size, &entry) == -ENOENT &&
+ *	    !tshare_pool_make(pool, key, size, specs, count, -1, &entry)) {
+ *		tshare_entry_get_tensor(entry, 0, &image);
+ *		decode(tshare_tensor_get_data(image));
+ *		tshare_entry_finish(entry);
+ *	}
+ *
+ * An entry that somebody holds stays whole until it is dropped with its tensors, or until the
+ * process ends, in whatever way. Getting and dropping an entry makes no system call, unless a maker
+ * waits. Entries that nobody holds stay until others need their room: those that were last made or
+ * got the longest ago go first.
+ *
+ * Room. An entry has as many slots, side by side, as it needs. If too many are held a call waits, and
+ * then names the processes that hold them.
+ *
+ * Makers. The first one to make a key fills its entry; a second one waits, and then finds it there.
+ * An entry whose maker dies, or drops it unfinished, was never there.
+ *
+ * Threads. Any number of threads may use one pool object, and each process should have one.
+ *
+ * fork(). A child has neither its parent's seat nor its entries: calls that need them are -EOPNOTSUPP
+ * there. It opens the pool anew.
+ *
+ * A process that may write NAME.seats can let others read entries that change; one that may write
+ * NAME can damage it. Neither lets a process crash or read beyond the pool.
+ */
+
+/* The most slots of a pool, and bytes of a key. */
+#define TSHARE_POOL_SLOTS   1048576
+#define TSHARE_POOL_KEY_MAX 120
+
+/**
+ * struct tshare_pool_options - how to create a pool
+ * @size: sizeof(struct tshare_pool_options)
+ * @slots: parts that entries are made of, up to TSHARE_POOL_SLOTS; 0 for 4096, or one for each page
+ *         of a pool that has fewer
+ * @reserved: 0
+ * @region: how to create NAME, or NULL: @flags may have TSHARE_DMA32, TSHARE_CONTIGUOUS and
+ *          TSHARE_NODE; @lifetime is that of the pool
+ */
+struct tshare_pool_options {
+	size_t size;
+	uint32_t slots;
+	uint32_t reserved;
+	const struct tshare_options *region;
+};
+
+/**
+ * tshare_pool_create() - create a pool, and open it
+ * @ctx: the context
+ * @name: its name, as a region's, of up to TSHARE_STREAM_NAME_MAX bytes
+ * @size: bytes for all entries. A slot is a whole number of pages, so that it may be more
+ * @options: or NULL
+ * @pool: where to store it
+ *
+ * With TSHARE_LIFETIME_MAKER the names end with this object; processes that have the pool open keep
+ * it.
+ *
+ * Return: 0; -EINVAL, -ENAMETOOLONG, and as tshare_region_create().
+ */
+int tshare_pool_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
+		       const struct tshare_pool_options *options, struct tshare_pool **pool);
+
+/**
+ * tshare_pool_open() - open a pool
+ * @ctx: the context
+ * @name: the name
+ * @options: as for tshare_region_open(), or NULL. With TSHARE_READONLY the object gets entries and
+ *           makes none
+ * @pool: where to store it
+ *
+ * Return: 0; -EUSERS if TSHARE_STREAM_CONSUMERS others have it open; -EPROTO if NAME is no pool, or
+ * was made by an incompatible library; -EACCES, also if the caller may not write NAME.seats; and as
+ * tshare_region_open().
+ */
+int tshare_pool_open(struct tshare_ctx *ctx, const char *name,
+		     const struct tshare_open_options *options, struct tshare_pool **pool);
+
+/**
+ * tshare_pool_ref() - take a reference to a pool
+ * @pool: the pool
+ *
+ * Return: @pool.
+ */
+struct tshare_pool *tshare_pool_ref(struct tshare_pool *pool);
+
+/**
+ * tshare_pool_unref() - drop a reference to a pool
+ * @pool: the pool, or NULL
+ *
+ * The last unref, those of its entries included, closes it.
+ *
+ * Return: NULL.
+ */
+struct tshare_pool *tshare_pool_unref(struct tshare_pool *pool);
+
+/**
+ * tshare_pool_get_region() - return the region NAME
+ * @pool: the pool
+ *
+ * To pin its memory for CUDA once for all entries, for instance.
+ *
+ * Return: the region, without a reference: the pool has one.
+ */
+struct tshare_region *tshare_pool_get_region(const struct tshare_pool *pool);
+
+/**
+ * struct tshare_pool_info - what a pool is, and how full
+ * @size: sizeof(struct tshare_pool_info), set by the caller
+ * @slots: parts that entries are made of
+ * @entries: entries, finished or being made
+ * @slot_size: bytes of a slot
+ * @used_slots: slots of entries
+ * @held_slots: slots of entries that processes hold or make
+ * @seat: this object's, 0 to TSHARE_STREAM_CONSUMERS - 1
+ */
+struct tshare_pool_info {
+	size_t size;
+	uint32_t slots;
+	uint32_t entries;
+	uint64_t slot_size;
+	uint32_t used_slots;
+	uint32_t held_slots;
+	int32_t seat;
+};
+
+/**
+ * tshare_pool_get_info() - return what a pool is
+ * @pool: the pool
+ * @info: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for an invalid size.
+ */
+int tshare_pool_get_info(struct tshare_pool *pool, struct tshare_pool_info *info);
+
+/**
+ * tshare_pool_unlink() - remove a pool's names
+ * @pool: the pool
+ *
+ * Return: as tshare_region_unlink(); -EOPNOTSUPP in a child of fork().
+ */
+int tshare_pool_unlink(struct tshare_pool *pool);
+
+/**
+ * tshare_pool_cancel() - end all waits through this object, for good
+ * @pool: the pool
+ *
+ * Calls that wait, now and later, return -ECANCELED. May be called from a signal handler.
+ */
+void tshare_pool_cancel(struct tshare_pool *pool);
+
+/**
+ * tshare_pool_get() - get the entry of a key
+ * @pool: the pool
+ * @key: the key: any bytes
+ * @key_size: 1 to TSHARE_POOL_KEY_MAX
+ * @entry: where to store it. Its tensors are read-only
+ *
+ * Return: 0; -ENOENT if the pool has no finished entry of that key; -EINVAL; -EPROTO if the entry is
+ * damaged; -ENOMEM; -EOPNOTSUPP in a child of fork().
+ */
+int tshare_pool_get(struct tshare_pool *pool, const void *key, size_t key_size,
+		    struct tshare_entry **entry);
+
+/**
+ * tshare_pool_make() - make room for the entry of a key
+ * @pool: the pool
+ * @key: the key: any bytes
+ * @key_size: 1 to TSHARE_POOL_KEY_MAX
+ * @specs: the tensors. Their byte_offset is from the entry's start
+ * @count: number of tensors, at least 1
+ * @timeout_ns: how long to wait for room, and for another maker of the key, in nanoseconds; negative
+ *              for ever, 0 not
+ * @entry: where to store it. Its tensors are writable, and have the contents of older entries
+ *
+ * Nobody else can get the entry before tshare_entry_finish(). The last unref of one that isn't
+ * finished gives its room back.
+ *
+ * Return: 0; -EEXIST if the pool has a finished entry of that key; -ETIMEDOUT if no room became
+ * free: the text names the processes that hold entries; -EFBIG if the tensors need more than the
+ * whole pool; -EACCES if the pool was opened read-only; -EINVAL; -EINTR; -ECANCELED; -ENOMEM;
+ * -EOPNOTSUPP in a child of fork().
+ */
+int tshare_pool_make(struct tshare_pool *pool, const void *key, size_t key_size,
+		     const struct tshare_spec *specs, size_t count, int64_t timeout_ns,
+		     struct tshare_entry **entry);
+
+/**
+ * tshare_entry_finish() - let others get an entry
+ * @entry: the entry, made by tshare_pool_make()
+ *
+ * The caller holds it, as if it had got it, and must not write to it any more.
+ *
+ * Return: 0; -EACCES if it is finished already, or was got; -EOPNOTSUPP in a child of fork().
+ */
+int tshare_entry_finish(struct tshare_entry *entry);
+
+/**
+ * tshare_entry_ref() - take a reference to an entry
+ * @entry: the entry
+ *
+ * Return: @entry.
+ */
+struct tshare_entry *tshare_entry_ref(struct tshare_entry *entry);
+
+/**
+ * tshare_entry_unref() - drop a reference to an entry
+ * @entry: the entry, or NULL
+ *
+ * The last unref, those of its tensors, of their views and DLPack objects included, drops the entry.
+ *
+ * Return: NULL.
+ */
+struct tshare_entry *tshare_entry_unref(struct tshare_entry *entry);
+
+/**
+ * tshare_entry_get_tensor_count() - return how many tensors an entry has
+ * @entry: the entry
+ *
+ * Return: the number.
+ */
+size_t tshare_entry_get_tensor_count(const struct tshare_entry *entry);
+
+/**
+ * tshare_entry_get_tensor_name() - return the name of a tensor
+ * @entry: the entry
+ * @index: 0 to the number of tensors - 1
+ * @name: where to store it: "" if it has none; valid while the entry is
+ *
+ * Return: 0; -ENOENT if there is no such tensor.
+ */
+int tshare_entry_get_tensor_name(const struct tshare_entry *entry, size_t index, const char **name);
+
+/**
+ * tshare_entry_get_tensor() - create the object of a tensor
+ * @entry: the entry, to which the tensor keeps a reference
+ * @index: 0 to the number of tensors - 1
+ * @tensor: where to store it; read-only but for the entry's maker
+ *
+ * Return: 0; -ENOENT if there is no such tensor; -ENOMEM.
+ */
+int tshare_entry_get_tensor(struct tshare_entry *entry, size_t index,
+			    struct tshare_tensor **tensor);
+
+/**
+ * tshare_entry_find_tensor() - create the object of a tensor by its name
+ * @entry: the entry, to which the tensor keeps a reference
+ * @name: the tensor's name
+ * @tensor: where to store it, as tshare_entry_get_tensor()
+ *
+ * Return: 0; -ENOENT if there is no such tensor; -ENOMEM.
+ */
+int tshare_entry_find_tensor(struct tshare_entry *entry, const char *name,
+			     struct tshare_tensor **tensor);
+
+/**
+ * tshare_tensor_get_entry() - return the entry that a tensor is of
+ * @tensor: the tensor
+ *
+ * Return: the entry, without a reference: the tensor has one; NULL if it is of no entry.
+ */
+struct tshare_entry *tshare_tensor_get_entry(const struct tshare_tensor *tensor);
 
 /* CUDA: a region's memory, used in place; see Documentation/cuda.rst */
 

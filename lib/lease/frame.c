@@ -92,7 +92,7 @@ static int find(struct tshare_region *region, const void *data, struct tensor_ow
 	int err;
 
 	process_lock();
-	stream = region->frames.stream;
+	stream = region->frames.of;
 	if (stream && !refcount_get_unless_zero(&stream->refs))
 		stream = NULL;
 	process_unlock();
@@ -111,7 +111,7 @@ static void set_stream(struct tshare_region *region, struct tshare_stream *strea
 {
 	process_lock();
 	region->frames.find = find;
-	region->frames.stream = stream;
+	region->frames.of = stream;
 	process_unlock();
 }
 
@@ -131,7 +131,9 @@ struct tshare_frame *tshare_tensor_get_frame(const struct tshare_tensor *tensor)
 {
 	struct tensor_owner *owner = tensor_get_owner(tensor);
 
-	return owner ? container_of(owner, struct tshare_frame, owner) : NULL;
+	if (!owner || owner->unref != owner_unref)
+		return NULL;
+	return container_of(owner, struct tshare_frame, owner);
 }
 
 TSHARE_EXPORT

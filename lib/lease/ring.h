@@ -25,6 +25,7 @@
 /* A cache line, so that two slots' consumers don't slow one another down. */
 struct ring_line {
 	_Alignas(64) _Atomic(uint64_t) value;
+	_Atomic(uint64_t) used; /* a pool's: when the entry was last used */
 };
 
 #define RING_HEAD_WORDS 16
@@ -37,6 +38,7 @@ struct ring_head {
 	_Atomic(uint64_t) flags;
 	_Atomic(uint64_t) end;	   /* the generation that has no frame, or 0 */
 	_Atomic(uint64_t) evicted; /* seats */
+	_Atomic(uint64_t) entries; /* that a pool's makers have finished so far */
 };
 
 struct ring {

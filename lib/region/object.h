@@ -63,13 +63,13 @@ struct registration {
 
 /* lease/ */
 
-/* A stream's region: the frames that its memory belongs to. */
+/* A stream's or pool's region: the frames, or entries, that its memory belongs to. */
 struct frames {
-	struct tshare_stream *stream; /* under the process's lock; NULL when it is gone */
+	void *of; /* the stream or pool, under the process's lock; NULL when it is gone */
 
 	/*
 	 * Stores a reference to the frame that @data is in, or NULL if it is beside the frames.
-	 * -ENOENT if nobody holds that frame. NULL for the region of no stream.
+	 * -ENOENT if nobody holds that frame. NULL for any other region.
 	 */
 	int (*find)(struct tshare_region *region, const void *data, struct tensor_owner **frame);
 };

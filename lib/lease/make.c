@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+/* Makers of a pool's entries: their lock, room, and waiting. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "base/thread.h"
+#include "format/layout.h"
+#include "lease/entry.h"
+
+/* The byte behind the seats is the makers' lock. */
+#define MAKERS TSHARE_STREAM_CONSUMERS
+
+/* How soon a maker that waits sees that another process has died. */
+#define REAP_NS (NSEC_PER_SEC / 20)
+
+/* How soon a maker looks again for the lock, and how long it does if nobody may wait. */
+#define LOCK_LOOK_NS (NSEC_PER_SEC / 20000)
+#define LOCK_NS	     (NSEC_PER_SEC / 5)
+
+/* Locks out other makers: threads of this process by @pool->lock, processes by a byte's lock. */
+static int lock_makers(struct tshare_pool *pool, int64_t deadline)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_LOOK_NS };
+	int64_t least = clock_ns() + LOCK_NS;
+	int err;
+
+	for (;;) {
+		pthread_mutex_lock(&pool->lock);
+		err = seats_lock(&pool->seats, MAKERS);
+		if (!err)
+			return 0;
+		pthread_mutex_unlock(&pool->lock);
+		if (err != -EAGAIN)
+			return err;
+		if (clock_ns() > least && clock_ns() >= deadline)
+			return fail(-ETIMEDOUT, "timeout: another process that makes an entry "
+						"doesn't go on; it may have been stopped");
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void unlock_makers(struct tshare_pool *pool)
+{
+	seats_unlock(&pool->seats, MAKERS);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* Frees what the dead have made and leased. */
+static void reap(struct tshare_pool *pool)
+{
+	struct directory *directory = &pool->directory;
+	uint64_t seats = ring_occupied(&directory->ring) | directory_makers(directory);
+	int seat;
+
+	seats &= ~ring_bit(pool->seat); /* the lock of its own seat could be taken */
+	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS; seat++) {
+		if (!(seats & ring_bit(seat)) || seats_lock(&pool->seats, seat))
+			continue;
+		directory_free_seat(directory, seat);
+		seats_unlock(&pool->seats, seat);
+	}
+}
+
+/*
+ * Looks who has the key: 0 for nobody; -EEXIST for a finished entry; -EAGAIN for one that is being
+ * made. Frees one that a maker has begun to take out, and died.
+ */
+static int check_key(struct directory *directory, const struct key *key)
+{
+	uint64_t at = 0;
+	int64_t slot;
+
+	while ((slot = directory_next(directory, key, &at)) >= 0) {
+		if (!directory_has_key(directory, slot, key))
+			continue;
+		if (directory_maker(directory, slot) >= 0)
+			return -EAGAIN;
+		if (!ring_number(&directory->ring, slot))
+			continue;
+		if (atomic_load(&directory->ring.words[slot].value) != RING_WRITING)
+			return -EEXIST;
+		directory_abandon(directory, slot);
+	}
+	return 0;
+}
+
+/* What a call wants to make. */
+struct request {
+	struct key key;
+	uint32_t count; /* slots */
+	bool taken;     /* somebody else makes an entry of the key */
+};
+
+/* With the makers' lock held. */
+static int try_make(struct tshare_entry *entry, struct request *request)
+{
+	struct tshare_pool *pool = entry->pool;
+	int64_t slot;
+	int err;
+
+	err = check_key(&pool->directory, &request->key);
+	request->taken = err == -EAGAIN;
+	if (err == -EEXIST)
+		return fail(err, "key: the pool has an entry of that key");
+	if (err)
+		return err;
+	slot = directory_make(&pool->directory, &request->key, request->count, pool->seat);
+	if (slot < 0)
+		return slot;
+	entry_add(entry, slot, request->count, ENTRY_MADE_HERE);
+	entry_write_tensors(entry);
+	return 0;
+}
+
+/* Names the processes that hold or make entries, as far as there is room. */
+static void describe_holders(struct tshare_pool *pool, char *text, size_t size)
+{
+	const struct directory *directory = &pool->directory;
+	uint64_t entries, slots;
+	char command[SEAT_COMMAND_LEN];
+	size_t used = 0;
+	uint32_t slot;
+	int seat;
+
+	*text = '\0';
+	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS && used < size; seat++) {
+		entries = slots = 0;
+		for (slot = 0; slot < directory->ring.slots; slot++) {
+			if (directory_maker(directory, slot) != seat &&
+			    !(atomic_load(&directory->ring.words[slot].value) & ring_bit(seat)))
+				continue;
+			entries++;
+			slots += directory_count(directory, slot);
+		}
+		if (!entries)
+			continue;
+		seat_command(&pool->labels, seat, command);
+		used += snprintf(text + used, size - used,
+				 "; seat %d (pid %" PRId32 ", '%s') holds %" PRIu64
+				 " entries of %" PRIu64 " MiB",
+				 seat, atomic_load(&pool->labels.pids[seat]), command, entries,
+				 slots * pool->slot_size >> 20);
+	}
+}
+
+static int fail_full(struct tshare_pool *pool, const struct request *request)
+{
+	char holders[512];
+
+	if (request->taken)
+		return fail(-ETIMEDOUT, "timeout: another entry of that key isn't finished");
+	describe_holders(pool, holders, sizeof(holders));
+	return fail(-ETIMEDOUT,
+		    "timeout: no %" PRIu32 " of %" PRIu32 " slots side by side became free%s",
+		    request->count, pool->directory.ring.slots, holders);
+}
+
+/* Sleeps until something happens to the seats, or for a while. */
+static int sleep_until(struct tshare_pool *pool, uint64_t seen, int64_t until)
+{
+	int64_t left = until - clock_ns();
+	struct timespec pause = { .tv_nsec = left };
+	int err;
+
+	if (left <= 0)
+		return 0;
+	err = tshare_region_wait(pool->seats_region, seen, left, 0, &seen);
+	if (err == -ECANCELED)
+		return fail(err, "pool: the wait was cancelled");
+	if (err == -EINTR)
+		return err;
+	/* A broken process has damaged the counter, or published and died. */
+	if (err && err != -ETIMEDOUT)
+		nanosleep(&pause, NULL);
+	return 0;
+}
+
+/*
+ * Tries until @timeout_ns are over. It says that it waits before it looks; others first do what
+ * they do, and then look whether somebody waits.
+ */
+static int make_within(struct tshare_entry *entry, struct request *request, int64_t timeout_ns)
+{
+	struct tshare_pool *pool = entry->pool;
+	int64_t now = clock_ns(), deadline = clock_deadline(timeout_ns, now), reap_at = now;
+	uint64_t seen = 0;
+	bool waits = false;
+	int err;
+
+	for (;;) {
+		tshare_region_get_generation(pool->seats_region, &seen);
+		if (waits)
+			atomic_store(&pool->directory.ring.waiting->value, 1);
+		err = lock_makers(pool, deadline);
+		if (err)
+			return err;
+		err = try_make(entry, request);
+		now = clock_ns();
+		if (err == -EAGAIN && now >= reap_at) {
+			reap(pool);
+			err = try_make(entry, request);
+			reap_at = now + REAP_NS;
+		}
+		unlock_makers(pool);
+		if (err != -EAGAIN)
+			return err;
+		if (now >= deadline)
+			return fail_full(pool, request);
+		if (waits)
+			err = sleep_until(pool, seen, reap_at < deadline ? reap_at : deadline);
+		if (waits && err)
+			return err;
+		waits = true;
+	}
+}
+
+/* Lays the tensors out, and counts the slots that they need. */
+static int lay_out(struct tshare_entry *entry, const struct tshare_spec *specs, size_t count,
+		   struct request *request)
+{
+	const struct tshare_pool *pool = entry->pool;
+	uint64_t slots = pool->directory.ring.slots, size, all;
+	int err;
+
+	if (!count || count > TSHARE_TENSOR_LIMIT)
+		return fail(-EINVAL, "count: %zu is not 1 to %d", count, TSHARE_TENSOR_LIMIT);
+	if (!specs)
+		return fail(-EINVAL, "specs: is NULL");
+	err = layout_specs(specs, count, &entry->list, &size);
+	if (!err)
+		err = desc_list_check(entry->list, size, "specs");
+	if (!err)
+		err = desc_list_check_unique(entry->list);
+	if (err)
+		return err;
+	if (__builtin_add_overflow(entry_base(entry->list->size), size, &all) ||
+	    all > slots * pool->slot_size)
+		return fail(-EFBIG, "specs: need %" PRIu64 " bytes, and the pool has %" PRIu64,
+			    size, slots * pool->slot_size);
+	request->count = (all + pool->slot_size - 1) / pool->slot_size;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_pool_make(struct tshare_pool *pool, const void *key, size_t key_size,
+		     const struct tshare_spec *specs, size_t count, int64_t timeout_ns,
+		     struct tshare_entry **entry)
+{
+	struct request request = { 0 };
+	struct tshare_entry *new;
+	int err;
+
+	err = entry_read_key(pool, key, key_size, &request.key);
+	if (err)
+		return err;
+	if (!pool->maker)
+		return fail(-EACCES, "pool: was opened read-only");
+	new = entry_new(pool);
+	if (!new)
+		return -ENOMEM;
+	no_cancellation();
+	err = lay_out(new, specs, count, &request);
+	if (!err)
+		err = make_within(new, &request, timeout_ns);
+	if (err) {
+		tshare_entry_unref(new);
+		return err;
+	}
+	*entry = new;
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_entry_finish(struct tshare_entry *entry)
+{
+	struct tshare_pool *pool = entry->pool;
+	int err;
+
+	err = pool_check(pool);
+	if (err)
+		return err;
+	pthread_mutex_lock(&pool->lock);
+	if (atomic_load(&entry->state) == ENTRY_MADE_HERE) {
+		directory_finish(&pool->directory, entry->slot, pool->seat);
+		pool->holds[entry->slot]++;
+		atomic_store(&entry->state, ENTRY_LEASED);
+		entry_wake_makers(pool);
+	} else {
+		err = fail(-EACCES, "entry: is finished already");
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return err;
+}
