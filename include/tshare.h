@@ -1928,6 +1928,14 @@ int tshare_pool_make(struct tshare_pool *pool, const void *key, size_t key_size,
 int tshare_entry_finish(struct tshare_entry *entry);
 
 /**
+ * tshare_entry_is_finished() - return whether others can get an entry
+ * @entry: the entry
+ *
+ * Return: whether it was got, or tshare_entry_finish() was called.
+ */
+bool tshare_entry_is_finished(const struct tshare_entry *entry);
+
+/**
  * tshare_entry_ref() - take a reference to an entry
  * @entry: the entry
  *

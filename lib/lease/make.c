@@ -93,7 +93,7 @@ static int check_key(struct directory *directory, const struct key *key)
 struct request {
 	struct key key;
 	uint32_t count; /* slots */
-	bool taken;     /* somebody else makes an entry of the key */
+	bool taken;	/* somebody else makes an entry of the key */
 };
 
 /* With the makers' lock held. */
@@ -273,6 +273,12 @@ int tshare_pool_make(struct tshare_pool *pool, const void *key, size_t key_size,
 	}
 	*entry = new;
 	return 0;
+}
+
+TSHARE_EXPORT
+bool tshare_entry_is_finished(const struct tshare_entry *entry)
+{
+	return atomic_load(&entry->state) == ENTRY_LEASED;
 }
 
 TSHARE_EXPORT

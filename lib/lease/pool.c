@@ -432,7 +432,8 @@ static int pool_open(struct tshare_pool *pool, struct tshare_ctx *ctx, const cha
 					&pool->directory.ring, &pool->labels);
 	/* Its maker unlinks NAME first. */
 	if (err == -ENOENT || err == -EINPROGRESS || err == -ESTALE)
-		return fail(-ENOENT, "name: no region '%s': the pool has just been unlinked", seats);
+		return fail(-ENOENT, "name: no region '%s': the pool has just been unlinked",
+			    seats);
 	if (!err)
 		err = allocate(pool);
 	return err ? err : join(pool);

@@ -19,8 +19,8 @@ struct desc_list;
 
 struct tshare_pool {
 	atomic_uint refs;
-	bool maker;    /* may make entries */
-	bool unlinks;  /* the names end with this object */
+	bool maker;   /* may make entries */
+	bool unlinks; /* the names end with this object */
 	struct tshare_region *region;
 	struct tshare_region *seats_region;
 	struct seats seats;

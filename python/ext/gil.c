@@ -78,6 +78,22 @@ void ts_stream_unref(struct tshare_stream *handle)
 	ts_gil_restore(state);
 }
 
+void ts_entry_unref(struct tshare_entry *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_entry_unref(handle);
+	ts_gil_restore(state);
+}
+
+void ts_pool_unref(struct tshare_pool *handle)
+{
+	PyThreadState *state = ts_gil_release();
+
+	tshare_pool_unref(handle);
+	ts_gil_restore(state);
+}
+
 /* The limited API lacks this function, which is public since Python 3.13. */
 void ts_gil_init(void)
 {

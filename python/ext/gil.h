@@ -35,6 +35,8 @@ void ts_pin_unref(struct tshare_pin *handle);
 void ts_cuda_copy_unref(struct tshare_cuda_copy *handle);
 void ts_frame_unref(struct tshare_frame *handle);
 void ts_stream_unref(struct tshare_stream *handle);
+void ts_entry_unref(struct tshare_entry *handle);
+void ts_pool_unref(struct tshare_pool *handle);
 
 void ts_gil_init(void);
 

@@ -15,6 +15,7 @@
 #include "info.h"
 #include "pickling.h"
 #include "pin.h"
+#include "pools.h"
 #include "region_open.h"
 #include "region_type.h"
 #include "session.h"
@@ -185,7 +186,7 @@ static int exec(PyObject *module)
 	if (ts_pin_init(module) < 0 || ts_cuda_init(module) < 0 || ts_stream_init(module) < 0 ||
 	    ts_watcher_init(module) < 0)
 		return -1;
-	if (ts_frames_init(module) < 0)
+	if (ts_frames_init(module) < 0 || ts_pools_init(module) < 0)
 		return -1;
 	if (ts_dlpack_init(module) < 0)
 		return -1;

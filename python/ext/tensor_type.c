@@ -131,7 +131,9 @@ static PyObject *get_in_frame(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
 
-	return handle ? PyBool_FromLong(!!tshare_tensor_get_frame(handle)) : NULL;
+	if (!handle)
+		return NULL;
+	return PyBool_FromLong(tshare_tensor_get_frame(handle) || tshare_tensor_get_entry(handle));
 }
 
 static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))

@@ -14,7 +14,8 @@ NumPy, PyTorch, JAX and others take it without a copy. The package itself needs
 none of them. t.pin() page-locks the memory for copies to GPUs, and t.cuda() is the
 same memory as a GPU sees it. Processes and GPUs take turns by generations: by
 region.publish() and region.wait(), and by publish_on() and wait_on() on a CUDA stream.
-A Stream hands frames from one process to others, which keep each as long as they need it.
+A Stream hands frames from one process to others, which keep each as long as they need it. A
+Pool keeps tensors under keys that many processes make and get.
 
 Memory comes from a backend: "kmod", the kernel module, if it is available, else
 "shm", POSIX shared memory. TSHARE_BACKEND=kmod or shm in the environment selects
@@ -45,10 +46,13 @@ from ._pickling import by_name
 from ._tshare import (
     CudaTensor,
     DType,
+    Entry,
     Frame,
     FrameLost,
     Limits,
     Pin,
+    Pool,
+    PoolInfo,
     Region,
     RegionInfo,
     Stream,
@@ -75,10 +79,13 @@ from ._tshare import (
 __all__ = [
     "CudaTensor",
     "DType",
+    "Entry",
     "Frame",
     "FrameLost",
     "Limits",
     "Pin",
+    "Pool",
+    "PoolInfo",
     "Region",
     "RegionInfo",
     "Stream",
@@ -100,6 +107,7 @@ __all__ = [
     "watch",
 ]
 
+_Mapping.register(Entry)
 _Mapping.register(Frame)
 _Mapping.register(Region)
 _pickling.register()

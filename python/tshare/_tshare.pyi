@@ -1047,6 +1047,241 @@ class Region(Mapping[str, Tensor], Buffer):
 class FrameLost(LookupError):  # noqa: N818
     """A stream has no frame of that number: not any more, or not yet. From stream[number]."""
 
+class PoolInfo(NamedTuple):
+    """How full a pool is; from Pool.info()."""
+
+    slots: int
+    """Parts that entries are made of."""
+    slot_size: int
+    """Bytes of a slot."""
+    entries: int
+    """Entries, finished or being made."""
+    used_slots: int
+    """Slots of entries."""
+    held_slots: int
+    """Slots of entries that processes hold or make: they stay."""
+    seat: int
+    """This object's seat, 0 to 61, which the text of a TimeoutError names."""
+
+@final
+class Entry(Mapping[str, Tensor]):
+    """An entry of a pool: a mapping of names to tensors.
+
+    Made by Pool.get() and Pool.put(), whose tensors are read-only, and by Pool.make(), whose
+    tensors can be written. The pool keeps an entry until the object, its tensors and all arrays
+    over them are gone or this process ends; then others may need its room. close(), or a with
+    block, drops the object's part of that early.
+
+    multiprocessing sends an entry's tensor, and arrays over it, as copies. The entry itself can't
+    be pickled: send its key.
+    """
+
+    __hash__: ClassVar[Any]
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called. Other methods raise ValueError then."""
+    def finish(self) -> None:
+        """Let others get the entry, which Pool.make() has made.
+
+        This process must not write to it any more, though arrays over it still let it.
+
+        :raises PermissionError: The entry is finished.
+        :raises ValueError: close() was called.
+        :raises OSError: EOPNOTSUPP: this is a child by fork() of its maker.
+        """
+    def close(self) -> None:
+        """Drop the entry. One that isn't finished is given up, and was never there.
+
+        The room may be used again after the last tensor and array over it.
+        """
+    def __enter__(self) -> Entry:
+        """Return the entry itself."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Finish an entry that is made, unless the block has raised an exception; close it."""
+    def __getitem__(self, key: str, /) -> Tensor: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    @overload
+    def get(self, key: str, /) -> Tensor | None:
+        """Return the tensor of that name, or default if there is none.
+
+        :param key: Name of the tensor.
+        :param default: Value to return if there is no such tensor.
+        """
+    @overload
+    def get(self, key: str, /, default: Tensor | _T) -> Tensor | _T: ...
+    def keys(self) -> KeysView[str]:
+        """Return a view of the tensors' names."""
+    def values(self) -> ValuesView[Tensor]:
+        """Return a view of the tensors."""
+    def items(self) -> ItemsView[str, Tensor]:
+        """Return a view of the pairs of name and tensor."""
+
+@final
+class Pool:
+    """Tensors under keys, which up to 62 processes make and get in place.
+
+    Made by Pool.create() and Pool.open()::
+
+        pool = tshare.Pool.open("images")
+        entry = pool.get(digest)
+        if entry is None:
+            entry = pool.put(digest, {"pixels": decode(file)})
+        look_at(entry["pixels"].numpy())
+
+    An entry that a process holds stays. Others stay until their room is needed: those go first that
+    were last made or got the longest ago. What a process held or made that was killed is free.
+
+    A key is str or bytes, of 1 to 120 bytes in UTF-8. Any number of threads may use one object.
+    In a child by fork() methods raise OSError with EOPNOTSUPP: it opens the pool itself. Can be
+    used in a with block.
+    """
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        size: SupportsIndex,
+        slots: SupportsIndex | None = None,
+        *,
+        mode: SupportsIndex = 0o600,
+        lifetime: Literal["maker", "users", "persist"] = "maker",
+        node: SupportsIndex | None = None,
+        dma32: bool = False,
+        contiguous: bool = False,
+    ) -> Pool:
+        """Create a pool, and open it.
+
+        The pool is the region of that name and a second one, NAME.seats, which says who holds what.
+
+        :param name: Name by which others open it, of up to 120 bytes.
+        :param size: Bytes for all entries.
+        :param slots: Parts of whole pages that entries are made of, up to 1,048,576: an entry needs
+            some that are side by side. None for 4,096, or one for each page of a small pool.
+        :param mode: Permission bits to read and to write, in 0o666. Who may write makes entries;
+            who may read gets them, on shm only who may write too. The umask does not apply.
+        :param lifetime: How long the name stays: "maker": until this object is closed; "users":
+            while any process has the pool open; "persist": until unlink().
+        :param node: NUMA node that the memory must be on; None for any.
+        :param dma32: Demand physical addresses below 4 GiB.
+        :param contiguous: Demand physically contiguous memory.
+        :raises FileExistsError: The name is taken.
+        :raises ValueError: An argument is malformed; the error names it.
+        :raises TypeError: An argument has a wrong type; the error names it.
+        :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
+            EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
+        """
+    @classmethod
+    def open(cls, name: str, *, readonly: bool = False, wait: float = 0.0) -> Pool:
+        """Open a pool.
+
+        :param name: Name given to Pool.create().
+        :param readonly: Map the entries read-only, and make none.
+        :param wait: Seconds to wait until a pool has the name; math.inf for ever. Other threads
+            run meanwhile.
+        :raises FileNotFoundError: No region has that name.
+        :raises TimeoutError: The seconds of wait have passed.
+        :raises PermissionError: The mode denies the access.
+        :raises OSError: EUSERS: 62 others have it open. EPROTO: the region is no pool, or one of an
+            incompatible version.
+        """
+    @property
+    def name(self) -> str:
+        """Name of the pool."""
+    @property
+    def region(self) -> Region:
+        """Region of that name, a new object each time: to pin the memory of all entries at once."""
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called. Other methods raise ValueError then."""
+    def info(self) -> PoolInfo:
+        """Return how full the pool is."""
+    def __getitem__(self, key: str | bytes, /) -> Entry:
+        """Return the entry of a key.
+
+        :param key: The key.
+        :raises KeyError: The pool has no finished entry of that key.
+        :raises TypeError: The key is neither str nor bytes.
+        :raises ValueError: The key has no or more than 120 bytes, or close() was called.
+        """
+    @overload
+    def get(self, key: str | bytes) -> Entry | None:
+        """Return the entry of a key, or default if the pool has no finished one.
+
+        :param key: The key.
+        :param default: Value to return if there is no such entry.
+        :raises TypeError: The key is neither str nor bytes.
+        :raises ValueError: The key has no or more than 120 bytes, or close() was called.
+        """
+    @overload
+    def get(self, key: str | bytes, default: _T) -> Entry | _T: ...
+    def __contains__(self, key: str | bytes, /) -> bool: ...
+    def put(
+        self, key: str | bytes, arrays: Mapping[str, Any], timeout: float | None = None
+    ) -> Entry:
+        """Return the entry of a key, and make it of copies of arrays if there is none.
+
+        If another process makes it, waits for that, and copies nothing.
+
+        :param key: The key.
+        :param arrays: The arrays by their names: of any library, as tensors of Region.create().
+        :param timeout: Seconds to wait for room, and for another maker. 0: don't sleep. None: no
+            limit.
+        :raises TimeoutError: No room became free in time. The text names who holds entries.
+        :raises TypeError: An argument has a wrong type; the error names it.
+        :raises ValueError: An argument is malformed, or close() was called, maybe meanwhile.
+        :raises PermissionError: The pool was opened read-only.
+        :raises OSError: EFBIG: the arrays need more than the whole pool. ECANCELED: cancel() was
+            called.
+        """
+    def make(
+        self, key: str | bytes, tensors: Mapping[str, Any], timeout: float | None = None
+    ) -> Entry:
+        """Make room for the entry of a key, and return it to be filled.
+
+        In a with block the entry is finished at the end, and given up if the block raises an
+        exception. Its tensors have the contents of older entries. Nobody gets it before it is
+        finished.
+
+        :param key: The key.
+        :param tensors: What the entry consists of: a mapping of names to (shape, dtype), or to an
+            array that has both; as tensors of Region.create().
+        :param timeout: As for put().
+        :raises FileExistsError: The pool has a finished entry of that key.
+        :raises TimeoutError: No room became free in time. The text names who holds entries.
+        :raises TypeError: An argument has a wrong type; the error names it.
+        :raises ValueError: An argument is malformed, or close() was called, maybe meanwhile.
+        :raises PermissionError: The pool was opened read-only.
+        :raises OSError: EFBIG: the tensors need more than the whole pool. ECANCELED: cancel() was
+            called.
+        """
+    def unlink(self) -> None:
+        """Remove the pool's names. Processes that have it open keep it.
+
+        :raises FileNotFoundError: The names are gone, or are another pool's.
+        """
+    def cancel(self) -> None:
+        """End all waits through this object, for good, with OSError and ECANCELED."""
+    def close(self) -> None:
+        """Close the pool. Entries that this process holds stay while it holds them."""
+    def __enter__(self) -> Pool:
+        """Return the pool itself."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close the pool."""
+
 class StreamSeat(NamedTuple):
     """A consumer of a stream, as it describes itself; from Stream.seats()."""
 

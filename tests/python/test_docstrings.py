@@ -14,7 +14,7 @@ from tshare import _tshare
 STUB = Path(_tshare.__file__).with_name("_tshare.pyi")
 CLASSES = (
     *("DType", "Tensor", "CudaTensor", "Pin", "StreamWait", "Watcher"),
-    *("Region", "Frame", "Stream"),
+    *("Region", "Frame", "Stream", "Entry", "Pool"),
 )
 
 
@@ -27,7 +27,7 @@ def body_of(name):
 
 def stub_docstrings():
     """Yield (path, docstring) of all objects that have one; a field's stands behind it."""
-    for class_name in ("", *CLASSES, "RegionInfo", "Limits", "StreamSeat"):
+    for class_name in ("", *CLASSES, "RegionInfo", "Limits", "StreamSeat", "PoolInfo"):
         field = None
         for node in body_of(class_name):
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):

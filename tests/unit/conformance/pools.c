@@ -207,7 +207,9 @@ TEST(a_key_is_made_once)
 	CHECK(error_says("another entry of that key isn't finished"));
 	CHECK(make(pool, "k", 10, MS, &second) == -ETIMEDOUT);
 	fill(entry, 1);
+	CHECK(!tshare_entry_is_finished(entry));
 	CHECK(!tshare_entry_finish(entry));
+	CHECK(tshare_entry_is_finished(entry));
 	CHECK(tshare_entry_finish(entry) == -EACCES);
 	CHECK(make(other, "k", 10, 0, &second) == -EEXIST);
 	CHECK(byte_at(other, "k") == 1);
