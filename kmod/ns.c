@@ -221,8 +221,8 @@ static void ns_free(struct tshare_ns *ns)
 /* Allocates the struct of @ipc, with one open file; not yet in namespaces. */
 static struct tshare_ns *ns_alloc(struct ipc_namespace *ipc)
 {
-	struct tshare_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL);
-	struct tshare_ns_usage *usage = kzalloc(sizeof(*usage), GFP_KERNEL);
+	struct tshare_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL_ACCOUNT);
+	struct tshare_ns_usage *usage = kzalloc(sizeof(*usage), GFP_KERNEL_ACCOUNT);
 	struct file *file = NULL;
 	int err = -ENOMEM;
 

@@ -21,8 +21,11 @@
 
 atomic_long_t tshare_region_count;
 
-/* Registered regions by id; changed under tshare_lock, but for reservations. */
-static DEFINE_XARRAY(regions);
+/*
+ * Registered regions by id; changed under tshare_lock, but for reservations. Its nodes are charged
+ * to the memory cgroup: a region alone in its block of ids takes more of them than its page has.
+ */
+static DEFINE_XARRAY_FLAGS(regions, XA_FLAGS_ACCOUNT);
 
 /* Flags that have the same bits in CREATE and in INFO. */
 #define REGION_CREATE_FLAGS                                                                        \

@@ -570,6 +570,41 @@ TEST_F(limits, regions_up_to_2_mib_stop_at_the_cgroups_limit)
 	EXPECT_GT(8, count);
 }
 
+/* By how much the memory cgroup's use grows with @count regions, which stay. */
+static long growth_with_regions(int count)
+{
+	long before = read_number(CGROUP "memory.current");
+
+	while (count--)
+		if (!region_without_device(PAGE))
+			return -1;
+	return read_number(CGROUP "memory.current") - before;
+}
+
+/*
+ * Each open of a device that is open nowhere else in its namespace begins a new record of the
+ * namespace, and a new block of ids.
+ */
+TEST_F(limits, namespaces_and_ids_count_in_the_memory_cgroup)
+{
+	const int count = 1024;
+	int err, dev;
+	long shared;
+
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	err = join_memory_cgroup("64M");
+	if (err > 0)
+		SKIP(return, "the kernel has no memory cgroups");
+	ASSERT_EQ(0, err);
+	dev = open_device();
+	shared = growth_with_regions(count);
+	close(dev);
+	EXPECT_LT(0, shared);
+	/* The kernel charges some pages in advance. */
+	EXPECT_LE(shared + count * 2048L, growth_with_regions(count));
+	leave_memory_cgroup();
+}
+
 TEST_F(limits, descriptors_count_in_the_memory_cgroup)
 {
 	struct records records = many_records(131072);
