@@ -14,6 +14,7 @@
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "maps.h"
@@ -21,6 +22,12 @@
 
 /* The most whole chunks that the 32-bit length of a scatterlist entry can express. */
 #define SEGMENT_MAX 0xFFE00000U
+
+/*
+ * The most bytes that are synced before other tasks may run. A segment may have 4 GiB, of which
+ * the kernel writes back each cache line, or copies each byte, without rescheduling.
+ */
+#define SYNC_MAX SZ_2M
 
 /**
  * struct tshare_map - a range of the region as mapped for a device
@@ -85,8 +92,11 @@ static int map_fill_sgt(struct tshare_map *map, size_t limit)
 	struct scatterlist *sg;
 	int err, i;
 
-	for (offset = 0; offset < size; offset += map_segment_length(map, offset, limit))
+	/* With the usual segments of 64 KiB, 64 GiB have a million. */
+	for (offset = 0; offset < size; offset += map_segment_length(map, offset, limit)) {
 		nents++;
+		cond_resched();
+	}
 	err = sg_alloc_table(&map->sgt, nents, GFP_KERNEL);
 	if (err)
 		return err;
@@ -96,6 +106,7 @@ static int map_fill_sgt(struct tshare_map *map, size_t limit)
 
 		sg_set_page(sg, pfn_to_page(map->pfn + PFN_DOWN(offset)), len, 0);
 		offset += len;
+		cond_resched();
 	}
 	return 0;
 }
@@ -115,6 +126,17 @@ static int map_segments(struct tshare_map *map, size_t limit, unsigned long attr
 typedef void (*sync_fn)(struct device *dev, dma_addr_t addr, size_t size,
 			enum dma_data_direction dir);
 
+static void map_sync_piecewise(struct tshare_map *map, dma_addr_t addr, u64 size, sync_fn sync)
+{
+	u64 done, piece;
+
+	for (done = 0; done < size; done += piece) {
+		piece = min_t(u64, size - done, SYNC_MAX);
+		sync(map->dev, addr + done, piece, map->dir);
+		cond_resched();
+	}
+}
+
 /*
  * Syncs the part of the region's bytes [begin, end) that @map covers, by DMA addresses: the
  * table belongs to the importer until it is unmapped, and CONFIG_DMABUF_DEBUG garbles the
@@ -132,8 +154,10 @@ static void map_sync(struct tshare_map *map, u64 begin, u64 end, sync_fn sync)
 		u64 from = max(start, begin), to = min(next, end);
 
 		if (from < to)
-			sync(map->dev, sg_dma_address(sg) + (from - start), to - from, map->dir);
+			map_sync_piecewise(map, sg_dma_address(sg) + (from - start), to - from,
+					   sync);
 		start = next;
+		cond_resched();
 	}
 }
 

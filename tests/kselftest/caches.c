@@ -66,6 +66,27 @@ static long long calls_for(const char *event, __u64 start, __u64 size, int direc
 	return bytes;
 }
 
+/* Bytes of the longest call of @event since trace_clear(). */
+static unsigned long long longest_call(const char *event)
+{
+	FILE *file = fopen(TRACING "trace", "re");
+	unsigned long long len, longest = 0;
+	char line[512], call[64];
+	const char *found;
+
+	snprintf(call, sizeof(call), " %s: ", event);
+	while (file && fgets(line, sizeof(line), file)) {
+		found = strstr(line, call);
+		if (found)
+			found = strstr(found, "size=");
+		if (found && sscanf(found, "size=%llu", &len) == 1 && len > longest)
+			longest = len;
+	}
+	if (file)
+		fclose(file);
+	return longest;
+}
+
 FIXTURE(caches)
 {
 	int dev;
@@ -145,6 +166,28 @@ TEST_F(caches, are_written_back_when_cpu_access_ends)
 	ASSERT_EQ(0, cpu_access(self->fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW));
 	EXPECT_EQ((long long)SIZE, calls_for(FOR_DEVICE, self->start, SIZE, variant->direction));
 	EXPECT_EQ(0, calls_for(FOR_CPU, self->start, SIZE, variant->direction));
+}
+
+/* Between two calls the kernel can run other tasks. */
+TEST_F(caches, are_synced_2_mib_at_a_time_for_a_device_with_large_segments)
+{
+	const __u64 size = 5 * MIB;
+	int fd = create(self->dev, size, NULL);
+	struct importer_attach args = attach_args(fd, variant->direction);
+	struct tshare_info info;
+
+	args.segment_max = 64 * MIB;
+	ASSERT_EQ(0, get_info(self->dev, fd, &info));
+	ASSERT_EQ(0, xioctl(self->importer, IMPORTER_IOCTL_ATTACH, &args));
+	EXPECT_EQ(1, args.entries);
+	ASSERT_TRUE(trace_clear());
+	ASSERT_EQ(0, cpu_access(fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW));
+	ASSERT_EQ(0, cpu_access(fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW));
+	EXPECT_EQ((long long)size, calls_for(FOR_CPU, info.phys_addr, size, variant->direction));
+	EXPECT_EQ((long long)size, calls_for(FOR_DEVICE, info.phys_addr, size, variant->direction));
+	EXPECT_EQ(2 * MIB, longest_call(FOR_CPU));
+	EXPECT_EQ(2 * MIB, longest_call(FOR_DEVICE));
+	close(fd);
 }
 
 TEST_F(caches, are_kept_where_a_bracket_for_writing_is_open)
