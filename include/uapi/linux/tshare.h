@@ -128,8 +128,8 @@
  * What each errno means, for every command of the device:
  *
  * E2BIG
- *    the structure (or an array's element) is larger than this kernel knows and its
- *    unknown part is not zero; or more descriptors than TSHARE_DESC_MAX, or more
+ *    the structure is larger than this kernel knows and its unknown part is not zero; an
+ *    array's element is larger than a page; or more descriptors than TSHARE_DESC_MAX, or more
  *    bytes of them than TSHARE_DESCS_SIZE_MAX
  * EACCES
  *    the region's mode denies the access; or a read-only dma-buf was to be mapped
@@ -154,13 +154,15 @@
  *    copied descriptors; or a signal that the program handles arrived while it
  *    waited for a name
  * EINVAL
- *    an unknown flag, a reserved member that is not zero, a structure smaller than its first
- *    version, a size of zero, a negative deadline, a malformed name, a malformed descriptor,
- *    mode bits outside 0666, a node that is not online or without TSHARE_CREATE_NODE, a @fd
- *    that is not a dma-buf, or another driver's without an @id, a @fd to finish that is not a
- *    draft's, a @fd of TSHARE_CREATE_DMABUF that is not a dma-buf, is one of this device's or
- *    is empty, a range that is not whole pages, a mapping that is not MAP_SHARED, or a mapping
- *    of device memory through another driver's file
+ *    an unknown flag, a reserved member that is not zero, flags or members that exclude one
+ *    another or that need a name, a structure or an array's element smaller than its first
+ *    version, a size or count of zero, a negative deadline, a malformed or missing name, a
+ *    malformed descriptor, mode bits outside 0666, a node that is not online or without
+ *    TSHARE_CREATE_NODE, a buffer too short for what a watch stores, a @fd that is not a
+ *    dma-buf, or another driver's without an @id, a @fd to finish that is not a draft's, a @fd
+ *    of TSHARE_CREATE_DMABUF that is not a dma-buf, is one of this device's or is empty, a range
+ *    that is not whole pages, a mapping that is not MAP_SHARED, or a mapping of device memory
+ *    through another driver's file
  * EINPROGRESS
  *    the name or id is a draft's
  * EIO
@@ -178,7 +180,7 @@
  * ENOMEM
  *    no contiguous memory of that size, on that node, below 4 GiB; or no memory, in the system
  *    or the memory cgroup, for descriptors, a counter, or the kernel's own record of a region,
- *    a dma-buf or a range
+ *    a dma-buf, a range or a watch
  * ENOTTY
  *    unknown command
  * EOPNOTSUPP
@@ -336,7 +338,8 @@ struct tshare_query {
  * @desc_count: in: number of descriptors, 0 to TSHARE_DESC_MAX; they must fill
  *              the buffer exactly
  * @id: out: the region's id, never used again while the module is loaded; ids rise within a
- *      namespace until it has made 2^24 regions, and reveal nothing of other namespaces
+ *      namespace until it has made 2^24 regions or loses its regions (see the overview), and
+ *      reveal nothing of other namespaces
  * @reserved: in: must be zero
  * @name: in: NUL-terminated name without '/', not "." or ".."; empty for none
  *
