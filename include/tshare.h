@@ -1490,11 +1490,13 @@ struct tshare_stream_seat {
 
 /**
  * tshare_stream_list_seats() - walk through a stream's consumers
- * @stream: the stream, its producer's or a consumer's
+ * @stream: the stream
  * @fn: called for each; a nonzero result ends the walk
  * @data: passed to @fn
  *
- * Return: 0, or what @fn returned; -EOPNOTSUPP for an observer, which doesn't see the seats.
+ * Return: 0, or what @fn returned; -EOPNOTSUPP in a child of fork(). For an observer, whose first
+ * call opens NAME.seats for reading: -ENOENT if the producer has exited; -ESTALE if another stream
+ * has the name; and as tshare_region_open().
  */
 int tshare_stream_list_seats(struct tshare_stream *stream,
 			     int (*fn)(const struct tshare_stream_seat *seat, void *data),

@@ -21,7 +21,7 @@ struct tshare_stream {
 	atomic_uint refs;
 	enum stream_role role;
 	struct tshare_region *region;
-	struct tshare_region *seats_region; /* NULL for an observer */
+	struct tshare_region *seats_region; /* NULL for an observer that hasn't looked at them */
 	struct seats seats;
 	struct seat_labels labels;
 	struct ring ring;

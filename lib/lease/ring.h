@@ -48,7 +48,7 @@ struct ring {
 	struct ring_head *head;
 	_Atomic(uint64_t) *numbers; /* of the frames in the slots; 0 for none */
 
-	/* Written by consumers. NULL for an observer. */
+	/* Written by consumers. NULL for an observer, or read-only. */
 	struct ring_line *words;
 	struct ring_line *keep;	   /* seats */
 	struct ring_line *waiting; /* the producer sleeps until a slot is free */

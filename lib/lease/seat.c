@@ -50,6 +50,19 @@ int seats_open(struct seats *seats, struct tshare_region *region)
 	return err;
 }
 
+int seats_see(struct seats *seats, struct tshare_region *region)
+{
+	struct backend_counter at;
+	int err;
+
+	process_lock();
+	err = counter_find(region, COUNTER_TO_MAP, &at);
+	if (!err)
+		seats->fd = at.fd;
+	process_unlock();
+	return err;
+}
+
 void seats_close(struct seats *seats)
 {
 	process_lock();

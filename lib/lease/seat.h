@@ -21,9 +21,12 @@ struct seats {
 	LIST_ENTRY(seats) entry;
 };
 
-/* Opens the seats; without a @region, an observer's, which has none. */
+/* Opens the seats; without a @region an observer's, which doesn't see them yet. */
 int seats_open(struct seats *seats, struct tshare_region *region);
 void seats_close(struct seats *seats);
+
+/* Lets an observer look who has the seats of @region; it can lock none. */
+int seats_see(struct seats *seats, struct tshare_region *region);
 
 /* Locks the seat, without waiting: 0; -EAGAIN if another process or object has it. */
 int seats_lock(const struct seats *seats, int seat);

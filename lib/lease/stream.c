@@ -20,6 +20,7 @@
 #include "lease/regions.h"
 #include "lease/role.h"
 #include "lease/seats-region.h"
+#include "region/object.h"
 
 /* How long a name and its seats may lead to different streams, while a producer replaces both. */
 #define REPLACING_NS	  (NSEC_PER_SEC / 5)
@@ -376,6 +377,41 @@ int tshare_stream_get_info(struct tshare_stream *stream, struct tshare_stream_in
 	return 0;
 }
 
+/* An observer opens the seats when it is asked for them, since it may not be allowed to. */
+static int open_seats_to_look(struct tshare_stream *stream)
+{
+	const struct tshare_open_options readonly = {
+		.size = sizeof(readonly),
+		.flags = TSHARE_READONLY,
+	};
+	char name[TSHARE_NAME_LEN];
+	int err;
+
+	err = seats_region_name(tshare_region_get_name(stream->region), name);
+	if (!err)
+		err = tshare_region_open(stream->region->ctx, name, &readonly,
+					 &stream->seats_region);
+	if (err)
+		return err;
+	err = regions_bind_seats(stream, atomic_load(&stream->ring.head->id));
+	if (!err)
+		err = seats_see(&stream->seats, stream->seats_region);
+	if (err)
+		stream->seats_region = tshare_region_unref(stream->seats_region);
+	return err;
+}
+
+static int see_seats(struct tshare_stream *stream)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&stream->lock);
+	if (!stream->seats_region)
+		err = open_seats_to_look(stream);
+	pthread_mutex_unlock(&stream->lock);
+	return err;
+}
+
 static void describe_seat(struct tshare_stream *stream, int seat, struct tshare_stream_seat *known)
 {
 	const struct ring *ring = &stream->ring;
@@ -401,10 +437,11 @@ int tshare_stream_list_seats(struct tshare_stream *stream,
 	struct tshare_stream_seat known;
 	int seat, err;
 
-	if (stream->role == STREAM_OBSERVER)
-		return fail(-EOPNOTSUPP, "stream: an observer doesn't see the seats");
 	if (seats_is_child(&stream->seats))
 		return role_fail_child();
+	err = see_seats(stream);
+	if (err)
+		return err;
 	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS; seat++) {
 		if (seat != stream->seat && !seats_is_taken(&stream->seats, seat))
 			continue;

@@ -1610,7 +1610,8 @@ class Stream(Iterator[Frame]):
     def seats(self) -> builtins.list[StreamSeat]:
         """Return the stream's consumers.
 
-        :raises OSError: EOPNOTSUPP: this object is an observer, which doesn't see them.
+        :raises FileNotFoundError: This object is an observer, and the producer has exited before
+            the first call.
         """
     def evict(self, seat: SupportsIndex, pid: SupportsIndex | None = None) -> None:
         """Take a consumer's frames away, as the producer: of one that doesn't move any more.

@@ -435,11 +435,16 @@ def test_observer_delays_nobody_and_notices_what_was_overwritten(producer, strea
     with pytest.raises(OSError, match="overwritten") as caught:
         frame.check()
     assert caught.value.errno == errno.ESTALE
-    with pytest.raises(OSError, match="observer") as caught:
-        observer.seats()
-    assert caught.value.errno == errno.EOPNOTSUPP
     with pytest.raises(ValueError, match="keep_all: an observer"):
         streams.open(observe=True, keep_all=True)
+
+
+def test_observer_sees_the_seats_and_takes_none(producer, streams):
+    observer = streams.open(observe=True)
+    assert observer.seats() == []
+    consumer = streams.open()
+    assert [seat.seat for seat in observer.seats()] == [consumer.seat]
+    assert observer.seats() == producer.seats()
 
 
 # Pickles

@@ -208,6 +208,42 @@ TEST(an_evicted_consumer_is_told_and_its_seat_is_free_when_it_has_gone)
 	tshare_stream_unref(producer);
 }
 
+TEST(an_observer_sees_the_seats_and_takes_none)
+{
+	struct holder holder = { .name = unique("seen"), .flags = TSHARE_KEEP_ALL };
+	struct tshare_stream *producer = new_stream(holder.name, 4, 1, TSHARE_KEEP_ALL);
+	struct tshare_stream *observer = open_stream(holder.name, TSHARE_OBSERVE);
+	struct seats seats;
+
+	CHECK(!seats_of(observer).count);
+	CHECK(publish_until(producer, 1));
+	start_holder(&holder);
+	CHECK(publish_until(producer, 2));
+	seats = seats_of(observer);
+	CHECK(seats.count == 1 && seats.last.pid == holder.pid);
+	CHECK(seats.last.held == 2 && seats.last.keeps_all);
+	end_holder(&holder);
+	CHECK(!seats_of(observer).count);
+	tshare_stream_unref(observer);
+	tshare_stream_unref(producer);
+}
+
+TEST(an_observer_finds_no_seats_of_another_stream)
+{
+	const char *name = unique("other");
+	struct tshare_stream *producer = new_stream(name, 4, 1, 0), *next;
+	struct tshare_stream *observer = open_stream(name, TSHARE_OBSERVE);
+	struct tshare_stream *late = open_stream(name, TSHARE_OBSERVE);
+
+	tshare_stream_unref(producer);
+	CHECK(tshare_stream_list_seats(observer, count_seat, NULL) == -ENOENT);
+	next = new_stream(name, 4, 1, 0);
+	CHECK(tshare_stream_list_seats(late, count_seat, NULL) == -ESTALE);
+	tshare_stream_unref(late);
+	tshare_stream_unref(observer);
+	tshare_stream_unref(next);
+}
+
 TEST(there_are_62_seats)
 {
 	const char *name = unique("full");
