@@ -10,6 +10,7 @@
 #include "number.h"
 #include "processes.h"
 #include "report.h"
+#include "shape.h"
 #include "table.h"
 #include "values.h"
 
@@ -24,24 +25,6 @@ struct request {
 	bool exact; /* sizes are bytes */
 };
 
-/* The name of a type, or DLPack's three numbers if it has none. */
-static void name_type(struct tshare_dtype dtype, char name[TSHARE_DTYPE_NAME_LEN])
-{
-	if (tshare_dtype_get_name(dtype, name))
-		snprintf(name, TSHARE_DTYPE_NAME_LEN, "(%u, %u, %u)", dtype.code, dtype.bits,
-			 dtype.lanes);
-}
-
-static void json_dims(const char *key, const int64_t *dims, int32_t ndim)
-{
-	int32_t i;
-
-	json_open(key, '[');
-	for (i = 0; i < ndim; i++)
-		json_int(NULL, dims[i]);
-	json_close(']');
-}
-
 static void tensor_json(const struct tshare_tensor *tensor, struct table *unused, bool exact)
 {
 	int32_t ndim = tshare_tensor_get_ndim(tensor);
@@ -49,28 +32,16 @@ static void tensor_json(const struct tshare_tensor *tensor, struct table *unused
 
 	(void)unused;
 	(void)exact;
-	name_type(tshare_tensor_get_dtype(tensor), dtype);
+	shape_name_type(tshare_tensor_get_dtype(tensor), dtype);
 	json_open(NULL, '{');
 	json_string("name", tshare_tensor_get_name(tensor));
 	json_string("dtype", dtype);
-	json_dims("shape", tshare_tensor_get_shape(tensor), ndim);
-	json_dims("strides", tshare_tensor_get_strides(tensor), ndim);
+	shape_json("shape", tshare_tensor_get_shape(tensor), ndim);
+	shape_json("strides", tshare_tensor_get_strides(tensor), ndim);
 	json_uint("byte_offset", tshare_tensor_get_byte_offset(tensor));
 	json_uint("nbytes", tshare_tensor_get_nbytes(tensor));
 	json_bool("contiguous", tshare_tensor_is_contiguous(tensor));
 	json_close('}');
-}
-
-static void dims_cell(struct table *table, const int64_t *dims, int32_t ndim)
-{
-	char text[TSHARE_NDIM_LIMIT * sizeof("-9223372036854775808, ") + 1] = "";
-	size_t length = 0;
-	int32_t i;
-
-	for (i = 0; i < ndim; i++)
-		length += snprintf(text + length, sizeof(text) - length, "%s%" PRId64,
-				   i ? ", " : "", dims[i]);
-	table_cell(table, "(%s)", text);
 }
 
 static void values_cell(struct table *table, const struct tshare_tensor *tensor)
@@ -97,15 +68,15 @@ static void tensor_row(const struct tshare_tensor *tensor, struct table *table, 
 	int32_t ndim = tshare_tensor_get_ndim(tensor);
 	char dtype[TSHARE_DTYPE_NAME_LEN], size[BYTES_LEN];
 
-	name_type(tshare_tensor_get_dtype(tensor), dtype);
+	shape_name_type(tshare_tensor_get_dtype(tensor), dtype);
 	table_row(table);
 	table_short_cell(table, tshare_tensor_get_name(tensor), NAME_SHOWN);
 	table_cell(table, "%s", dtype);
-	dims_cell(table, tshare_tensor_get_shape(tensor), ndim);
+	shape_cell(table, tshare_tensor_get_shape(tensor), ndim);
 	if (tshare_tensor_is_contiguous(tensor))
 		table_cell(table, "%s", "");
 	else
-		dims_cell(table, tshare_tensor_get_strides(tensor), ndim);
+		shape_cell(table, tshare_tensor_get_strides(tensor), ndim);
 	table_cell(table, "%" PRIu64, tshare_tensor_get_byte_offset(tensor));
 	format_bytes(size, tshare_tensor_get_nbytes(tensor), exact);
 	table_cell(table, "%s", size);
