@@ -29,11 +29,12 @@ struct verb {
 	int (*take)(const struct verb *verb, int option, void *request);
 	bool in_order; /* options end at the first argument */
 	int (*run)(const struct verb *verb, int argc, char **argv);
+	const struct verb *const *below; /* its own verbs, with NULL behind; their names have its */
 };
 
 extern const struct verb verb_help, verb_info, verb_create, verb_list, verb_show, verb_unlink,
 	verb_save, verb_publish, verb_top, verb_wait, verb_exec, verb_pool, verb_load, verb_unload,
-	verb_weights, verb_bench;
+	verb_weights, verb_bench, verb_stream, verb_stream_list, verb_stream_show;
 
 /* From here on errors name this verb. */
 void message_verb(const struct verb *verb);
@@ -70,6 +71,9 @@ void print_usage(FILE *stream);
 
 /* Returns NULL after printing the error if there is no such verb. */
 const struct verb *find_verb(const char *name);
+
+/* The same for one of the verb's own. */
+const struct verb *find_verb_below(const struct verb *verb, const char *name);
 
 /* Opens the verb's context; returns NULL after printing the error. */
 struct tshare_ctx *open_session(void);

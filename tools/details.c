@@ -166,6 +166,14 @@ static void process_json(const char *key, const struct process *process)
 	json_close('}');
 }
 
+void details_maker_json(const char *key, const struct details *details)
+{
+	if (details->maker.pid)
+		process_json(key, &details->maker);
+	else
+		json_null(key);
+}
+
 void details_json(const struct details *details)
 {
 	size_t i;
@@ -180,10 +188,7 @@ void details_json(const struct details *details)
 		json_null("created");
 	else
 		json_int("created", details->created);
-	if (details->maker.pid)
-		process_json("maker", &details->maker);
-	else
-		json_null("maker");
+	details_maker_json("maker", details);
 	json_open("users", '[');
 	for (i = 0; i < details->user_count; i++)
 		process_json(NULL, &details->users[i]);

@@ -58,6 +58,7 @@ void details_read(struct details *details, struct tshare_region *region);
 
 /* Prints the members of a region's JSON object. */
 void details_json(const struct details *details);
+void details_maker_json(const char *key, const struct details *details);
 
 #define DETAILS_TEXT_LEN 64
 void details_age(const struct details *details, char text[DETAILS_TEXT_LEN]);

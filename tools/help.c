@@ -6,9 +6,9 @@
 #include "nearest.h"
 
 static const struct verb *const verbs[] = {
-	&verb_help,   &verb_info,   &verb_create,  &verb_list,	&verb_show, &verb_top,
-	&verb_unlink, &verb_save,   &verb_publish, &verb_wait,	&verb_exec, &verb_pool,
-	&verb_load,   &verb_unload, &verb_weights, &verb_bench,
+	&verb_help,   &verb_info,   &verb_create,  &verb_list,	&verb_show,   &verb_top,
+	&verb_unlink, &verb_save,   &verb_publish, &verb_wait,	&verb_exec,   &verb_pool,
+	&verb_load,   &verb_unload, &verb_weights, &verb_bench, &verb_stream,
 };
 
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -26,6 +26,23 @@ const struct verb *find_verb(const char *name)
 	}
 	failure("unknown verb '%s'", name);
 	fputs("Try 'tshare --help'.\n", stderr);
+	nearest_suggest(&nearest, "");
+	return NULL;
+}
+
+const struct verb *find_verb_below(const struct verb *verb, const char *name)
+{
+	const size_t own = strlen(verb->name) + 1;
+	const struct verb *const *below;
+	struct nearest nearest;
+
+	nearest_init(&nearest, name);
+	for (below = verb->below; *below; below++) {
+		if (!strcmp((*below)->name + own, name))
+			return *below;
+		nearest_try(&nearest, (*below)->name + own);
+	}
+	usage_error(verb, "unknown verb '%s'", name);
 	nearest_suggest(&nearest, "");
 	return NULL;
 }
@@ -52,13 +69,15 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 	if (!parse_options(verb, argc, argv, NULL, &status))
 		return status;
-	if (argc - optind > 1)
-		return usage_error(verb, "unexpected argument '%s'", argv[optind + 1]);
 	if (optind == argc) {
 		print_usage(stdout);
 		return EXIT_OK;
 	}
-	asked = find_verb(argv[optind]);
+	asked = find_verb(argv[optind++]);
+	if (asked && asked->below && optind < argc)
+		asked = find_verb_below(asked, argv[optind++]);
+	if (asked && optind < argc)
+		return usage_error(verb, "unexpected argument '%s'", argv[optind]);
 	return asked ? print_help(asked) : EXIT_USAGE;
 }
 

@@ -223,6 +223,40 @@ def publisher_exits(build, name):
     return lambda: subprocess.run([build / "tests/cli/publisher", name], check=True)
 
 
+class Streamer:
+    """A producer or a consumer of a stream: see tests/cli/streamer.c."""
+
+    def __init__(self, program, *arguments):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([program, *arguments], text=True, bufsize=1, **pipes)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n"
+
+    def __call__(self, *words):
+        """Have it obey a line, and return the number that it answers."""
+        print(*words, file=self.process.stdin)
+        return int(self.process.stdout.readline())
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def streamer(tshare, build):
+    """A function that starts a Streamer, which is killed after the test."""
+    streamers = []
+
+    def streamer(*arguments):
+        streamers.append(Streamer(build / "tests/cli/streamer", *map(str, arguments)))
+        return streamers[-1]
+
+    yield streamer
+    for one in streamers:
+        with one.process:
+            one.kill()
+
+
 @pytest.fixture
 def with_cuda(build):
     """A function that returns an environment with the stub of CUDA's driver, so controlled."""

@@ -17,8 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 VERBS = (
     *("help", "info", "create", "list", "show", "unlink", "save", "publish", "wait", "top"),
-    *("exec", "pool", "load", "unload", "weights", "bench"),
+    *("exec", "pool", "load", "unload", "weights", "bench", "stream"),
 )
+
+# Those of "stream", with its name.
+STREAM_VERBS = ("stream list", "stream show")
 
 
 class Said(NamedTuple):
@@ -58,7 +61,8 @@ class Command:
 
     def json(self, *arguments, **options):
         """Return what it prints as JSON with the option -j."""
-        return json.loads(self(*arguments[:1], "-j", *arguments[1:], **options).out)
+        verbs = 2 if arguments[0] == "stream" else 1
+        return json.loads(self(*arguments[:verbs], "-j", *arguments[verbs:], **options).out)
 
     def entry(self, name):
         """Return what "list" has of a region, or None."""

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from helpers import ROOT, VERBS, text
+from helpers import ROOT, STREAM_VERBS, VERBS, text
 
 pytestmark = pytest.mark.slow_in_guests
 
@@ -18,8 +18,10 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 ZSH = """_arguments() { print -l -- "$@" }; _describe() { print -l -- ${verbs%%:*} }
-compadd() { }; words=(tshare "$1" "") CURRENT=$2; . "$0"
+compadd() { }; words=(tshare ${=1} "") CURRENT=$2; . "$0"
 """
+
+each_verb = pytest.mark.parametrize("verb", [*VERBS, *STREAM_VERBS])
 
 
 @pytest.fixture
@@ -86,7 +88,8 @@ def options_of_help(tshare):
     """A function that returns the options that the verb's help has, sorted."""
 
     def options_of_help(verb):
-        columns = re.findall("^  (.{4}--.{0,17})", tshare("help", verb).out, re.MULTILINE)
+        said = tshare("help", *verb.split()).out
+        columns = re.findall("^  (.{4}--.{0,17})", said, re.MULTILINE)
         words = [re.findall("^-[a-zA-Z]|--[a-z0-9-]+", column) for column in columns]
         return sorted(option for options in words for option in options)
 
@@ -97,16 +100,16 @@ def test_completions_of_bash_have_the_verbs_of_the_help(in_bash, verbs_of_help):
     assert [word for word in in_bash("tshare", "") if word[0] != "-"] == verbs_of_help
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_verb
 def test_completions_of_bash_have_the_options_of_the_help(in_bash, options_of_help, verb):
-    assert in_bash("tshare", verb, "-") == options_of_help(verb)
+    assert in_bash("tshare", *verb.split(), "-") == options_of_help(verb)
 
 
 def test_completions_of_fish_have_the_verbs_of_the_help(in_fish, verbs_of_help):
     assert in_fish("tshare ") == verbs_of_help
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_verb
 def test_completions_of_fish_have_the_options_of_the_help(in_fish, options_of_help, verb):
     found = {*in_fish(f"tshare {verb} -"), *in_fish(f"tshare {verb} --")}
     assert sorted(word for word in found if word[0] == "-") == options_of_help(verb)
@@ -116,10 +119,11 @@ def test_completions_of_zsh_have_the_verbs_of_the_help(in_zsh, verbs_of_help):
     assert [word for word in in_zsh("", "2") if word and word[0] != "-"] == verbs_of_help
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_verb
 def test_completions_of_zsh_have_the_options_of_the_help(in_zsh, options_of_help, verb):
     # -s is an option of _arguments, too.
-    found = [word for word in in_zsh(verb, "3") if word.startswith("-") and word != "-s"]
+    current = str(2 + len(verb.split()))
+    found = [word for word in in_zsh(verb, current) if word.startswith("-") and word != "-s"]
     assert found == [option for option in options_of_help(verb) if option != "-s"]
 
 
@@ -128,6 +132,18 @@ def test_completions_have_the_names_of_regions(tshare, name, in_bash, in_fish, v
     tshare("create", name, "4", "int8")
     assert in_bash("tshare", verb, name) == [name]
     assert name in in_fish(f"tshare {verb} {name}")
+
+
+@pytest.mark.parametrize("verb", ["show"])
+def test_completions_have_the_names_of_streams(tshare, name, streamer, in_bash, in_fish, verb):
+    streamer("produce", name)
+    assert in_bash("tshare", "stream", verb, name) == [name]
+    assert in_fish(f"tshare stream {verb} {name}") == [name]
+
+
+def test_completions_have_the_verbs_of_stream(in_bash, in_fish):
+    verbs = sorted(verb.removeprefix("stream ") for verb in STREAM_VERBS)
+    assert in_bash("tshare", "stream", "") == in_fish("tshare stream ") == verbs
 
 
 def test_completions_have_no_names_for_create(tshare, name, in_bash):

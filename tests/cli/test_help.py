@@ -3,11 +3,13 @@
 
 import pytest
 
-from helpers import VERBS
+from helpers import STREAM_VERBS, VERBS
 
 pytestmark = pytest.mark.slow_in_guests
 
-each_verb = pytest.mark.parametrize("verb", VERBS)
+ALL_VERBS = (*VERBS, *STREAM_VERBS)
+
+each_verb = pytest.mark.parametrize("verb", ALL_VERBS)
 
 
 def test_help_names_all_verbs(tshare):
@@ -17,17 +19,18 @@ def test_help_names_all_verbs(tshare):
 
 @each_verb
 def test_each_verb_has_help(tshare, verb):
-    assert f"Usage: tshare {verb}" in tshare(verb, "--help").out
+    assert f"Usage: tshare {verb}" in tshare(*verb.split(), "--help").out
 
 
-@pytest.mark.parametrize("verb", ["", *VERBS])
+@pytest.mark.parametrize("verb", ["", *ALL_VERBS])
 def test_help_fits_80_columns(tshare, verb):
     assert max(map(len, tshare("help", *verb.split()).out.splitlines())) <= 80
 
 
 @each_verb
 def test_help_of_a_verb_is_what_its_option_prints(tshare, verb):
-    assert tshare(verb, "--help").out == tshare(verb, "-h").out == tshare("help", verb).out
+    words = verb.split()
+    assert tshare(*words, "--help").out == tshare(*words, "-h").out == tshare("help", *words).out
 
 
 def test_help_without_a_verb_is_the_commands(tshare):
@@ -38,6 +41,14 @@ def test_help_rejects_other_arguments(tshare):
     assert "Did you mean 'list'?" in tshare("help", "lisst", status=2).err
     said = tshare("help", "list", "show", status=2).err
     assert "tshare help: unexpected argument 'show'" in said
+    assert "Did you mean 'list'?" in tshare("help", "stream", "lisst", status=2).err
+    said = tshare("help", "stream", "list", "show", status=2).err
+    assert "tshare help: unexpected argument 'show'" in said
+
+
+def test_help_of_stream_names_its_verbs(tshare):
+    said = tshare("help", "stream").out
+    assert [verb for verb in STREAM_VERBS if f"  {verb.removeprefix('stream ')} " not in said] == []
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: MIT
 # Completions of tshare for bash. They need no other functions.
 
-# Adds names of regions; those that list writes with escapes are left out.
-_tshare_names() {
+# Adds names that are read, a line each; those that list writes with escapes are left out.
+_tshare_read() {
 	local name quoted
 	while IFS= read -r name; do
 		quoted=$(printf %q "$name")
 		[[ $name != *\\* && ($name == "$1"* || $quoted == "$1"*) ]] && COMPREPLY+=("$quoted")
-	done < <("${COMP_WORDS[0]}" list --noheadings --output NAME 2> /dev/null)
+	done
+}
+
+_tshare_names() {
+	_tshare_read "$1" < <("${COMP_WORDS[0]}" list --noheadings --output NAME 2> /dev/null)
+}
+
+_tshare_streams() {
+	_tshare_read "$1" < <("${COMP_WORDS[0]}" stream list --names 2> /dev/null)
 }
 
 _tshare_words() {
@@ -67,12 +75,18 @@ _tshare_options() {
 	pool) echo '--json -j --bytes -b --node' ;;
 	weights) echo '--json -j --name --persist --replace' ;;
 	bench) echo '--quick --max-size --time --csv --plot --progress' ;;
+	stream)
+		case ${words[2]} in
+		list) echo '--json -j --noheadings -n --names -N' ;;
+		show) echo '--json -j --bytes -b' ;;
+		esac
+		;;
 	esac
 }
 
 _tshare() {
 	local verbs='help info create list show top unlink save publish wait exec pool load unload
-		weights bench'
+		weights bench stream'
 	local dtypes='bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64
 		bfloat16 complex64 complex128 float8_e4m3fn float8_e5m2'
 	local words=() verb=${COMP_WORDS[1]} cur before value place=0 i
@@ -123,6 +137,13 @@ _tshare() {
 	weights,0) _tshare_words "$cur" 'load show verify' ;;
 	weights,*) _tshare_files "$cur" ;;
 	pool,0) _tshare_words "$cur" set ;;
+	stream,0) _tshare_words "$cur" 'list show' ;;
+	stream,1)
+		case ${words[2]} in
+		show) _tshare_streams "$cur" ;;
+		esac
+		COMPREPLY=("${COMPREPLY[@]#"$before"}")
+		;;
 	load,*)
 		compopt -o nospace 2> /dev/null
 		_tshare_words "$cur" 'max_mib= user_max_mib= ns_max_mib= pool_mib='

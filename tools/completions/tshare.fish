@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Completions of tshare for fish.
 
-set -l verbs help info create list show top unlink save publish wait exec pool load unload weights bench
+set -l verbs help info create list show top unlink save publish wait exec pool load unload weights bench stream
 set -l dtypes bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 \
     bfloat16 complex64 complex128 float8_e4m3fn float8_e5m2
 set -l columns ID NAME SIZE TENSORS MODE OWNER GROUP USERS PIDS MAKER AGE GENERATION STATE RUNG \
@@ -14,6 +14,16 @@ end
 function __fish_tshare_verb
     set -l words (commandline -opc)
     test (count $words) -ge 2; and contains -- $words[2] $argv
+end
+
+function __fish_tshare_streams
+    tshare stream list --names 2>/dev/null | string match --invert --regex '\\\\'
+end
+
+# Whether the verb is stream, followed by one of these.
+function __fish_tshare_stream
+    set -l words (commandline -opc)
+    test (count $words) -ge 3; and test $words[2] = stream; and contains -- $words[3] $argv
 end
 
 complete -c tshare -f
@@ -67,3 +77,11 @@ complete -c tshare -n '__fish_tshare_verb bench' -l time -x -d 'Seconds to measu
 complete -c tshare -n '__fish_tshare_verb bench' -l csv -r -F -d 'All results'
 complete -c tshare -n '__fish_tshare_verb bench' -l plot -r -F -d 'A figure'
 complete -c tshare -n '__fish_tshare_verb bench' -l progress -d 'Show progress'
+
+set -l streams list show
+complete -c tshare -n "__fish_tshare_verb stream; and not __fish_tshare_stream $streams" -a "$streams"
+complete -c tshare -n '__fish_tshare_stream list show' -s j -l json -d 'Print JSON'
+complete -c tshare -n '__fish_tshare_stream list' -s n -l noheadings -d 'No headings'
+complete -c tshare -n '__fish_tshare_stream list' -s N -l names -d 'Names alone'
+complete -c tshare -n '__fish_tshare_stream show' -s b -l bytes -d 'Sizes in bytes'
+complete -c tshare -n '__fish_tshare_stream show' -a '(__fish_tshare_streams)'
