@@ -165,7 +165,7 @@ class BuildScripts(Command):
             "tshare",
             self.build_dir,
             extra_preargs=flags,
-            extra_postargs=["-pthread", *libs, "-ldl"],
+            extra_postargs=["-pthread", *libs, "-ldl", "-lm"],
         )
 
 

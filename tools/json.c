@@ -96,6 +96,12 @@ void json_int(const char *key, int64_t value)
 	printf("%" PRId64, value);
 }
 
+void json_double(const char *key, double value)
+{
+	begin(key);
+	printf("%.9g", value);
+}
+
 void json_bool(const char *key, bool value)
 {
 	begin(key);

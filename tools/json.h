@@ -16,6 +16,7 @@ void json_close(char bracket);
 void json_string(const char *key, const char *value);
 void json_uint(const char *key, uint64_t value);
 void json_int(const char *key, int64_t value);
+void json_double(const char *key, double value); /* finite */
 void json_bool(const char *key, bool value);
 void json_null(const char *key);
 

@@ -9,11 +9,13 @@
 #include "json.h"
 #include "shape.h"
 
-int stream_observe(struct tshare_ctx *ctx, const char *name, struct tshare_stream **stream)
+int stream_observe(struct tshare_ctx *ctx, const char *name, int64_t timeout_ns,
+		   struct tshare_stream **stream)
 {
 	const struct tshare_stream_open_options options = {
 		.size = sizeof(options),
 		.flags = TSHARE_OBSERVE,
+		.timeout_ns = timeout_ns,
 	};
 
 	return tshare_stream_open(ctx, name, &options, stream);

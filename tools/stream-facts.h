@@ -20,8 +20,9 @@ struct stream_facts {
 	struct tshare_stream_seat seats[TSHARE_STREAM_CONSUMERS];
 };
 
-/* Opens a stream as an observer, and prints nothing. */
-int stream_observe(struct tshare_ctx *ctx, const char *name, struct tshare_stream **stream);
+/* Opens a stream as an observer, which may be created meanwhile, and prints nothing. */
+int stream_observe(struct tshare_ctx *ctx, const char *name, int64_t timeout_ns,
+		   struct tshare_stream **stream);
 
 /* Stores a negative errno, without printing it, and then nothing else; or facts to release. */
 int stream_facts_read(struct tshare_stream *stream, struct stream_facts *facts);

@@ -52,7 +52,7 @@ static int find_streams(struct tshare_ctx *ctx, const struct details_list *all,
 	if (!streams->facts)
 		return failure("out of memory");
 	for (i = 0; !status && i < all->count; i++) {
-		if (stream_observe(ctx, all->regions[i].info.name, &stream))
+		if (stream_observe(ctx, all->regions[i].info.name, 0, &stream))
 			continue;
 		status = add_stream(stream, streams);
 		tshare_stream_unref(stream);

@@ -156,7 +156,7 @@ static int show(struct tshare_ctx *ctx, const char *name, const struct request *
 	struct stream_facts facts;
 	int err, status;
 
-	err = stream_observe(ctx, name, &stream);
+	err = stream_observe(ctx, name, 0, &stream);
 	if (err)
 		return failure_of_name(ctx, name, err);
 	err = stream_facts_read(stream, &facts);

@@ -5,6 +5,7 @@
 static const struct verb *const below[] = {
 	&verb_stream_list,
 	&verb_stream_show,
+	&verb_stream_hz,
 	NULL,
 };
 
@@ -33,6 +34,7 @@ const struct verb verb_stream = {
 	.help = "\n"
 		"  list                   list the streams\n"
 		"  show NAME              show a stream's fields and consumers\n"
+		"  hz NAME                measure how often frames are published\n"
 		"\n'tshare help stream VERB' lists the verb's options.\n",
 	.in_order = true, /* as the verb has options of its own */
 	.run = run,

@@ -21,7 +21,7 @@ VERBS = (
 )
 
 # Those of "stream", with its name.
-STREAM_VERBS = ("stream list", "stream show")
+STREAM_VERBS = ("stream list", "stream show", "stream hz")
 
 
 class Said(NamedTuple):
@@ -84,6 +84,12 @@ def until(condition, problem="it never happens"):
 def state_of(pid):
     """Return a process's state as /proc has it: S if it sleeps, T if it is stopped."""
     return re.search(r"^State:\s+(\S)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1]
+
+
+def catches(pid, number):
+    """Return whether a process has a handler for a signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^SigCgt:\s+(\w+)", status, re.MULTILINE)[1], 16) & 1 << number - 1
 
 
 def npy(shape, descr, order="False"):

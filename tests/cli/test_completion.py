@@ -134,7 +134,7 @@ def test_completions_have_the_names_of_regions(tshare, name, in_bash, in_fish, v
     assert name in in_fish(f"tshare {verb} {name}")
 
 
-@pytest.mark.parametrize("verb", ["show"])
+@pytest.mark.parametrize("verb", ["show", "hz"])
 def test_completions_have_the_names_of_streams(tshare, name, streamer, in_bash, in_fish, verb):
     streamer("produce", name)
     assert in_bash("tshare", "stream", verb, name) == [name]

@@ -57,6 +57,7 @@ _tshare_value() {
 	*,--tensor | *,-t | *,--size | *,-s | *,--mode | *,-m | *,--node | top,--delay | top,-d) ;;
 	*,--glob | *,-g | *,--generation | *,--timeout | bench,--max-size | bench,--time) ;;
 	exec,--name | exec,-n | weights,--name) ;;
+	stream,--count | stream,--time | stream,-t | stream,--wait | stream,-w) ;;
 	*) return 1 ;;
 	esac
 }
@@ -79,6 +80,7 @@ _tshare_options() {
 		case ${words[2]} in
 		list) echo '--json -j --noheadings -n --names -N' ;;
 		show) echo '--json -j --bytes -b' ;;
+		hz) echo '--count -n --time -t --wait -w --json -j' ;;
 		esac
 		;;
 	esac
@@ -137,10 +139,10 @@ _tshare() {
 	weights,0) _tshare_words "$cur" 'load show verify' ;;
 	weights,*) _tshare_files "$cur" ;;
 	pool,0) _tshare_words "$cur" set ;;
-	stream,0) _tshare_words "$cur" 'list show' ;;
+	stream,0) _tshare_words "$cur" 'list show hz' ;;
 	stream,1)
 		case ${words[2]} in
-		show) _tshare_streams "$cur" ;;
+		show | hz) _tshare_streams "$cur" ;;
 		esac
 		COMPREPLY=("${COMPREPLY[@]#"$before"}")
 		;;
