@@ -229,30 +229,53 @@ bool npy_parse(const char *dict, size_t length, struct npy *npy, const char **pr
 	return parsed;
 }
 
-size_t npy_format(char header[NPY_HEADER_MAX], const struct npy *npy)
+bool npy_describe(struct tshare_dtype dtype, char descr[NPY_DESCR_LEN])
 {
-	size_t length, end;
-	int32_t d;
 	size_t i;
 
 	for (i = 0; i < N_TYPES; i++)
-		if (types[i].code == npy->dtype.code && 8 * types[i].bytes == npy->dtype.bits)
+		if (types[i].code == dtype.code && 8 * types[i].bytes == dtype.bits)
 			break;
-	if (i == N_TYPES || npy->dtype.lanes != 1)
-		return 0;
+	if (i == N_TYPES || dtype.lanes != 1)
+		return false;
+	snprintf(descr, NPY_DESCR_LEN, "'%c%c%d'", types[i].bytes == 1 ? '|' : '<', types[i].kind,
+		 types[i].bytes);
+	return true;
+}
+
+/* Leaves room for @spare more characters. */
+static size_t put_header(char *header, const char *descr, const struct npy *npy, size_t spare)
+{
+	size_t length, end;
+	int32_t d;
+
 	memcpy(header, MAGIC "\1", NPY_MAGIC_LEN);
 	length = PREFIX_LEN;
-	length += sprintf(header + length, "{'descr': '%c%c%d', 'fortran_order': %s, 'shape': (",
-			  types[i].bytes == 1 ? '|' : '<', types[i].kind, types[i].bytes,
+	length += sprintf(header + length, "{'descr': %s, 'fortran_order': %s, 'shape': (", descr,
 			  npy->fortran_order ? "True" : "False");
 	for (d = 0; d < npy->ndim; d++)
 		length += sprintf(header + length, "%s%" PRId64 "%s", d ? " " : "", npy->shape[d],
 				  d < npy->ndim - 1 || !d ? "," : "");
 	length += sprintf(header + length, "), }");
-	end = (length / ALIGNMENT + 1) * ALIGNMENT;
+	end = ((length + spare) / ALIGNMENT + 1) * ALIGNMENT;
 	memset(header + length, ' ', end - length);
 	header[end - 1] = '\n';
 	header[NPY_MAGIC_LEN] = (char)((end - PREFIX_LEN) & 0xff);
 	header[NPY_MAGIC_LEN + 1] = (char)((end - PREFIX_LEN) >> 8);
 	return end;
+}
+
+size_t npy_format(char header[NPY_HEADER_MAX], const struct npy *npy)
+{
+	char descr[NPY_DESCR_LEN];
+
+	return npy_describe(npy->dtype, descr) ? put_header(header, descr, npy, 0) : 0;
+}
+
+size_t npy_format_growing(char *header, const char *descr, const struct npy *npy)
+{
+	char rows[NPY_ROWS_LEN];
+	int digits = snprintf(rows, sizeof(rows), "%" PRId64, npy->shape[0]);
+
+	return put_header(header, descr, npy, sizeof(rows) - digits);
 }

@@ -39,4 +39,15 @@ bool npy_parse(const char *dict, size_t length, struct npy *npy, const char **pr
 #define NPY_HEADER_MAX 1024
 size_t npy_format(char header[NPY_HEADER_MAX], const struct npy *npy);
 
+/* Writes the type as a dict has it, "'<f4'"; false if NumPy has no such type. */
+#define NPY_DESCR_LEN 8
+bool npy_describe(struct tshare_dtype dtype, char descr[NPY_DESCR_LEN]);
+
+/*
+ * The same for a file to which rows are added, of any type: the header is as long for any
+ * @npy->shape[0]. @header has NPY_HEADER_MAX bytes and those of @descr.
+ */
+#define NPY_ROWS_LEN 20
+size_t npy_format_growing(char *header, const char *descr, const struct npy *npy);
+
 #endif /* TSHARE_CLI_NPY_H */

@@ -88,6 +88,17 @@ void stream_facts_release(struct stream_facts *facts)
 	facts->fields = NULL;
 }
 
+uint64_t stream_field_bytes(const struct stream_field *field)
+{
+	uint64_t bytes = tshare_dtype_get_itemsize(field->dtype);
+	int32_t i;
+
+	/* All slots of the field are in memory: the product of one fits. */
+	for (i = 0; i < field->ndim; i++)
+		bytes *= field->shape[i];
+	return bytes;
+}
+
 const char *stream_facts_state(const struct stream_facts *facts, const struct details *details)
 {
 	if (facts->info.ended)

@@ -28,6 +28,9 @@ int stream_observe(struct tshare_ctx *ctx, const char *name, int64_t timeout_ns,
 int stream_facts_read(struct tshare_stream *stream, struct stream_facts *facts);
 void stream_facts_release(struct stream_facts *facts);
 
+/* Bytes of a frame's field in its largest shape, without gaps. */
+uint64_t stream_field_bytes(const struct stream_field *field);
+
 /* "live", "ended" or "dead" */
 const char *stream_facts_state(const struct stream_facts *facts, const struct details *details);
 

@@ -79,3 +79,8 @@ enum reader_news reader_next(struct reader *reader, int64_t until, struct tshare
 	}
 	return READER_LIMIT;
 }
+
+void reader_put_back(struct reader *reader)
+{
+	reader->left++;
+}

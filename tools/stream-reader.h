@@ -57,4 +57,7 @@ int reader_begin(struct reader *reader, struct tshare_stream *stream,
 /* Looks for a frame until @until of CLOCK_MONOTONIC; INT64_MAX: as long as the limits say. */
 enum reader_news reader_next(struct reader *reader, int64_t until, struct tshare_frame **frame);
 
+/* The last frame doesn't count among those of the limits. */
+void reader_put_back(struct reader *reader);
+
 #endif /* TSHARE_CLI_STREAM_READER_H */

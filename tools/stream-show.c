@@ -45,17 +45,6 @@ static int print_facts(const struct stream_facts *facts, const struct details *d
 	return table_print(&table);
 }
 
-static uint64_t bytes_of(const struct stream_field *field)
-{
-	uint64_t bytes = tshare_dtype_get_itemsize(field->dtype);
-	int32_t i;
-
-	/* All slots of the field are in memory: the product of one fits. */
-	for (i = 0; i < field->ndim; i++)
-		bytes *= field->shape[i];
-	return bytes;
-}
-
 static int print_fields(const struct stream_facts *facts, bool exact)
 {
 	static const struct table_column columns[] = {
@@ -73,7 +62,7 @@ static int print_fields(const struct stream_facts *facts, bool exact)
 		const struct stream_field *field = &facts->fields[i];
 
 		shape_name_type(field->dtype, dtype);
-		format_bytes(size, bytes_of(field), exact);
+		format_bytes(size, stream_field_bytes(field), exact);
 		table_row(&table);
 		table_short_cell(&table, field->name, NAME_SHOWN);
 		table_cell(&table, "%s", dtype);

@@ -3,10 +3,7 @@
 #include "cli.h"
 
 static const struct verb *const below[] = {
-	&verb_stream_list,
-	&verb_stream_show,
-	&verb_stream_hz,
-	NULL,
+	&verb_stream_list, &verb_stream_show, &verb_stream_hz, &verb_stream_record, NULL,
 };
 
 static int run(const struct verb *verb, int argc, char **argv)
@@ -35,6 +32,7 @@ const struct verb verb_stream = {
 		"  list                   list the streams\n"
 		"  show NAME              show a stream's fields and consumers\n"
 		"  hz NAME                measure how often frames are published\n"
+		"  record NAME FOLDER     write frames to .npy files\n"
 		"\n'tshare help stream VERB' lists the verb's options.\n",
 	.in_order = true, /* as the verb has options of its own */
 	.run = run,

@@ -21,7 +21,7 @@ VERBS = (
 )
 
 # Those of "stream", with its name.
-STREAM_VERBS = ("stream list", "stream show", "stream hz")
+STREAM_VERBS = ("stream list", "stream show", "stream hz", "stream record")
 
 
 class Said(NamedTuple):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * usage: streamer produce NAME [SLOTS [HISTORY]] [keep]
+ *        streamer fields NAME TYPE FIELD...
  *        streamer consume NAME [keep]
  *
  * A producer or a consumer of a stream, which obeys lines of standard input, and answers each with
@@ -10,6 +11,7 @@
  *
  * Frame n has image, uint8 (4, 6): (7 n + index) % 256; pose, float32 (2,): n and -n; and
  * "the/count", int64 (): 1000 n. It was captured 5 ms before, its sequence is 10 n, its flags n % 3.
+ * With "fields" it has these instead, numbers whose bytes are n; "small" is not for it.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -50,6 +52,23 @@ static void *data_of(struct tshare_frame *frame, size_t field)
 	return data;
 }
 
+/* Of a stream with other fields. */
+static size_t other_fields;
+
+static void fill_others(struct tshare_frame *frame, uint64_t number)
+{
+	struct tshare_tensor *tensor;
+	size_t i;
+
+	for (i = 0; i < other_fields; i++) {
+		if (tshare_frame_get_tensor(frame, i, &tensor))
+			continue;
+		memset(tshare_tensor_get_data(tensor), (int)number,
+		       tshare_tensor_get_nbytes(tensor));
+		tshare_tensor_unref(tensor);
+	}
+}
+
 static void fill(struct tshare_frame *frame, uint64_t number)
 {
 	uint8_t *image = data_of(frame, 0);
@@ -75,12 +94,15 @@ static int publish(struct tshare_stream *stream, int64_t rows)
 	err = tshare_stream_loan(stream, -1, &frame);
 	if (err)
 		return err;
-	fill(frame, number);
+	if (other_fields)
+		fill_others(frame, number);
+	else
+		fill(frame, number);
 	info.captured_ns = now() - CAPTURED_NS;
 	info.sequence = 10 * number;
 	info.flags = number % 3;
 	err = tshare_frame_set_info(frame, &info);
-	if (!err)
+	if (!err && !other_fields)
 		err = tshare_frame_set_shape(frame, 0, shape);
 	if (!err)
 		err = tshare_frame_publish(frame);
@@ -132,6 +154,24 @@ static int produce(struct tshare_ctx *ctx, int argc, char **argv, struct tshare_
 	return tshare_stream_create(ctx, argv[2], fields, 3, &options, stream);
 }
 
+static int produce_fields(struct tshare_ctx *ctx, int argc, char **argv,
+			  struct tshare_stream **stream)
+{
+	struct tshare_stream_options options = { .size = sizeof(options),
+						 .flags = TSHARE_KEEP_ALL };
+	struct tshare_spec fields[TSHARE_STREAM_FIELDS] = { { 0 } };
+	int i, err;
+
+	for (i = 4; i < argc; i++) {
+		fields[i - 4] = (struct tshare_spec){ sizeof(*fields), argv[i] };
+		err = tshare_dtype_parse(argv[3], &fields[i - 4].dtype);
+		if (err)
+			return err;
+	}
+	other_fields = argc - 4;
+	return tshare_stream_create(ctx, argv[2], fields, other_fields, &options, stream);
+}
+
 static int consume(struct tshare_ctx *ctx, int argc, char **argv, struct tshare_stream **stream)
 {
 	struct tshare_stream_open_options options = { .size = sizeof(options), .hold = 256 };
@@ -153,8 +193,12 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	err = tshare_ctx_new(NULL, &ctx);
 	if (!err) {
-		err = *argv[1] == 'p' ? produce(ctx, argc, argv, &stream) :
-					consume(ctx, argc, argv, &stream);
+		if (*argv[1] == 'p')
+			err = produce(ctx, argc, argv, &stream);
+		else if (*argv[1] == 'f')
+			err = produce_fields(ctx, argc, argv, &stream);
+		else
+			err = consume(ctx, argc, argv, &stream);
 		tshare_ctx_unref(ctx);
 	}
 	if (!err)

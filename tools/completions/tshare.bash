@@ -81,6 +81,7 @@ _tshare_options() {
 		list) echo '--json -j --noheadings -n --names -N' ;;
 		show) echo '--json -j --bytes -b' ;;
 		hz) echo '--count -n --time -t --wait -w --json -j' ;;
+		record) echo '--count -n --time -t --wait -w' ;;
 		esac
 		;;
 	esac
@@ -139,12 +140,17 @@ _tshare() {
 	weights,0) _tshare_words "$cur" 'load show verify' ;;
 	weights,*) _tshare_files "$cur" ;;
 	pool,0) _tshare_words "$cur" set ;;
-	stream,0) _tshare_words "$cur" 'list show hz' ;;
+	stream,0) _tshare_words "$cur" 'list show hz record' ;;
 	stream,1)
 		case ${words[2]} in
-		show | hz) _tshare_streams "$cur" ;;
+		show | hz | record) _tshare_streams "$cur" ;;
 		esac
 		COMPREPLY=("${COMPREPLY[@]#"$before"}")
+		;;
+	stream,2)
+		case ${words[2]} in
+		record) _tshare_files "$cur" ;;
+		esac
 		;;
 	load,*)
 		compopt -o nospace 2> /dev/null

@@ -78,13 +78,14 @@ complete -c tshare -n '__fish_tshare_verb bench' -l csv -r -F -d 'All results'
 complete -c tshare -n '__fish_tshare_verb bench' -l plot -r -F -d 'A figure'
 complete -c tshare -n '__fish_tshare_verb bench' -l progress -d 'Show progress'
 
-set -l streams list show hz
+set -l streams list show hz record
 complete -c tshare -n "__fish_tshare_verb stream; and not __fish_tshare_stream $streams" -a "$streams"
 complete -c tshare -n '__fish_tshare_stream list show hz' -s j -l json -d 'Print JSON'
 complete -c tshare -n '__fish_tshare_stream list' -s n -l noheadings -d 'No headings'
 complete -c tshare -n '__fish_tshare_stream list' -s N -l names -d 'Names alone'
 complete -c tshare -n '__fish_tshare_stream show' -s b -l bytes -d 'Sizes in bytes'
-complete -c tshare -n '__fish_tshare_stream show hz' -a '(__fish_tshare_streams)'
-complete -c tshare -n '__fish_tshare_stream hz' -s n -l count -x -d 'End after so many frames'
-complete -c tshare -n '__fish_tshare_stream hz' -s t -l time -x -d 'End after these seconds'
-complete -c tshare -n '__fish_tshare_stream hz' -s w -l wait -x -d 'Wait so long for the stream'
+complete -c tshare -n '__fish_tshare_stream show hz record' -a '(__fish_tshare_streams)'
+complete -c tshare -n '__fish_tshare_stream hz record' -s n -l count -x -d 'End after so many frames'
+complete -c tshare -n '__fish_tshare_stream hz record' -s t -l time -x -d 'End after these seconds'
+complete -c tshare -n '__fish_tshare_stream hz record' -s w -l wait -x -d 'Wait so long for the stream'
+complete -c tshare -n '__fish_tshare_stream record' -F
