@@ -35,7 +35,7 @@ struct verb {
 extern const struct verb verb_help, verb_info, verb_create, verb_list, verb_show, verb_unlink,
 	verb_save, verb_publish, verb_top, verb_wait, verb_exec, verb_pool, verb_load, verb_unload,
 	verb_weights, verb_bench, verb_stream, verb_stream_list, verb_stream_show, verb_stream_hz,
-	verb_stream_record;
+	verb_stream_record, verb_stream_play;
 
 /* From here on errors name this verb. */
 void message_verb(const struct verb *verb);

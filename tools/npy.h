@@ -13,8 +13,8 @@
 #define NPY_MAGIC_LEN 8
 #define NPY_SIZE_MAX  4
 
-/* A dict of TSHARE_NDIM_LIMIT dimensions is far shorter. */
-#define NPY_DICT_MAX 16384
+/* A dict of TSHARE_NDIM_LIMIT dimensions is far shorter, and one of TSHARE_STREAM_FIELDS files. */
+#define NPY_DICT_MAX 32768
 
 struct npy {
 	struct tshare_dtype dtype;

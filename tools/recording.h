@@ -32,4 +32,20 @@ char *recording_encode(const char *field);
 /* The type of frames.npy, as its dict has it; NULL if memory is short. @files: of the fields */
 char *recording_describe(const struct stream_field *fields, char *const *files, size_t count);
 
+/* The reverse of recording_encode(); NULL if that makes no such name, or memory is short. */
+char *recording_decode(const char *file);
+
+/* What the dict of frames.npy says. */
+struct recording {
+	uint64_t count; /* of frames */
+	size_t field_count;
+	char *files[TSHARE_STREAM_FIELDS]; /* names without the suffix */
+	int32_t ndims[TSHARE_STREAM_FIELDS];
+	size_t dims; /* of all fields */
+};
+
+/* Parses a dict that ends with NUL, as recording_describe() and NumPy write it. */
+bool recording_parse(const char *dict, struct recording *recording);
+void recording_release(struct recording *recording);
+
 #endif /* TSHARE_CLI_RECORDING_H */

@@ -3,7 +3,8 @@
 #include "cli.h"
 
 static const struct verb *const below[] = {
-	&verb_stream_list, &verb_stream_show, &verb_stream_hz, &verb_stream_record, NULL,
+	&verb_stream_list,   &verb_stream_show, &verb_stream_hz,
+	&verb_stream_record, &verb_stream_play, NULL,
 };
 
 static int run(const struct verb *verb, int argc, char **argv)
@@ -33,6 +34,7 @@ const struct verb verb_stream = {
 		"  show NAME              show a stream's fields and consumers\n"
 		"  hz NAME                measure how often frames are published\n"
 		"  record NAME FOLDER     write frames to .npy files\n"
+		"  play FOLDER NAME       publish the frames of such files\n"
 		"\n'tshare help stream VERB' lists the verb's options.\n",
 	.in_order = true, /* as the verb has options of its own */
 	.run = run,

@@ -21,7 +21,7 @@ VERBS = (
 )
 
 # Those of "stream", with its name.
-STREAM_VERBS = ("stream list", "stream show", "stream hz", "stream record")
+STREAM_VERBS = tuple(f"stream {verb}" for verb in ("list", "show", "hz", "record", "play"))
 
 
 class Said(NamedTuple):

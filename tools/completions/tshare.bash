@@ -57,6 +57,7 @@ _tshare_value() {
 	*,--tensor | *,-t | *,--size | *,-s | *,--mode | *,-m | *,--node | top,--delay | top,-d) ;;
 	*,--glob | *,-g | *,--generation | *,--timeout | bench,--max-size | bench,--time) ;;
 	exec,--name | exec,-n | weights,--name) ;;
+	stream,--rate | stream,--consumers | stream,-c | stream,--slots) ;;
 	stream,--count | stream,--time | stream,-t | stream,--wait | stream,-w) ;;
 	*) return 1 ;;
 	esac
@@ -82,6 +83,7 @@ _tshare_options() {
 		show) echo '--json -j --bytes -b' ;;
 		hz) echo '--count -n --time -t --wait -w --json -j' ;;
 		record) echo '--count -n --time -t --wait -w' ;;
+		play) echo '--rate --loop -l --consumers -c --slots -s --replace -r' ;;
 		esac
 		;;
 	esac
@@ -140,10 +142,11 @@ _tshare() {
 	weights,0) _tshare_words "$cur" 'load show verify' ;;
 	weights,*) _tshare_files "$cur" ;;
 	pool,0) _tshare_words "$cur" set ;;
-	stream,0) _tshare_words "$cur" 'list show hz record' ;;
+	stream,0) _tshare_words "$cur" 'list show hz record play' ;;
 	stream,1)
 		case ${words[2]} in
 		show | hz | record) _tshare_streams "$cur" ;;
+		play) _tshare_files "$cur" ;;
 		esac
 		COMPREPLY=("${COMPREPLY[@]#"$before"}")
 		;;

@@ -78,7 +78,7 @@ complete -c tshare -n '__fish_tshare_verb bench' -l csv -r -F -d 'All results'
 complete -c tshare -n '__fish_tshare_verb bench' -l plot -r -F -d 'A figure'
 complete -c tshare -n '__fish_tshare_verb bench' -l progress -d 'Show progress'
 
-set -l streams list show hz record
+set -l streams list show hz record play
 complete -c tshare -n "__fish_tshare_verb stream; and not __fish_tshare_stream $streams" -a "$streams"
 complete -c tshare -n '__fish_tshare_stream list show hz' -s j -l json -d 'Print JSON'
 complete -c tshare -n '__fish_tshare_stream list' -s n -l noheadings -d 'No headings'
@@ -88,4 +88,9 @@ complete -c tshare -n '__fish_tshare_stream show hz record' -a '(__fish_tshare_s
 complete -c tshare -n '__fish_tshare_stream hz record' -s n -l count -x -d 'End after so many frames'
 complete -c tshare -n '__fish_tshare_stream hz record' -s t -l time -x -d 'End after these seconds'
 complete -c tshare -n '__fish_tshare_stream hz record' -s w -l wait -x -d 'Wait so long for the stream'
-complete -c tshare -n '__fish_tshare_stream record' -F
+complete -c tshare -n '__fish_tshare_stream record play' -F
+complete -c tshare -n '__fish_tshare_stream play' -l rate -x -d 'So many times as fast'
+complete -c tshare -n '__fish_tshare_stream play' -s l -l loop -d 'Begin again after the last frame'
+complete -c tshare -n '__fish_tshare_stream play' -s c -l consumers -x -d 'Begin with so many'
+complete -c tshare -n '__fish_tshare_stream play' -s s -l slots -x -d 'Slots of the stream'
+complete -c tshare -n '__fish_tshare_stream play' -s r -l replace -d 'Take the name over'
