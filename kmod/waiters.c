@@ -86,10 +86,12 @@ int tshare_waiter_sleep(struct tshare_waiter *waiter, ktime_t timeout)
 
 /**
  * tshare_waiter_wake() - wake a waiter, so that it looks at the name
- * @waiter: the waiter
+ * @waiter: the waiter; the caller holds tshare_lock, so that no process that shares the waiter
+ *          re-arms it after it has looked, and misses this
  */
 void tshare_waiter_wake(struct tshare_waiter *waiter)
 {
+	lockdep_assert_held(&tshare_lock);
 	WRITE_ONCE(waiter->woken, true);
 	wake_up(&waiter->queue);
 }

@@ -44,7 +44,9 @@ static ssize_t watch_read(struct file *file, char __user *to, size_t size, loff_
 			return err;
 	}
 	if (copy_to_user(to, &id, sizeof(id))) {
+		mutex_lock(&tshare_lock);
 		tshare_waiter_wake(&watch->waiter);
+		mutex_unlock(&tshare_lock);
 		return -EFAULT;
 	}
 	return sizeof(id);
