@@ -228,19 +228,35 @@ static int allocate(struct tshare_pool *pool)
 }
 
 /*
- * Takes a seat. A maker ends what the seat's last process has left; whoever may only read leaves
- * seats alone whose process died while it made an entry.
+ * Takes a seat. A process that may only read can't end what a dead maker has begun. In that maker's
+ * seat it would seem to be the maker, so it takes another one. It looks once it has the seat's lock:
+ * before that a maker may join, begin an entry and die.
  */
+static int take_seat(const struct tshare_pool *pool)
+{
+	_Atomic(uint64_t) closed = 0;
+	int seat;
+
+	for (;;) {
+		seat = seats_take(&pool->seats, &closed);
+		if (seat < 0 || pool->maker ||
+		    !(directory_makers(&pool->directory) & ring_bit(seat)))
+			return seat;
+		seats_unlock(&pool->seats, seat);
+		atomic_fetch_or(&closed, ring_bit(seat));
+	}
+}
+
+/* Takes a seat, and ends what the seat's last process has left. */
 static int join(struct tshare_pool *pool)
 {
 	struct directory *directory = &pool->directory;
-	_Atomic(uint64_t) closed = pool->maker ? 0 : directory_makers(directory);
 	int seat, err;
 
 	err = seats_open(&pool->seats, pool->seats_region);
 	if (err)
 		return err;
-	seat = seats_take(&pool->seats, &closed);
+	seat = take_seat(pool);
 	if (seat == -EUSERS)
 		return fail(seat, "pool: is open in %d objects, the most that there can be",
 			    TSHARE_STREAM_CONSUMERS);
