@@ -108,9 +108,13 @@ static void index_remove(struct directory *directory, uint32_t slot)
 
 /* Room */
 
-static bool is_entry(const struct directory *directory, uint32_t slot)
+/*
+ * Looks at the maker first. To finish an entry stores its number, and then clears the maker: whoever
+ * asks meanwhile finds one of the two.
+ */
+bool directory_is_entry(const struct directory *directory, uint32_t slot)
 {
-	return ring_number(&directory->ring, slot) || directory_maker(directory, slot) >= 0;
+	return directory_maker(directory, slot) >= 0 || ring_number(&directory->ring, slot);
 }
 
 uint32_t directory_count(const struct directory *directory, uint32_t slot)
@@ -145,7 +149,7 @@ static void find_ages(struct directory *directory)
 	for (slot = 0; slot < directory->ring.slots;) {
 		age = 0;
 		count = 1;
-		if (is_entry(directory, slot)) {
+		if (directory_is_entry(directory, slot)) {
 			age = age_of(directory, slot);
 			count = directory_count(directory, slot);
 			count = count ? count : 1;
@@ -214,7 +218,7 @@ static bool clear_room(struct directory *directory, uint32_t first, uint32_t cou
 	uint32_t slot = first;
 
 	/* An entry that begins before the room reaches into it. */
-	while (slot && !is_entry(directory, slot))
+	while (slot && !directory_is_entry(directory, slot))
 		slot--;
 	if (slot < first && slot + directory_count(directory, slot) <= first)
 		slot = first;

@@ -58,6 +58,9 @@ int64_t directory_next(const struct directory *directory, const struct key *key,
 /* Whether the entry that begins in @slot has the key. Its lease or the lock must be held. */
 bool directory_has_key(const struct directory *directory, uint32_t slot, const struct key *key);
 
+/* Whether an entry begins in the slot, finished or not. */
+bool directory_is_entry(const struct directory *directory, uint32_t slot);
+
 /* Slots of the entry, at least 1; 0 if the memory is damaged. */
 uint32_t directory_count(const struct directory *directory, uint32_t slot);
 

@@ -501,7 +501,7 @@ int tshare_pool_get_info(struct tshare_pool *pool, struct tshare_pool_info *info
 		return err;
 	for (slot = 0; slot < known.slots; slot += count) {
 		count = 1;
-		if (!ring_number(&directory->ring, slot) && directory_maker(directory, slot) < 0)
+		if (!directory_is_entry(directory, slot))
 			continue;
 		count = directory_count(directory, slot);
 		count = count ? count : 1;
