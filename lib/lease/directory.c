@@ -48,6 +48,7 @@ int64_t directory_next(const struct directory *directory, const struct key *key,
 	uint64_t word, slot;
 
 	while (*at < directory->index_size) {
+		lease_step("get_index");
 		word = atomic_load(&directory->index[(key->hash + (*at)++) & mask]);
 		if (!word)
 			break;
@@ -98,11 +99,13 @@ static void index_remove(struct directory *directory, uint32_t slot)
 	if (atomic_load(&directory->index[at]) == index_word(atomic_load(&record->hash), slot))
 		atomic_store(&directory->index[at], INDEX_GONE);
 	for (i = 0; i < directory->index_size; i++, at = (at - 1) & mask) {
+		lease_step("make_empty");
 		if (atomic_load(&directory->index[at]) != INDEX_GONE ||
 		    atomic_load(&directory->index[(at + 1) & mask]))
 			break;
 		atomic_store(&directory->index[at], 0);
 	}
+	lease_step("make_place");
 	atomic_store(&record->place, 0);
 }
 
@@ -134,6 +137,7 @@ static uint64_t age_of(const struct directory *directory, uint32_t slot)
 	const struct ring_line *line = &directory->ring.words[slot];
 	uint64_t used;
 
+	lease_step("make_age");
 	if (directory_maker(directory, slot) >= 0 || atomic_load(&line->value) & RING_SEATS)
 		return AGE_NEVER;
 	used = atomic_load_explicit(&line->used, memory_order_relaxed);
@@ -149,6 +153,7 @@ static void find_ages(struct directory *directory)
 	for (slot = 0; slot < directory->ring.slots;) {
 		age = 0;
 		count = 1;
+		lease_step("make_room");
 		if (directory_is_entry(directory, slot)) {
 			age = age_of(directory, slot);
 			count = directory_count(directory, slot);
@@ -209,6 +214,7 @@ static void clear(struct directory *directory, uint32_t slot)
 	lease_step("make_clear");
 	index_remove(directory, slot);
 	atomic_store(&directory->counts[slot], 0);
+	lease_step("make_zero");
 	if (atomic_load(&directory->ring.words[slot].value))
 		atomic_store(&directory->ring.words[slot].value, 0);
 }
@@ -277,6 +283,7 @@ void directory_free_seat(struct directory *directory, int seat)
 	uint32_t slot;
 
 	for (slot = 0; slot < directory->ring.slots; slot++) {
+		lease_step("free_maker");
 		if (directory_maker(directory, slot) != seat)
 			continue;
 		/* With a word of leases the entry was finished. */
@@ -299,6 +306,7 @@ uint64_t directory_finish(struct directory *directory, uint32_t slot, int seat)
 	atomic_store(&ring->words[slot].value, ring_bit(seat));
 	lease_step("finish_maker");
 	atomic_store(&directory->makers[slot], 0);
+	lease_step("finish_waiting");
 	return number;
 }
 
@@ -312,4 +320,5 @@ void directory_abandon(struct directory *directory, uint32_t slot)
 	atomic_store(&ring->words[slot].value, 0);
 	lease_step("abandon_maker");
 	atomic_store(&directory->makers[slot], 0);
+	lease_step("abandon_waiting");
 }

@@ -8,6 +8,7 @@
  * Whoever makes one holds the lock of the makers meanwhile, which the kernel drops with its process,
  * and is the producer of the slots that it claims. Each step leaves what the next maker can go on
  * with: a word that has WRITING, in a slot that nobody makes, is what a maker that died has left.
+ * tests/model/pool explores all of it; its steps have the names of lease_step() here.
  */
 #ifndef TSHARE_LEASE_DIRECTORY_H
 #define TSHARE_LEASE_DIRECTORY_H

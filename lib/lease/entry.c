@@ -52,8 +52,13 @@ void entry_wake_makers(struct tshare_pool *pool)
 {
 	struct ring *ring = &pool->directory.ring;
 
-	if (ring_is_waiting(ring) && atomic_exchange(&ring->waiting->value, 0))
-		tshare_region_publish_once(pool->seats_region, NULL);
+	if (!ring_is_waiting(ring))
+		return;
+	lease_step("wake");
+	if (!atomic_exchange(&ring->waiting->value, 0))
+		return;
+	lease_step("wake_publish");
+	tshare_region_publish_once(pool->seats_region, NULL);
 }
 
 void entry_add(struct tshare_entry *entry, uint32_t slot, uint32_t count, enum entry_state state)
@@ -259,11 +264,13 @@ static int lease(struct tshare_entry *entry, const struct key *key, uint32_t slo
 {
 	struct tshare_pool *pool = entry->pool;
 	struct directory *directory = &pool->directory;
-	uint64_t number = ring_number(&directory->ring, slot);
 	enum ring_lease got = RING_LEASED;
 	bool undone = false;
+	uint64_t number;
 	uint32_t count;
 
+	lease_step("get_number");
+	number = ring_number(&directory->ring, slot);
 	if (!number)
 		return -ENOENT;
 	if (!pool->holds[slot])

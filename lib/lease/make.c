@@ -31,6 +31,7 @@ static int lock_makers(struct tshare_pool *pool, int64_t deadline)
 
 	for (;;) {
 		pthread_mutex_lock(&pool->lock);
+		lease_step("make_lock");
 		err = seats_lock(&pool->seats, MAKERS);
 		if (!err)
 			return 0;
@@ -46,6 +47,7 @@ static int lock_makers(struct tshare_pool *pool, int64_t deadline)
 
 static void unlock_makers(struct tshare_pool *pool)
 {
+	lease_step("make_unlock");
 	seats_unlock(&pool->seats, MAKERS);
 	pthread_mutex_unlock(&pool->lock);
 }
@@ -59,6 +61,7 @@ static void reap(struct tshare_pool *pool)
 
 	seats &= ~ring_bit(pool->seat); /* the lock of its own seat could be taken */
 	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS; seat++) {
+		lease_step("reap");
 		if (!(seats & ring_bit(seat)) || seats_lock(&pool->seats, seat))
 			continue;
 		directory_free_seat(directory, seat);
@@ -78,10 +81,13 @@ static int check_key(struct directory *directory, const struct key *key)
 	while ((slot = directory_next(directory, key, &at)) >= 0) {
 		if (!directory_has_key(directory, slot, key))
 			continue;
+		lease_step("check_maker");
 		if (directory_maker(directory, slot) >= 0)
 			return -EAGAIN;
+		lease_step("check_number");
 		if (!ring_number(&directory->ring, slot))
 			continue;
+		lease_step("check_word");
 		if (atomic_load(&directory->ring.words[slot].value) != RING_WRITING)
 			return -EEXIST;
 		directory_abandon(directory, slot);
@@ -112,6 +118,7 @@ static int try_make(struct tshare_entry *entry, struct request *request)
 	slot = directory_make(&pool->directory, &request->key, request->count, pool->seat);
 	if (slot < 0)
 		return slot;
+	lease_step("make_write");
 	entry_add(entry, slot, request->count, ENTRY_MADE_HERE);
 	entry_write_tensors(entry);
 	return 0;
@@ -169,6 +176,7 @@ static int sleep_until(struct tshare_pool *pool, uint64_t seen, int64_t until)
 
 	if (left <= 0)
 		return 0;
+	lease_step("sleep");
 	err = tshare_region_wait(pool->seats_region, seen, left, 0, &seen);
 	if (err == -ECANCELED)
 		return fail(err, "pool: the wait was cancelled");
@@ -193,7 +201,9 @@ static int make_within(struct tshare_entry *entry, struct request *request, int6
 	int err;
 
 	for (;;) {
+		lease_step("make_seen");
 		tshare_region_get_generation(pool->seats_region, &seen);
+		lease_step("make_waiting");
 		if (waits)
 			atomic_store(&pool->directory.ring.waiting->value, 1);
 		err = lock_makers(pool, deadline);

@@ -239,6 +239,7 @@ static int take_seat(const struct tshare_pool *pool)
 
 	for (;;) {
 		seat = seats_take(&pool->seats, &closed);
+		lease_step("join_closed");
 		if (seat < 0 || pool->maker ||
 		    !(directory_makers(&pool->directory) & ring_bit(seat)))
 			return seat;
