@@ -1,116 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* Pools: entries that processes make and get by key. */
-#define _GNU_SOURCE 1
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "../partner.h"
-
-#define PAGE 4096
-
-static struct tshare_pool *new_pool(const char *name, uint32_t slots, uint64_t slot_size)
-{
-	const struct tshare_pool_options options = { .size = sizeof(options), .slots = slots };
-	struct tshare_pool *pool;
-
-	CHECK(!tshare_pool_create(ctx, name, slots * slot_size, &options, &pool));
-	return pool;
-}
-
-static struct tshare_pool *open_pool(const char *name)
-{
-	struct tshare_pool *pool;
-
-	CHECK(!tshare_pool_open(ctx, name, NULL, &pool));
-	return pool;
-}
-
-static struct tshare_pool_info info_of(struct tshare_pool *pool)
-{
-	struct tshare_pool_info info = { .size = sizeof(info) };
-
-	CHECK(!tshare_pool_get_info(pool, &info));
-	return info;
-}
-
-static int make(struct tshare_pool *pool, const char *key, int64_t bytes, int64_t timeout_ns,
-		struct tshare_entry **entry)
-{
-	const struct tshare_spec spec = SPEC("x", TSHARE_UINT8, 1, &bytes);
-
-	return tshare_pool_make(pool, key, strlen(key), &spec, 1, timeout_ns, entry);
-}
-
-static void fill(struct tshare_entry *entry, int byte)
-{
-	struct tshare_tensor *tensor;
-
-	CHECK(!tshare_entry_get_tensor(entry, 0, &tensor));
-	CHECK(!tshare_tensor_is_readonly(tensor));
-	memset(tshare_tensor_get_data(tensor), byte, tshare_tensor_get_shape(tensor)[0]);
-	tshare_tensor_unref(tensor);
-}
-
-/* Makes an entry of as many bytes, each that number; 0 or the error. */
-static int put(struct tshare_pool *pool, const char *key, int64_t bytes, int byte)
-{
-	struct tshare_entry *entry;
-	int err = make(pool, key, bytes, 0, &entry);
-
-	if (err)
-		return err;
-	fill(entry, byte);
-	CHECK(!tshare_entry_finish(entry));
-	tshare_entry_unref(entry);
-	return 0;
-}
-
-static struct tshare_entry *get(struct tshare_pool *pool, const char *key)
-{
-	struct tshare_entry *entry;
-
-	return tshare_pool_get(pool, key, strlen(key), &entry) ? NULL : entry;
-}
-
-/* The byte that all of the entry's are; -1 if they aren't the same. */
-static int byte_of(struct tshare_entry *entry)
-{
-	struct tshare_tensor *tensor;
-	const unsigned char *data;
-	int64_t i, count;
-	int byte;
-
-	if (tshare_entry_get_tensor(entry, 0, &tensor))
-		return -1;
-	data = tshare_tensor_get_data(tensor);
-	count = tshare_tensor_get_shape(tensor)[0];
-	byte = data[0];
-	for (i = 0; i < count; i++)
-		if (data[i] != byte)
-			byte = -1;
-	tshare_tensor_unref(tensor);
-	return byte;
-}
-
-/* The same of a key, which it doesn't keep; -ENOENT if there is none. */
-static int byte_at(struct tshare_pool *pool, const char *key)
-{
-	struct tshare_entry *entry;
-	int byte = tshare_pool_get(pool, key, strlen(key), &entry);
-
-	if (byte)
-		return byte;
-	byte = byte_of(entry);
-	tshare_entry_unref(entry);
-	return byte;
-}
+#include "../pools.h"
 
 /* Entries */
 
@@ -120,9 +17,9 @@ TEST(an_entry_is_got_by_its_key)
 	struct tshare_pool *pool = new_pool(name, 8, PAGE), *other = open_pool(name);
 
 	CHECK(byte_at(other, "a") == -ENOENT);
-	CHECK(!put(pool, "a", 100, 1));
-	CHECK(!put(other, "b", PAGE, 2));
-	CHECK(!put(pool, "a\001", 5, 3));
+	CHECK(!put_entry(pool, "a", 100, 1));
+	CHECK(!put_entry(other, "b", PAGE, 2));
+	CHECK(!put_entry(pool, "a\001", 5, 3));
 	CHECK(byte_at(other, "a") == 1);
 	CHECK(byte_at(pool, "b") == 2);
 	CHECK(byte_at(other, "a\001") == 3);
@@ -148,7 +45,7 @@ TEST(another_process_gets_an_entry)
 	const char *name = unique("other");
 	struct tshare_pool *pool = new_pool(name, 4, PAGE);
 
-	CHECK(!put(pool, "key", 3 * PAGE, 7));
+	CHECK(!put_entry(pool, "key", 3 * PAGE, 7));
 	CHECK(in_child(get_in_child, (void *)name) == 7);
 	tshare_pool_unref(pool);
 }
@@ -174,7 +71,7 @@ TEST(an_entry_has_tensors_of_all_kinds)
 	CHECK(!tshare_entry_finish(entry));
 	tshare_entry_unref(entry);
 
-	CHECK((entry = get(pool, "k")));
+	CHECK((entry = get_entry(pool, "k")));
 	CHECK(tshare_entry_get_tensor_count(entry) == 4);
 	CHECK(!tshare_entry_get_tensor_name(entry, 1, &tensor_name));
 	CHECK(!strcmp(tensor_name, "none"));
@@ -201,20 +98,20 @@ TEST(a_key_is_made_once)
 	struct tshare_pool *pool = new_pool(name, 8, PAGE), *other = open_pool(name);
 	struct tshare_entry *entry, *second;
 
-	CHECK(!make(pool, "k", 10, 0, &entry));
+	CHECK(!make_entry(pool, "k", 10, 0, &entry));
 	CHECK(byte_at(other, "k") == -ENOENT);
-	CHECK(make(other, "k", 10, 0, &second) == -ETIMEDOUT);
+	CHECK(make_entry(other, "k", 10, 0, &second) == -ETIMEDOUT);
 	CHECK(error_says("another entry of that key isn't finished"));
-	CHECK(make(pool, "k", 10, MS, &second) == -ETIMEDOUT);
-	fill(entry, 1);
+	CHECK(make_entry(pool, "k", 10, MS, &second) == -ETIMEDOUT);
+	fill_entry(entry, 1);
 	CHECK(!tshare_entry_is_finished(entry));
 	CHECK(!tshare_entry_finish(entry));
 	CHECK(tshare_entry_is_finished(entry));
 	CHECK(tshare_entry_finish(entry) == -EACCES);
-	CHECK(make(other, "k", 10, 0, &second) == -EEXIST);
+	CHECK(make_entry(other, "k", 10, 0, &second) == -EEXIST);
 	CHECK(byte_at(other, "k") == 1);
 	tshare_entry_unref(entry);
-	CHECK(make(other, "k", 10, 0, &second) == -EEXIST);
+	CHECK(make_entry(other, "k", 10, 0, &second) == -EEXIST);
 	tshare_pool_unref(other);
 	tshare_pool_unref(pool);
 }
@@ -226,13 +123,13 @@ TEST(an_entry_that_is_dropped_unfinished_was_never_there)
 	int i;
 
 	for (i = 0; i < 20; i++) {
-		CHECK(!make(pool, "k", 3 * PAGE, 0, &entry));
+		CHECK(!make_entry(pool, "k", 3 * PAGE, 0, &entry));
 		CHECK(info_of(pool).entries == 1);
 		tshare_entry_unref(entry);
 		CHECK(byte_at(pool, "k") == -ENOENT);
 		CHECK(!info_of(pool).used_slots);
 	}
-	CHECK(!put(pool, "k", 10, 5));
+	CHECK(!put_entry(pool, "k", 10, 5));
 	CHECK(byte_at(pool, "k") == 5);
 	tshare_pool_unref(pool);
 }
@@ -244,14 +141,14 @@ TEST(what_was_used_longest_ago_goes_first)
 	struct tshare_pool *pool = new_pool(unique("least"), 4, PAGE);
 	struct tshare_pool_info info;
 
-	CHECK(!put(pool, "a", 100, 1));
-	CHECK(!put(pool, "b", 100, 2));
-	CHECK(!put(pool, "c", 100, 3));
-	CHECK(!put(pool, "d", 100, 4));
+	CHECK(!put_entry(pool, "a", 100, 1));
+	CHECK(!put_entry(pool, "b", 100, 2));
+	CHECK(!put_entry(pool, "c", 100, 3));
+	CHECK(!put_entry(pool, "d", 100, 4));
 	CHECK(byte_at(pool, "a") == 1);
-	CHECK(!put(pool, "e", 100, 5));
+	CHECK(!put_entry(pool, "e", 100, 5));
 	CHECK(byte_at(pool, "b") == -ENOENT);
-	CHECK(!put(pool, "f", 100, 6));
+	CHECK(!put_entry(pool, "f", 100, 6));
 	CHECK(byte_at(pool, "c") == -ENOENT);
 	CHECK(byte_at(pool, "d") == 4);
 	CHECK(byte_at(pool, "a") == 1);
@@ -270,9 +167,9 @@ TEST(a_large_entry_takes_the_place_of_several)
 	int i;
 
 	for (i = 0; i < 8; i++, key[0]++)
-		CHECK(!put(pool, key, 100, i + 1));
+		CHECK(!put_entry(pool, key, 100, i + 1));
 	CHECK(byte_at(pool, "a") == 1);
-	CHECK(!put(pool, "large", 4 * PAGE - 200, 99));
+	CHECK(!put_entry(pool, "large", SLOTS(4), 99));
 	/* All but a, which was got, and the newest ones. */
 	CHECK(byte_at(pool, "large") == 99);
 	CHECK(byte_at(pool, "a") == 1);
@@ -281,10 +178,10 @@ TEST(a_large_entry_takes_the_place_of_several)
 	/* And a small one that of a large one, which then is gone whole. */
 	CHECK(byte_at(pool, "a") == 1 && byte_at(pool, "f") == 6);
 	CHECK(byte_at(pool, "g") == 7 && byte_at(pool, "h") == 8);
-	CHECK(!put(pool, "small", 100, 50));
+	CHECK(!put_entry(pool, "small", 100, 50));
 	CHECK(byte_at(pool, "large") == -ENOENT);
 	CHECK(info_of(pool).used_slots == 5);
-	CHECK(!put(pool, "three", 3 * PAGE - 200, 51));
+	CHECK(!put_entry(pool, "three", SLOTS(3), 51));
 	CHECK(info_of(pool).used_slots == 8);
 	CHECK(byte_at(pool, "small") == 50);
 	tshare_pool_unref(pool);
@@ -297,22 +194,23 @@ TEST(what_is_held_stays)
 	struct tshare_tensor *tensor;
 	char text[40];
 
-	CHECK(!put(pool, "a", 100, 1));
-	CHECK((a = get(pool, "a")) && (again = get(pool, "a")));
+	CHECK(!put_entry(pool, "a", 100, 1));
+	CHECK((a = get_entry(pool, "a")) && (again = get_entry(pool, "a")));
 	tshare_entry_unref(again);
-	CHECK(!put(pool, "b", 100, 2) && !put(pool, "c", 100, 3) && !put(pool, "d", 100, 4));
+	CHECK(!put_entry(pool, "b", 100, 2) && !put_entry(pool, "c", 100, 3) &&
+	      !put_entry(pool, "d", 100, 4));
 	CHECK(byte_of(a) == 1);
 	CHECK(info_of(pool).held_slots == 1);
-	CHECK(make(pool, "large", 3 * PAGE - 200, 0, &entry) == -ETIMEDOUT);
+	CHECK(make_entry(pool, "large", SLOTS(3), 0, &entry) == -ETIMEDOUT);
 	snprintf(text, sizeof(text), "(pid %d, '", (int)getpid());
 	CHECK(error_says(text) && error_says("holds 1 entries of 0 MiB"));
 	/* The tensor holds the entry, too. */
 	CHECK(!tshare_entry_get_tensor(a, 0, &tensor));
 	tshare_entry_unref(a);
-	CHECK(make(pool, "large", 3 * PAGE - 200, 0, &entry) == -ETIMEDOUT);
+	CHECK(make_entry(pool, "large", SLOTS(3), 0, &entry) == -ETIMEDOUT);
 	CHECK(tshare_tensor_get_entry(tensor) == a);
 	tshare_tensor_unref(tensor);
-	CHECK(!put(pool, "large", 3 * PAGE - 200, 5));
+	CHECK(!put_entry(pool, "large", SLOTS(3), 5));
 	CHECK(byte_at(pool, "a") == -ENOENT);
 	tshare_pool_unref(pool);
 }
@@ -326,8 +224,8 @@ TEST(a_tensor_over_memory_of_an_entry_holds_the_entry)
 	struct tshare_entry *entry;
 	void *data;
 
-	CHECK(!put(pool, "a", 100, 1));
-	CHECK((entry = get(pool, "a")));
+	CHECK(!put_entry(pool, "a", 100, 1));
+	CHECK((entry = get_entry(pool, "a")));
 	CHECK(!tshare_entry_get_tensor(entry, 0, &tensor));
 	data = tshare_tensor_get_data(tensor);
 	CHECK(!tshare_tensor_wrap((char *)data + 9, &spec, 0, &wrapped));
@@ -344,37 +242,6 @@ TEST(a_tensor_over_memory_of_an_entry_holds_the_entry)
 
 /* Waiting */
 
-struct making {
-	struct tshare_pool *pool;
-	const char *key;
-	int64_t bytes;
-	int result;
-	pthread_t thread;
-};
-
-static void *run_making(void *data)
-{
-	struct making *making = data;
-	struct tshare_entry *entry;
-
-	making->result = make(making->pool, making->key, making->bytes, LONG, &entry);
-	if (!making->result)
-		tshare_entry_unref(entry);
-	return NULL;
-}
-
-static void start_making(struct making *making)
-{
-	CHECK(!pthread_create(&making->thread, NULL, run_making, making));
-	sleep_ns(20 * MS);
-}
-
-static int end_making(struct making *making)
-{
-	CHECK(!pthread_join(making->thread, NULL));
-	return making->result;
-}
-
 TEST(a_second_maker_waits_for_the_first)
 {
 	const char *name = unique("second");
@@ -382,15 +249,15 @@ TEST(a_second_maker_waits_for_the_first)
 	struct making making = { other, "k", 100 };
 	struct tshare_entry *entry;
 
-	CHECK(!make(pool, "k", 100, 0, &entry));
+	CHECK(!make_entry(pool, "k", 100, 0, &entry));
 	start_making(&making);
-	fill(entry, 1);
+	fill_entry(entry, 1);
 	CHECK(!tshare_entry_finish(entry));
 	CHECK(end_making(&making) == -EEXIST);
 	tshare_entry_unref(entry);
 
 	making.key = "l";
-	CHECK(!make(pool, "l", 100, 0, &entry));
+	CHECK(!make_entry(pool, "l", 100, 0, &entry));
 	start_making(&making);
 	tshare_entry_unref(entry);
 	CHECK(!end_making(&making));
@@ -402,11 +269,11 @@ TEST(a_drop_wakes_who_waits_for_room)
 {
 	const char *name = unique("room");
 	struct tshare_pool *pool = new_pool(name, 2, PAGE), *other = open_pool(name);
-	struct making making = { other, "l", 2 * PAGE - 200 }, more = { pool, "m", 100 };
+	struct making making = { other, "l", SLOTS(2) }, more = { pool, "m", 100 };
 	struct tshare_entry *a, *b;
 
-	CHECK(!put(pool, "a", 100, 1) && !put(pool, "b", 100, 2));
-	CHECK((a = get(pool, "a")) && (b = get(pool, "b")));
+	CHECK(!put_entry(pool, "a", 100, 1) && !put_entry(pool, "b", 100, 2));
+	CHECK((a = get_entry(pool, "a")) && (b = get_entry(pool, "b")));
 	start_making(&making);
 	start_making(&more);
 	tshare_entry_unref(a);
@@ -419,213 +286,16 @@ TEST(a_drop_wakes_who_waits_for_room)
 TEST(a_cancel_ends_the_waits)
 {
 	struct tshare_pool *pool = new_pool(unique("cancel"), 2, PAGE);
-	struct making making = { pool, "l", 2 * PAGE - 200 };
+	struct making making = { pool, "l", SLOTS(2) };
 	struct tshare_entry *a;
 
-	CHECK(!put(pool, "a", 100, 1));
-	CHECK((a = get(pool, "a")));
+	CHECK(!put_entry(pool, "a", 100, 1));
+	CHECK((a = get_entry(pool, "a")));
 	start_making(&making);
 	tshare_pool_cancel(pool);
 	CHECK(end_making(&making) == -ECANCELED);
 	CHECK(byte_of(a) == 1);
 	tshare_entry_unref(a);
-	tshare_pool_unref(pool);
-}
-
-/* Deaths */
-
-struct dying {
-	const char *name;
-	bool makes;
-	struct steps steps;
-};
-
-static int hold_until_killed(void *data)
-{
-	struct dying *dying = data;
-	struct tshare_pool *pool;
-	struct tshare_entry *entry;
-	struct tshare_ctx *own;
-
-	if (ctx_new(tshare_ctx_get_backend(ctx), &own) ||
-	    tshare_pool_open(own, dying->name, NULL, &pool))
-		return 1;
-	if (dying->makes ? make(pool, "k", PAGE, 0, &entry) : !get(pool, "a"))
-		return 2;
-	send_byte(dying->steps.ends[1]);
-	for (;;)
-		pause();
-}
-
-static pid_t start_dying(struct dying *dying)
-{
-	pid_t pid;
-
-	CHECK(steps_open(&dying->steps));
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		_exit(hold_until_killed(dying));
-	CHECK(await_byte(dying->steps.ends[0]));
-	return pid;
-}
-
-TEST(what_a_killed_process_held_is_free)
-{
-	struct dying dying = { unique("killed") };
-	struct tshare_pool *pool = new_pool(dying.name, 2, PAGE);
-	struct tshare_entry *entry;
-	char text[40];
-	pid_t pid;
-
-	CHECK(!put(pool, "a", 100, 1));
-	pid = start_dying(&dying);
-	CHECK(make(pool, "l", 2 * PAGE - 200, 0, &entry) == -ETIMEDOUT);
-	snprintf(text, sizeof(text), "(pid %d, '", (int)pid);
-	CHECK(error_says(text));
-	kill_and_reap(pid);
-	steps_close(&dying.steps);
-	CHECK(!put(pool, "l", 2 * PAGE - 200, 2));
-	tshare_pool_unref(pool);
-}
-
-TEST(what_a_killed_maker_made_was_never_there)
-{
-	struct dying dying = { unique("maker"), true };
-	struct tshare_pool *pool = new_pool(dying.name, 2, PAGE);
-	struct making making = { pool, "k", 100 };
-	pid_t pid;
-
-	pid = start_dying(&dying);
-	CHECK(byte_at(pool, "k") == -ENOENT);
-	start_making(&making);
-	kill_and_reap(pid);
-	steps_close(&dying.steps);
-	CHECK(!end_making(&making));
-	CHECK(!put(pool, "k", 100, 3));
-	CHECK(byte_at(pool, "k") == 3);
-	CHECK(info_of(pool).used_slots == 1);
-	tshare_pool_unref(pool);
-}
-
-/* The next one in the seat may not write NAME: the entry must not become its. */
-TEST(a_reader_does_not_inherit_a_dead_makers_seat)
-{
-	struct dying dying = { unique("inherit"), true };
-	struct tshare_pool *pool = new_pool(dying.name, 2, PAGE), *reader;
-	pid_t pid;
-
-	pid = start_dying(&dying);
-	kill_and_reap(pid);
-	steps_close(&dying.steps);
-	CHECK(!tshare_pool_open(ctx, dying.name, &readonly_options, &reader));
-	CHECK(!put(pool, "k", 2 * PAGE - 200, 3));
-	CHECK(byte_at(reader, "k") == 3);
-	tshare_pool_unref(reader);
-	tshare_pool_unref(pool);
-}
-
-/* Uses keys at random, in a way that any other process can check: each byte is the key's. */
-static int use_at_random(const char *name, unsigned int seed, int calls)
-{
-	struct tshare_entry *held[3] = { NULL }, *entry;
-	struct tshare_pool *pool;
-	struct tshare_ctx *own;
-	char key[2] = { 0 };
-	int byte, err;
-
-	if (ctx_new(tshare_ctx_get_backend(ctx), &own) || tshare_pool_open(own, name, NULL, &pool))
-		return 1;
-	while (calls--) {
-		byte = 1 + rand_r(&seed) % 20;
-		key[0] = byte;
-		entry = get(pool, key);
-		if (!entry) {
-			err = make(pool, key, 1 + rand_r(&seed) % (3 * PAGE), 100 * MS, &entry);
-			if (err == -EEXIST || err == -ETIMEDOUT)
-				continue;
-			if (err)
-				return 2;
-			fill(entry, byte);
-			if (rand_r(&seed) % 8 && tshare_entry_finish(entry))
-				return 3;
-		} else if (byte_of(entry) != byte) {
-			return 4;
-		}
-		tshare_entry_unref(held[calls % 3]);
-		held[calls % 3] = entry;
-	}
-	for (byte = 0; byte < 3; byte++)
-		tshare_entry_unref(held[byte]);
-	tshare_pool_unref(pool);
-	tshare_ctx_unref(own);
-	return 0;
-}
-
-/* Entries of bytes that aren't the key's, or that are missing in the end, say that something broke. */
-TEST(entries_are_whole_and_none_is_lost_though_processes_are_killed)
-{
-	const char *name = unique("random");
-	struct tshare_pool *pool = new_pool(name, 24, PAGE);
-	unsigned int seed = 1;
-	int i, kills = rounds(200), status;
-	pid_t pids[3] = { 0 };
-
-	for (i = 0; i < kills + 3; i++) {
-		pid_t *pid = &pids[i % 3];
-
-		if (*pid) {
-			sleep_ns(rand_r(&seed) % 3 * MS / 2);
-			CHECK(!kill(*pid, SIGKILL) && waitpid(*pid, &status, 0) == *pid);
-			CHECK(WIFSIGNALED(status));
-			*pid = 0;
-		}
-		if (i >= kills)
-			continue;
-		*pid = fork();
-		CHECK(*pid >= 0);
-		if (!*pid)
-			_exit(use_at_random(name, i + 1, 1 << 30));
-	}
-	CHECK(!use_at_random(name, 9999, 2000));
-	/* Everything can go. */
-	CHECK(!put(pool, "all", 24 * PAGE - 200, 77));
-	CHECK(byte_at(pool, "all") == 77);
-	CHECK(info_of(pool).entries == 1 && !info_of(pool).held_slots);
-	tshare_pool_unref(pool);
-}
-
-struct user {
-	const char *name;
-	unsigned int seed;
-	int result;
-	pthread_t thread;
-};
-
-static void *run_user(void *data)
-{
-	struct user *user = data;
-
-	user->result = use_at_random(user->name, user->seed, rounds(2000));
-	return NULL;
-}
-
-TEST(threads_use_a_pool_at_once)
-{
-	const char *name = unique("threads");
-	struct tshare_pool *pool = new_pool(name, 24, PAGE);
-	struct user users[4];
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		users[i] = (struct user){ .name = name, .seed = i };
-		CHECK(!pthread_create(&users[i].thread, NULL, run_user, &users[i]));
-	}
-	for (i = 0; i < 4; i++) {
-		CHECK(!pthread_join(users[i].thread, NULL));
-		CHECK(!users[i].result);
-	}
-	CHECK(!put(pool, "all", 24 * PAGE - 200, 77));
 	tshare_pool_unref(pool);
 }
 
@@ -646,7 +316,7 @@ TEST(a_pool_of_equal_entries_keeps_the_last_used_ones)
 			CHECK(byte_at(pool, text) == key);
 		} else {
 			CHECK(byte_at(pool, text) == -ENOENT);
-			CHECK(!put(pool, text, 100, key));
+			CHECK(!put_entry(pool, text, 100, key));
 			if (used < 16)
 				used++;
 			else
@@ -666,14 +336,14 @@ TEST(a_reader_gets_entries_and_makes_none)
 	struct tshare_pool *pool = new_pool(name, 4, PAGE), *reader;
 	struct tshare_entry *entry, *other;
 
-	CHECK(!put(pool, "a", 100, 1));
+	CHECK(!put_entry(pool, "a", 100, 1));
 	CHECK(!tshare_pool_open(ctx, name, &readonly_options, &reader));
-	CHECK((entry = get(reader, "a")) && byte_of(entry) == 1);
-	CHECK(make(reader, "b", 100, 0, &other) == -EACCES);
+	CHECK((entry = get_entry(reader, "a")) && byte_of(entry) == 1);
+	CHECK(make_entry(reader, "b", 100, 0, &other) == -EACCES);
 	CHECK(tshare_region_is_readonly(tshare_pool_get_region(reader)));
-	CHECK(make(pool, "l", 4 * PAGE - 200, 0, &other) == -ETIMEDOUT);
+	CHECK(make_entry(pool, "l", SLOTS(4), 0, &other) == -ETIMEDOUT);
 	tshare_entry_unref(entry);
-	CHECK(!put(pool, "l", 4 * PAGE - 200, 2));
+	CHECK(!put_entry(pool, "l", SLOTS(4), 2));
 	tshare_pool_unref(reader);
 	tshare_pool_unref(pool);
 }
@@ -691,7 +361,7 @@ static int use_inherited(void *data)
 
 	if (tshare_pool_get(inherited->pool, "a", 1, &entry) != -EOPNOTSUPP)
 		return 1;
-	if (make(inherited->pool, "b", 10, 0, &entry) != -EOPNOTSUPP)
+	if (make_entry(inherited->pool, "b", 10, 0, &entry) != -EOPNOTSUPP)
 		return 2;
 	if (tshare_entry_finish(inherited->made) != -EOPNOTSUPP)
 		return 3;
@@ -707,14 +377,14 @@ TEST(a_child_has_none_of_its_parents_entries)
 	struct inherited inherited = { .pool = new_pool(name, 4, PAGE) };
 	struct tshare_pool *other;
 
-	CHECK(!put(inherited.pool, "a", 100, 1));
-	CHECK((inherited.entry = get(inherited.pool, "a")));
-	CHECK(!make(inherited.pool, "made", 100, 0, &inherited.made));
+	CHECK(!put_entry(inherited.pool, "a", 100, 1));
+	CHECK((inherited.entry = get_entry(inherited.pool, "a")));
+	CHECK(!make_entry(inherited.pool, "made", 100, 0, &inherited.made));
 	CHECK(!in_child(use_inherited, &inherited));
 	CHECK(info_of(inherited.pool).held_slots == 2);
 	other = open_pool(name);
 	CHECK(byte_at(other, "a") == 1);
-	fill(inherited.made, 2);
+	fill_entry(inherited.made, 2);
 	CHECK(!tshare_entry_finish(inherited.made));
 	CHECK(byte_at(other, "made") == 2);
 	tshare_pool_unref(other);
@@ -739,7 +409,7 @@ TEST(a_pool_lives_as_long_as_it_says)
 	other = open_pool(name);
 	tshare_pool_unref(pool);
 	CHECK(!exists(name) && !exists(seats));
-	CHECK(!put(other, "a", 10, 1) && byte_at(other, "a") == 1);
+	CHECK(!put_entry(other, "a", 10, 1) && byte_at(other, "a") == 1);
 	tshare_pool_unref(other);
 
 	CHECK(!tshare_pool_create(ctx, name, PAGE, &options, &pool));
@@ -806,7 +476,7 @@ TEST(make_names_the_malformed_argument)
 	CHECK(tshare_pool_make(pool, "k", 1, &bad, 1, 0, &entry) == -EINVAL);
 	CHECK(error_says("specs[0].shape"));
 	CHECK(tshare_pool_make(pool, "k", 1, twice, 2, 0, &entry) == -EINVAL);
-	CHECK(make(pool, "k", 3 * PAGE, 0, &entry) == -EFBIG);
+	CHECK(make_entry(pool, "k", 3 * PAGE, 0, &entry) == -EFBIG);
 	CHECK(error_says("specs: "));
 	CHECK(!info_of(pool).used_slots);
 	/* The longest key, of any bytes. */
@@ -839,69 +509,6 @@ TEST(open_names_what_is_no_pool)
 	CHECK(error_says("is no stream"));
 	tshare_pool_unref(pool);
 	tshare_region_unref(region);
-}
-
-/* A process that may write both regions writes nonsense into all of them but the slots. */
-static int use_damaged(void *data)
-{
-	const char *const *name = data;
-	char seats[TSHARE_NAME_MAX + 1];
-	struct tshare_region *regions[2];
-	struct tshare_pool *pool;
-	struct tshare_entry *entry;
-	struct tshare_tensor *tensor;
-	unsigned int seed = atoi(name[1]);
-	char key[2] = { 0 };
-	int i, part;
-
-	strcpy(stpcpy(seats, name[0]), ".seats");
-	if (tshare_region_open(ctx, name[0], NULL, &regions[0]) ||
-	    tshare_region_open(ctx, seats, NULL, &regions[1]) ||
-	    tshare_pool_open(ctx, name[0], NULL, &pool))
-		return 1;
-	for (i = 0; i < 3000; i++) {
-		part = rand_r(&seed) % 10;
-		/* In the first slots, too: descriptors of entries are there. */
-		if (part < 5)
-			((unsigned char *)tshare_region_get_data(
-				regions[part % 2]))[rand_r(&seed) %
-						    tshare_region_get_size(regions[part % 2])] =
-				rand_r(&seed) % 3 ? rand_r(&seed) : 255;
-		key[0] = 'a' + rand_r(&seed) % 10;
-		entry = NULL;
-		if (part % 2 && make(pool, key, 1 + rand_r(&seed) % PAGE, 0, &entry))
-			continue;
-		if (entry && part % 4 == 1)
-			tshare_entry_finish(entry);
-		if (!entry)
-			entry = get(pool, key);
-		if (entry && !tshare_entry_get_tensor(entry, 0, &tensor)) {
-			memset(tshare_tensor_is_readonly(tensor) ? key :
-								   tshare_tensor_get_data(tensor),
-			       key[0], 1);
-			tshare_tensor_unref(tensor);
-		}
-		tshare_entry_unref(entry);
-	}
-	return 0;
-}
-
-TEST(a_damaged_pool_harms_nobody)
-{
-	const char *name = unique("damaged");
-	const char *arguments[2] = { name };
-	struct tshare_pool *pool;
-	char seed[12];
-	int i;
-
-	arguments[1] = seed;
-	for (i = 0; i < rounds(40); i++) {
-		snprintf(seed, sizeof(seed), "%d", i);
-		pool = new_pool(name, 6, PAGE);
-		CHECK(!put(pool, "a", 100, 1) && !put(pool, "b", 2 * PAGE, 2));
-		CHECK(!in_child(use_damaged, arguments));
-		tshare_pool_unref(pool);
-	}
 }
 
 int main(void)
