@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Leases, with a process that is killed or stopped at each step of its protocol: the library's
- * lease_step() calls this program.
+ * Leases of streams, with a process that is killed or stopped at each step of its protocol.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -9,97 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../frames.h"
 #include "generation/counter.h"
-#include "lease/ring.h"
+#include "players.h"
 
 #define MS   INT64_C(1000000)
 #define SOON (HANG_SECONDS * 1000 * MS)
-
-/* Of the child, whose steps these are; the parent's don't count. */
-static struct {
-	int *count;  /* shared with the parent */
-	int stop_at; /* that step, or none if negative */
-	int signal;  /* for itself */
-	char *label; /* of the last step; shared, too */
-} steps;
-
-void lease_step(const char *label)
-{
-	if (!steps.count)
-		return;
-	strcpy(steps.label, label);
-	if ((*steps.count)++ == steps.stop_at)
-		raise(steps.signal);
-}
-
-static void *shared_page(void)
-{
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	CHECK(page != MAP_FAILED);
-	return page;
-}
-
-/* A child that runs @play until its step @stop_at, where it gets @signal. */
-struct player {
-	const char *name;
-	uint32_t flags;
-	int (*play)(const struct player *player);
-	int stop_at;
-	int signal;
-	int *count;
-	char *label;
-	pid_t pid;
-};
-
-static void start(struct player *player)
-{
-	*player->count = 0;
-	player->pid = fork();
-	CHECK(player->pid >= 0);
-	if (player->pid)
-		return;
-	steps.count = player->count;
-	steps.label = player->label;
-	steps.stop_at = player->stop_at;
-	steps.signal = player->signal;
-	_exit(player->play(player));
-}
-
-/* Waits until it is stopped or ends: true if it got its signal. */
-static bool is_caught(const struct player *player)
-{
-	int status;
-
-	CHECK(waitpid(player->pid, &status, WUNTRACED) == player->pid);
-	CHECK(WIFSIGNALED(status) || WIFSTOPPED(status) || !WEXITSTATUS(status));
-	return !WIFEXITED(status);
-}
-
-static struct player new_player(const char *name, uint32_t flags,
-				int (*play)(const struct player *player), int signal)
-{
-	struct player player = {
-		.name = name,
-		.flags = flags,
-		.play = play,
-		.signal = signal,
-		.count = shared_page(),
-	};
-
-	player.label = (char *)(player.count + 1);
-	return player;
-}
-
-static void end_player(struct player *player)
-{
-	munmap(player->count, 4096);
-}
 
 /* A consumer joins, takes, gets and drops frames, and leaves. */
 static int consume(const struct player *player)
@@ -164,7 +81,7 @@ static void consumer_is_killed_anywhere(uint32_t flags)
 
 	CHECK(publish_until(producer, 4));
 	for (player.stop_at = 0;; player.stop_at++) {
-		start(&player);
+		start_player(&player);
 		if (!is_caught(&player))
 			break;
 		fills_all_slots(producer, player.label);
@@ -209,7 +126,7 @@ static void consumer_is_stopped_anywhere(uint32_t flags)
 
 	CHECK(publish_until(producer, 4));
 	for (player.stop_at = 0;; player.stop_at++) {
-		start(&player);
+		start_player(&player);
 		if (!is_caught(&player))
 			break;
 		evict_all(producer);
@@ -240,10 +157,10 @@ static int produce(const struct player *player)
 	struct tshare_frame *frame;
 
 	open_context();
-	steps.count = NULL;
+	count_steps(player, false);
 	stream = new_stream(player->name, 4, 1, TSHARE_KEEP_ALL);
 	kill(getpid(), SIGSTOP); /* until its consumers are there */
-	steps.count = player->count;
+	count_steps(player, true);
 	if (!publish_until(stream, 3) || tshare_stream_loan(stream, 0, &frame))
 		return 1;
 	tshare_frame_unref(frame);
@@ -275,7 +192,7 @@ TEST(a_producer_may_be_killed_at_each_step)
 	bool caught;
 
 	for (player.stop_at = 0, caught = true; caught; player.stop_at++) {
-		start(&player);
+		start_player(&player);
 		CHECK(is_caught(&player));
 		keeps[0] = open_stream(player.name, TSHARE_KEEP_ALL); /* is evicted */
 		keeps[1] = open_stream(player.name, 0);
@@ -307,7 +224,7 @@ static int consume_for_ever(const struct player *player)
 	struct tshare_ctx *own;
 	uint64_t number, last = 0;
 
-	steps.count = NULL;
+	count_steps(player, false);
 	if (ctx_new(tshare_ctx_get_backend(ctx), &own) ||
 	    tshare_stream_open(own, player->name, &options, &stream))
 		return 1;
@@ -342,7 +259,7 @@ TEST(consumers_may_be_killed_at_any_moment)
 
 	for (i = 0; i < 3; i++) {
 		players[i] = new_player(name, i ? TSHARE_KEEP_ALL : 0, consume_for_ever, 0);
-		start(&players[i]);
+		start_player(&players[i]);
 	}
 	for (round = kills(); round; round--) {
 		i = rand_r(&seed) % 3;
@@ -359,7 +276,7 @@ TEST(consumers_may_be_killed_at_any_moment)
 		CHECK(!kill(players[i].pid, SIGKILL));
 		CHECK(waitpid(players[i].pid, &status, 0) == players[i].pid);
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-		start(&players[i]);
+		start_player(&players[i]);
 	}
 	for (i = 0; i < 3; i++) {
 		CHECK(!kill(players[i].pid, SIGKILL));
