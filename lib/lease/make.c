@@ -18,15 +18,49 @@
 /* How soon a maker that waits sees that another process has died. */
 #define REAP_NS (NSEC_PER_SEC / 20)
 
-/* How soon a maker looks again for the lock, and how long it does if nobody may wait. */
-#define LOCK_LOOK_NS (NSEC_PER_SEC / 20000)
-#define LOCK_NS	     (NSEC_PER_SEC / 5)
+/*
+ * How soon a maker looks again for the lock, and how long it does if nobody may wait. Whoever has it
+ * for longer doesn't run: a maker looks less often then.
+ */
+#define LOCK_LOOK_NS  (NSEC_PER_SEC / 20000)
+#define LOCK_NS	      (NSEC_PER_SEC / 5)
+#define LOCK_PAUSE_NS (NSEC_PER_SEC / 200)
+
+/* Sleeps until something happens to the seats, or for a while. */
+static int sleep_until(struct tshare_pool *pool, uint64_t seen, int64_t until)
+{
+	int64_t left = until - clock_ns();
+	struct timespec pause = { .tv_nsec = left };
+	int err;
+
+	if (left <= 0)
+		return 0;
+	lease_step("sleep");
+	err = tshare_region_wait(pool->seats_region, seen, left, 0, &seen);
+	if (err == -ECANCELED)
+		return fail(err, "pool: the wait was cancelled");
+	if (err == -EINTR)
+		return err;
+	/* A broken process has damaged the counter, or published and died. */
+	if (err && err != -ETIMEDOUT)
+		nanosleep(&pause, NULL);
+	return 0;
+}
+
+/* Waits for a process that keeps the lock, which a cancel and a signal end. */
+static int pause_for_lock(struct tshare_pool *pool)
+{
+	uint64_t seen = 0;
+
+	tshare_region_get_generation(pool->seats_region, &seen);
+	return sleep_until(pool, seen, clock_ns() + LOCK_PAUSE_NS);
+}
 
 /* Locks out other makers: threads of this process by @pool->lock, processes by a byte's lock. */
 static int lock_makers(struct tshare_pool *pool, int64_t deadline)
 {
-	const struct timespec pause = { .tv_nsec = LOCK_LOOK_NS };
-	int64_t least = clock_ns() + LOCK_NS;
+	const struct timespec moment = { .tv_nsec = LOCK_LOOK_NS };
+	int64_t least = clock_ns() + LOCK_NS, now;
 	int err;
 
 	for (;;) {
@@ -38,10 +72,14 @@ static int lock_makers(struct tshare_pool *pool, int64_t deadline)
 		pthread_mutex_unlock(&pool->lock);
 		if (err != -EAGAIN)
 			return err;
-		if (clock_ns() > least && clock_ns() >= deadline)
+		now = clock_ns();
+		if (now > least && now >= deadline)
 			return fail(-ETIMEDOUT, "timeout: another process that makes an entry "
 						"doesn't go on; it may have been stopped");
-		nanosleep(&pause, NULL);
+		if (now <= least)
+			nanosleep(&moment, NULL);
+		else if ((err = pause_for_lock(pool)))
+			return err;
 	}
 }
 
@@ -165,27 +203,6 @@ static int fail_full(struct tshare_pool *pool, const struct request *request)
 	return fail(-ETIMEDOUT,
 		    "timeout: no %" PRIu32 " of %" PRIu32 " slots side by side became free%s",
 		    request->count, pool->directory.ring.slots, holders);
-}
-
-/* Sleeps until something happens to the seats, or for a while. */
-static int sleep_until(struct tshare_pool *pool, uint64_t seen, int64_t until)
-{
-	int64_t left = until - clock_ns();
-	struct timespec pause = { .tv_nsec = left };
-	int err;
-
-	if (left <= 0)
-		return 0;
-	lease_step("sleep");
-	err = tshare_region_wait(pool->seats_region, seen, left, 0, &seen);
-	if (err == -ECANCELED)
-		return fail(err, "pool: the wait was cancelled");
-	if (err == -EINTR)
-		return err;
-	/* A broken process has damaged the counter, or published and died. */
-	if (err && err != -ETIMEDOUT)
-		nanosleep(&pause, NULL);
-	return 0;
 }
 
 /*

@@ -240,6 +240,79 @@ TEST(a_reader_may_be_stopped_at_each_step)
 	is_caught_anywhere(&player, 25);
 }
 
+/* A maker that was stopped, with the makers' lock. */
+static struct player stop_with_lock(const char *name)
+{
+	struct player player = new_player(name, 0, make_things, SIGSTOP);
+
+	for (;; player.stop_at++) {
+		start_player(&player);
+		CHECK(is_caught(&player));
+		if (!strcmp(player.label, "make_record"))
+			return player;
+		CHECK(!kill(player.pid, SIGCONT));
+		CHECK(!is_caught(&player));
+	}
+}
+
+static void end_stopped(struct player *player)
+{
+	kill_and_reap(player->pid);
+	end_player(player);
+}
+
+TEST(a_stopped_maker_keeps_nobody_who_does_not_wait)
+{
+	const char *name = unique("lock");
+	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
+	struct player player = stop_with_lock(name);
+	struct tshare_entry *entry;
+
+	CHECK(make_entry(pool, "a", 10, 0, &entry) == -ETIMEDOUT);
+	CHECK(error_says("may have been stopped"));
+	CHECK(make_entry(pool, "a", 10, 1, &entry) == -ETIMEDOUT);
+	end_stopped(&player);
+	CHECK(!put_entry(pool, "a", 10, 1));
+	tshare_pool_unref(pool);
+}
+
+TEST(a_cancel_ends_the_wait_for_a_stopped_maker)
+{
+	const char *name = unique("cancel");
+	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
+	struct player player = stop_with_lock(name);
+	struct making making = { pool, "a", 10 };
+
+	start_making(&making);
+	tshare_pool_cancel(pool);
+	CHECK(end_making(&making) == -ECANCELED);
+	end_stopped(&player);
+	tshare_pool_unref(pool);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+TEST(a_signal_ends_the_wait_for_a_stopped_maker)
+{
+	const struct sigaction action = { .sa_handler = ignore };
+	const char *name = unique("signal");
+	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
+	struct player player = stop_with_lock(name);
+	struct making making = { pool, "a", 10 };
+
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	start_making(&making);
+	do
+		CHECK(!pthread_kill(making.thread, SIGUSR1));
+	while (pthread_tryjoin_np(making.thread, NULL) && !usleep(10000));
+	CHECK(making.result == -EINTR);
+	end_stopped(&player);
+	tshare_pool_unref(pool);
+}
+
 int main(void)
 {
 	return tap_main(open_context, close_context);
