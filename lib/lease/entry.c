@@ -145,7 +145,7 @@ static int fail_damaged(const struct tshare_entry *entry)
 static int read_tensors(struct tshare_entry *entry)
 {
 	const struct entry_head *head = head_of(entry);
-	uint64_t room = entry->count * entry->pool->slot_size - sizeof(*head);
+	uint64_t room = entry->count * entry->pool->slot_size;
 	uint64_t size = atomic_load(&head->size), count = atomic_load(&head->count);
 
 	if (size > room || count > TSHARE_TENSOR_LIMIT || entry_base(size) > room)
@@ -154,7 +154,7 @@ static int read_tensors(struct tshare_entry *entry)
 	if (!entry->list)
 		return fail(-ENOMEM, "entry: out of memory");
 	entry->base = start_of(entry) + entry_base(size);
-	room -= entry_base(size) - sizeof(*head);
+	room -= entry_base(size);
 	return desc_list_check(entry->list, room, "tensors") ? fail_damaged(entry) : 0;
 }
 

@@ -92,6 +92,31 @@ TEST(an_entry_has_tensors_of_all_kinds)
 	tshare_pool_unref(pool);
 }
 
+/* Their descriptors take a slot to its last byte. */
+TEST(an_entry_of_empty_tensors_is_got)
+{
+	const int64_t none[] = { 0, 0, 0 };
+	struct tshare_pool *pool = new_pool(unique("empty"), 4, PAGE);
+	struct tshare_spec specs[64];
+	struct tshare_entry *entry;
+	char names[64][3];
+	size_t i, count;
+
+	for (i = 0; i < 64; i++) {
+		snprintf(names[i], sizeof(names[i]), "%zu", i);
+		specs[i] = (struct tshare_spec)SPEC(names[i], TSHARE_UINT8, 3, none);
+	}
+	for (count = 1; count <= 64; count++) {
+		CHECK(!tshare_pool_make(pool, &count, sizeof(count), specs, count, 0, &entry));
+		CHECK(!tshare_entry_finish(entry));
+		tshare_entry_unref(entry);
+		CHECK(!tshare_pool_get(pool, &count, sizeof(count), &entry));
+		CHECK(tshare_entry_get_tensor_count(entry) == count);
+		tshare_entry_unref(entry);
+	}
+	tshare_pool_unref(pool);
+}
+
 TEST(a_key_is_made_once)
 {
 	const char *name = unique("once");
