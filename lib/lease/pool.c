@@ -28,6 +28,7 @@
 #include "base/sized.h"
 #include "base/thread.h"
 #include "ctx.h"
+#include "format/layout.h"
 #include "lease/part.h"
 #include "lease/seats-region.h"
 #include "region/object.h"
@@ -165,6 +166,9 @@ static int bind_data(struct tshare_pool *pool)
 		err = fail_damaged(pool, "slots", shape[0]);
 	} else if (shape[1] < 1 || shape[1] % pool->region->ctx->page_size) {
 		err = fail_damaged(pool, "bytes of a slot", shape[1]);
+	} else if (tshare_tensor_get_byte_offset(data) % TSHARE_TENSOR_ALIGNMENT) {
+		err = fail_damaged(pool, "offset of the slots",
+				   tshare_tensor_get_byte_offset(data));
 	} else {
 		pool->directory.ring.slots = shape[0];
 		pool->slot_size = shape[1];
