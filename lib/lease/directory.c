@@ -197,12 +197,14 @@ static int64_t find_room(struct directory *directory, uint32_t count)
 static bool evict(struct directory *directory, uint32_t slot)
 {
 	struct ring *ring = &directory->ring;
-	uint64_t none = 0;
+	uint64_t word = atomic_load(&ring->words[slot].value);
 
 	lease_step("make_evict");
-	if (!atomic_compare_exchange_strong(&ring->words[slot].value, &none, RING_WRITING) &&
-	    none != RING_WRITING)
-		return false;
+	/* Of a maker that has died, or a broken process, it may have other bits than leases. */
+	do {
+		if (word & RING_SEATS)
+			return false;
+	} while (!atomic_compare_exchange_weak(&ring->words[slot].value, &word, RING_WRITING));
 	lease_step("make_evict_number");
 	atomic_store(&ring->numbers[slot], 0);
 	return true;
@@ -272,7 +274,7 @@ uint64_t directory_makers(const struct directory *directory)
 
 	for (slot = 0; slot < directory->ring.slots; slot++) {
 		maker = directory_maker(directory, slot);
-		if (maker >= 0 && maker < TSHARE_STREAM_CONSUMERS)
+		if (maker >= 0)
 			seats |= ring_bit(maker);
 	}
 	return seats;

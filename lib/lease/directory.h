@@ -67,7 +67,9 @@ uint32_t directory_count(const struct directory *directory, uint32_t slot);
 
 static inline int directory_maker(const struct directory *directory, uint32_t slot)
 {
-	return (int)atomic_load(&directory->makers[slot]) - 1;
+	uint32_t maker = atomic_load(&directory->makers[slot]);
+
+	return maker <= TSHARE_STREAM_CONSUMERS ? (int)maker - 1 : -1;
 }
 
 /* Notes that the entry was used, so that others go first. */

@@ -126,7 +126,7 @@ static int check_key(struct directory *directory, const struct key *key)
 		if (!ring_number(&directory->ring, slot))
 			continue;
 		lease_step("check_word");
-		if (atomic_load(&directory->ring.words[slot].value) != RING_WRITING)
+		if (!(atomic_load(&directory->ring.words[slot].value) & RING_WRITING))
 			return -EEXIST;
 		directory_abandon(directory, slot);
 	}

@@ -255,6 +255,100 @@ static int use_damaged(void *data)
 	return 0;
 }
 
+/* The first line of a slot's word, in a region that any user of the pool may write. */
+static _Atomic(uint64_t) *word_of(const char *name, uint32_t slot, struct tshare_region **seats)
+{
+	char seats_name[TSHARE_NAME_MAX + 1];
+	struct tshare_tensor *tensor;
+	_Atomic(uint64_t) *words;
+
+	strcpy(stpcpy(seats_name, name), ".seats");
+	CHECK(!tshare_region_open(ctx, seats_name, NULL, seats));
+	CHECK(!tshare_region_find_tensor(*seats, ".word", &tensor));
+	words = tshare_tensor_get_data(tensor);
+	tshare_tensor_unref(tensor);
+	return words + 8 * slot;
+}
+
+/* Bits that are no seat's, and so end with no process. */
+static void forge_word(uint64_t forged)
+{
+	const char *name = unique("forged");
+	struct tshare_pool *pool = new_pool(name, 2, PAGE);
+	struct tshare_region *seats;
+	_Atomic(uint64_t) *word = word_of(name, 0, &seats);
+
+	CHECK(!put_entry(pool, "a", 10, 1) && !put_entry(pool, "b", 10, 2));
+	*word = forged;
+	CHECK(!put_entry(pool, "c", SLOTS(2), 3));
+	CHECK(byte_at(pool, "c") == 3);
+	CHECK(!put_entry(pool, "d", 10, 4) && !put_entry(pool, "e", 10, 5));
+	*word = forged;
+	/* It can be got or made: not neither of both. */
+	CHECK(byte_at(pool, "d") == 4 || !put_entry(pool, "d", 10, 6));
+	tshare_region_unref(seats);
+	tshare_pool_unref(pool);
+}
+
+TEST(a_forged_lease_of_nobody_blocks_no_room)
+{
+	forge_word(UINT64_C(1) << 62);
+}
+
+TEST(a_forged_claim_blocks_no_room)
+{
+	forge_word(UINT64_C(3) << 62);
+}
+
+/* Of a seat that there isn't: nobody would see it die. */
+TEST(a_forged_maker_blocks_no_room)
+{
+	struct tshare_pool *pool = new_pool(unique("makers"), 2, PAGE);
+	struct tshare_tensor *makers;
+
+	CHECK(!tshare_region_find_tensor(tshare_pool_get_region(pool), ".maker", &makers));
+	CHECK(!put_entry(pool, "a", 10, 1) && !put_entry(pool, "b", 10, 2));
+	((uint32_t *)tshare_tensor_get_data(makers))[0] = TSHARE_STREAM_CONSUMERS + 1;
+	((uint32_t *)tshare_tensor_get_data(makers))[1] = UINT32_C(1) << 31;
+	CHECK(!put_entry(pool, "c", SLOTS(2), 3));
+	CHECK(byte_at(pool, "c") == 3);
+	tshare_tensor_unref(makers);
+	tshare_pool_unref(pool);
+}
+
+/* A region that has all that a pool has, but slots at an odd address. */
+TEST(open_refuses_slots_at_an_odd_address)
+{
+	static const char *const names[] = { ".pool",	".number", ".count", ".maker",
+					     ".record", ".index",  "data" };
+	const char *name = unique("odd");
+	struct tshare_pool *pool = new_pool(name, 2, PAGE), *opened;
+	struct tshare_region *region = tshare_pool_get_region(pool), *odd;
+	struct tshare_tensor *tensors[7];
+	struct tshare_spec specs[7];
+	char odd_name[TSHARE_NAME_MAX + 1];
+	size_t i;
+
+	strcpy(stpcpy(odd_name, name), "-odd");
+	for (i = 0; i < 7; i++) {
+		CHECK(!tshare_region_find_tensor(region, names[i], &tensors[i]));
+		specs[i] = (struct tshare_spec)SPEC(names[i], tshare_tensor_get_dtype(tensors[i]),
+						    tshare_tensor_get_ndim(tensors[i]),
+						    tshare_tensor_get_shape(tensors[i]), NULL,
+						    tshare_tensor_get_byte_offset(tensors[i]));
+	}
+	specs[0].byte_offset = TSHARE_OFFSET_START;
+	specs[6].byte_offset += 1;
+	CHECK(!tshare_region_create(ctx, odd_name, 0, specs, 7, NULL, &odd));
+	memcpy(tshare_region_get_data(odd), tshare_region_get_data(region), 128);
+	CHECK(tshare_pool_open(ctx, odd_name, NULL, &opened) == -EPROTO);
+	CHECK(error_says("offset of the slots"));
+	for (i = 0; i < 7; i++)
+		tshare_tensor_unref(tensors[i]);
+	tshare_region_unref(odd);
+	tshare_pool_unref(pool);
+}
+
 TEST(a_damaged_pool_harms_nobody)
 {
 	const char *name = unique("damaged");
