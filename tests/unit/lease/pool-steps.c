@@ -240,15 +240,42 @@ TEST(a_reader_may_be_stopped_at_each_step)
 	is_caught_anywhere(&player, 25);
 }
 
-/* A maker that was stopped, with the makers' lock. */
-static struct player stop_with_lock(const char *name)
+static int sit_still(const struct player *player)
+{
+	struct tshare_pool *pool = join(player->name, &readonly_options);
+
+	raise(SIGSTOP);
+	return pool ? 0 : 1;
+}
+
+/* It finds no maker in any seat, and then is the next one in that of two who make and die. */
+TEST(a_reader_that_opens_the_pool_inherits_no_entry_of_a_maker_that_dies)
+{
+	const char *name = unique("inherits");
+	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
+	struct player player = new_player(name, 0, sit_still, SIGSTOP);
+
+	CHECK(make_all(pool, LONG));
+	start_player(&player);
+	CHECK(is_caught(&player) && !strcmp(player.label, "join"));
+	leave_remains(name);
+	CHECK(!kill(player.pid, SIGCONT));
+	CHECK(is_caught(&player));
+	CHECK(!put_entry(pool, "p", 10, 'p') && !put_entry(pool, "q", 10, 'q'));
+	kill_and_reap(player.pid);
+	end_player(&player);
+	tshare_pool_unref(pool);
+}
+
+/* A maker that was stopped at a step. */
+static struct player stop_maker_at(const char *name, const char *label)
 {
 	struct player player = new_player(name, 0, make_things, SIGSTOP);
 
 	for (;; player.stop_at++) {
 		start_player(&player);
 		CHECK(is_caught(&player));
-		if (!strcmp(player.label, "make_record"))
+		if (!strcmp(player.label, label))
 			return player;
 		CHECK(!kill(player.pid, SIGCONT));
 		CHECK(!is_caught(&player));
@@ -265,7 +292,7 @@ TEST(a_stopped_maker_keeps_nobody_who_does_not_wait)
 {
 	const char *name = unique("lock");
 	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
-	struct player player = stop_with_lock(name);
+	struct player player = stop_maker_at(name, "make_record");
 	struct tshare_entry *entry;
 
 	CHECK(make_entry(pool, "a", 10, 0, &entry) == -ETIMEDOUT);
@@ -280,7 +307,7 @@ TEST(a_cancel_ends_the_wait_for_a_stopped_maker)
 {
 	const char *name = unique("cancel");
 	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
-	struct player player = stop_with_lock(name);
+	struct player player = stop_maker_at(name, "make_record");
 	struct making making = { pool, "a", 10 };
 
 	start_making(&making);
@@ -300,7 +327,7 @@ TEST(a_signal_ends_the_wait_for_a_stopped_maker)
 	const struct sigaction action = { .sa_handler = ignore };
 	const char *name = unique("signal");
 	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
-	struct player player = stop_with_lock(name);
+	struct player player = stop_maker_at(name, "make_record");
 	struct making making = { pool, "a", 10 };
 
 	CHECK(!sigaction(SIGUSR1, &action, NULL));
