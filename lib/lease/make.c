@@ -113,22 +113,25 @@ static void reap(struct tshare_pool *pool)
  */
 static int check_key(struct directory *directory, const struct key *key)
 {
-	uint64_t at = 0;
+	uint64_t at = 0, number;
 	int64_t slot;
+	int maker;
 
 	while ((slot = directory_next(directory, key, &at)) >= 0) {
 		if (!directory_has_key(directory, slot, key))
 			continue;
+		/* First the maker: it finishes without the lock, and leaves the entry last. */
 		lease_step("check_maker");
-		if (directory_maker(directory, slot) >= 0)
-			return -EAGAIN;
+		maker = directory_maker(directory, slot);
 		lease_step("check_number");
-		if (!ring_number(&directory->ring, slot))
-			continue;
+		number = ring_number(&directory->ring, slot);
 		lease_step("check_word");
-		if (!(atomic_load(&directory->ring.words[slot].value) & RING_WRITING))
+		if (number && !(atomic_load(&directory->ring.words[slot].value) & RING_WRITING))
 			return -EEXIST;
-		directory_abandon(directory, slot);
+		if (maker >= 0)
+			return -EAGAIN;
+		if (number)
+			directory_abandon(directory, slot);
 	}
 	return 0;
 }

@@ -339,25 +339,29 @@ class Steps:
                 return
         yield g, self.look_for_room(g, p, who)
 
+    # Looks at all three, the maker first: it finishes without the lock.
     def s_check_maker(self, g, p, who):
-        if g.maker[p.slot] and not self.mutant("taken_key_is_ignored"):
-            yield g, self.fail(g, p)
-        else:
-            yield g, p._replace(at="check_number")
+        making = bool(g.maker[p.slot]) and not self.mutant("taken_key_is_ignored")
+        yield g, p._replace(at="check_number", room=making)
 
     def s_check_number(self, g, p, who):
-        yield g, p._replace(at="check_word") if g.number[p.slot] else self.check(p)
+        if g.number[p.slot]:
+            yield g, p._replace(at="check_word")
+        else:
+            yield g, self.fail(g, p) if p.room else self.check(p)
 
     def s_check_word(self, g, p, who):
         if g.word[p.slot] != WRITING or self.mutant("half_evicted_exists"):
             if not self.can_be_got(g, p.slot):
                 raise BrokenError(f"process {who} finds its key, which nobody can get")
             yield g, self.unlock(p, "exists")
+        elif p.room:
+            yield g, self.fail(g, p)
         else:
             yield g, p._replace(at="abandon_number", back="check")
 
     def check(self, p):
-        return p._replace(at="make_check", slot=0, back="")
+        return p._replace(at="make_check", slot=0, back="", room=0)
 
     def look_for_room(self, g, p, who):
         free = self.free_room(g, self.count(p, who))

@@ -268,9 +268,10 @@ TEST(a_reader_that_opens_the_pool_inherits_no_entry_of_a_maker_that_dies)
 }
 
 /* A maker that was stopped at a step. */
-static struct player stop_maker_at(const char *name, const char *label)
+static struct player stop_maker_at(struct tshare_pool *pool, const char *name, const char *label)
 {
 	struct player player = new_player(name, 0, make_things, SIGSTOP);
+	struct tshare_entry *all;
 
 	for (;; player.stop_at++) {
 		start_player(&player);
@@ -279,6 +280,9 @@ static struct player stop_maker_at(const char *name, const char *label)
 			return player;
 		CHECK(!kill(player.pid, SIGCONT));
 		CHECK(!is_caught(&player));
+		/* It makes the same keys again. */
+		CHECK(!make_entry(pool, "all", SLOTS(COUNT), LONG, &all));
+		tshare_entry_unref(all);
 	}
 }
 
@@ -288,11 +292,25 @@ static void end_stopped(struct player *player)
 	end_player(player);
 }
 
+/* Others can get it already. */
+TEST(a_key_is_taken_from_the_step_on_that_finishes_its_entry)
+{
+	const char *name = unique("finished");
+	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
+	struct player player = stop_maker_at(pool, name, "finish_maker");
+	struct tshare_entry *entry;
+
+	CHECK(byte_at(pool, "q") == 'q');
+	CHECK(make_entry(pool, "q", 10, 0, &entry) == -EEXIST);
+	end_stopped(&player);
+	tshare_pool_unref(pool);
+}
+
 TEST(a_stopped_maker_keeps_nobody_who_does_not_wait)
 {
 	const char *name = unique("lock");
 	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
-	struct player player = stop_maker_at(name, "make_record");
+	struct player player = stop_maker_at(pool, name, "make_record");
 	struct tshare_entry *entry;
 
 	CHECK(make_entry(pool, "a", 10, 0, &entry) == -ETIMEDOUT);
@@ -307,7 +325,7 @@ TEST(a_cancel_ends_the_wait_for_a_stopped_maker)
 {
 	const char *name = unique("cancel");
 	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
-	struct player player = stop_maker_at(name, "make_record");
+	struct player player = stop_maker_at(pool, name, "make_record");
 	struct making making = { pool, "a", 10 };
 
 	start_making(&making);
@@ -327,7 +345,7 @@ TEST(a_signal_ends_the_wait_for_a_stopped_maker)
 	const struct sigaction action = { .sa_handler = ignore };
 	const char *name = unique("signal");
 	struct tshare_pool *pool = new_pool(name, COUNT, PAGE);
-	struct player player = stop_maker_at(name, "make_record");
+	struct player player = stop_maker_at(pool, name, "make_record");
 	struct making making = { pool, "a", 10 };
 
 	CHECK(!sigaction(SIGUSR1, &action, NULL));
