@@ -357,6 +357,45 @@ static int create_region(struct tshare_pool *pool, struct tshare_ctx *ctx, const
 	return tshare_region_create(ctx, name, 0, specs, PARTS + 1, options, &pool->region);
 }
 
+/* Whether the region of that name is a pool's NAME.seats. */
+static bool is_pool_seats(struct tshare_ctx *ctx, const char *seats)
+{
+	const struct tshare_open_options readonly = {
+		.size = sizeof(readonly),
+		.flags = TSHARE_READONLY,
+	};
+	static const char *const names[] = { ".pool", ".word" };
+	struct tshare_tensor *tensor;
+	struct tshare_region *region;
+	size_t found;
+
+	if (tshare_region_open(ctx, seats, &readonly, &region))
+		return false;
+	for (found = 0; found < 2; found++) {
+		if (tshare_region_find_tensor(region, names[found], &tensor))
+			break;
+		tshare_tensor_unref(tensor);
+	}
+	tshare_region_unref(region);
+	return found == 2;
+}
+
+/*
+ * NAME is this pool's already. A process that was killed between its two names leaves NAME.seats, if
+ * the lifetime lets it stay: nobody can find it, and the new ones take its place.
+ */
+static int create_seats(struct tshare_pool *pool, struct tshare_ctx *ctx, const char *seats,
+			uint32_t slots, struct tshare_options *region)
+{
+	int err;
+
+	err = seats_region_create(ctx, seats, "pool", slots, region, &pool->seats_region);
+	if (err != -EEXIST || !is_pool_seats(ctx, seats))
+		return err;
+	region->flags |= TSHARE_REPLACE;
+	return seats_region_create(ctx, seats, "pool", slots, region, &pool->seats_region);
+}
+
 /* First the seats, so that nobody finds a pool without them. */
 static int finish(struct tshare_pool *pool)
 {
@@ -387,7 +426,7 @@ static int pool_create(struct tshare_pool *pool, struct tshare_ctx *ctx, const c
 		return err;
 	/* If anything fails from here on, the names go. */
 	pool->unlinks = true;
-	err = seats_region_create(ctx, seats, "pool", slots, &region, &pool->seats_region);
+	err = create_seats(pool, ctx, seats, slots, &region);
 	if (!err)
 		err = seats_region_write_heads(pool->region, pool->seats_region, "pool", &head);
 	if (!err)
@@ -522,13 +561,14 @@ int tshare_pool_get_info(struct tshare_pool *pool, struct tshare_pool_info *info
 TSHARE_EXPORT
 int tshare_pool_unlink(struct tshare_pool *pool)
 {
-	int err = pool_check(pool);
+	int err = pool_check(pool), seats_err;
 
 	if (err)
 		return err;
 	pool->unlinks = false;
 	err = tshare_region_unlink(pool->region);
-	return err ? err : tshare_region_unlink(pool->seats_region);
+	seats_err = tshare_region_unlink(pool->seats_region);
+	return err ? err : seats_err;
 }
 
 TSHARE_EXPORT

@@ -447,6 +447,53 @@ TEST(a_pool_lives_as_long_as_it_says)
 	tshare_pool_unref(other);
 }
 
+/* As a process leaves it that is killed between the two. */
+TEST(names_that_are_half_removed_can_be_removed_and_taken)
+{
+	const struct tshare_options persist = {
+		.size = sizeof(persist),
+		.lifetime = TSHARE_LIFETIME_PERSIST,
+	};
+	struct tshare_pool_options options = { .size = sizeof(options), .region = &persist };
+	const char *name = unique("half");
+	char seats[TSHARE_NAME_MAX + 1];
+	struct tshare_pool *pool, *next;
+
+	strcpy(stpcpy(seats, name), ".seats");
+	CHECK(!tshare_pool_create(ctx, name, PAGE, &options, &pool));
+	CHECK(!tshare_region_unlink(tshare_pool_get_region(pool)));
+	CHECK(tshare_pool_unlink(pool) == -ENOENT);
+	CHECK(!exists(seats));
+	tshare_pool_unref(pool);
+
+	CHECK(!tshare_pool_create(ctx, name, PAGE, &options, &pool));
+	CHECK(!put_entry(pool, "a", 10, 1));
+	CHECK(!tshare_region_unlink(tshare_pool_get_region(pool)));
+	CHECK(!tshare_pool_create(ctx, name, PAGE, NULL, &next));
+	CHECK(byte_at(next, "a") == -ENOENT);
+	/* Its users keep the old one, whose names are the new one's. */
+	CHECK(byte_at(pool, "a") == 1);
+	CHECK(tshare_pool_unlink(pool) == -ENOENT);
+	tshare_pool_unref(pool);
+	CHECK(exists(name) && exists(seats));
+	tshare_pool_unref(next);
+	CHECK(!exists(name) && !exists(seats));
+}
+
+TEST(create_takes_no_other_regions_name)
+{
+	const char *name = unique("other");
+	char seats[TSHARE_NAME_MAX + 1];
+	struct tshare_region *region;
+	struct tshare_pool *pool;
+
+	strcpy(stpcpy(seats, name), ".seats");
+	region = new_region(seats);
+	CHECK(tshare_pool_create(ctx, name, PAGE, NULL, &pool) == -EEXIST);
+	CHECK(exists(seats) && !exists(name));
+	tshare_region_unref(region);
+}
+
 /* Bad input */
 
 TEST(create_names_the_malformed_argument)
