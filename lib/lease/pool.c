@@ -316,7 +316,8 @@ static int choose_slots(struct tshare_ctx *ctx, uint64_t size, uint32_t *slots, 
 
 	if (!size)
 		return fail(-EINVAL, "size: is 0");
-	if (size > INT64_MAX / 2)
+	/* Its bits are counted, too. */
+	if (size > INT64_MAX / 16)
 		return fail(-EINVAL, "size: %" PRIu64 " bytes are more than can be counted", size);
 	if (!*slots)
 		*slots = pages < DEFAULT_SLOTS ? pages : DEFAULT_SLOTS;

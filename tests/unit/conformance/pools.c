@@ -508,6 +508,8 @@ TEST(create_names_the_malformed_argument)
 	CHECK(tshare_pool_create(ctx, name, 0, NULL, &pool) == -EINVAL && error_says("size: "));
 	CHECK(tshare_pool_create(ctx, name, UINT64_MAX, NULL, &pool) == -EINVAL);
 	CHECK(error_says("size: "));
+	CHECK(tshare_pool_create(ctx, name, INT64_MAX / 4, NULL, &pool) == -EINVAL);
+	CHECK(error_says("size: "));
 	options.slots = TSHARE_POOL_SLOTS + 1;
 	CHECK(tshare_pool_create(ctx, name, 1 << 20, &options, &pool) == -EINVAL);
 	CHECK(error_says("options.slots: "));
