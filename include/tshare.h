@@ -1732,12 +1732,17 @@ int tshare_frame_check(struct tshare_frame *frame);
  * those of others, in place. It is two regions. NAME has the tensors, and is written by whoever makes
  * entries. NAME.seats has what everybody writes: who holds which entry::
  *
- *	if (tshare_pool_get(pool, key, size, &entry) == -ENOENT &&
- *	    !tshare_pool_make(pool, key, size, specs, count, -1, &entry)) {
- *		tshare_entry_get_tensor(entry, 0, &image);
- *		decode(tshare_tensor_get_data(image));
- *		tshare_entry_finish(entry);
- *	}
+ *	do {
+ *		err = tshare_pool_get(pool, key, size, &entry);
+ *		if (err != -ENOENT)
+ *			break;
+ *		err = tshare_pool_make(pool, key, size, specs, count, -1, &entry);
+ *		if (!err) {
+ *			tshare_entry_get_tensor(entry, 0, &image);
+ *			decode(tshare_tensor_get_data(image));
+ *			tshare_entry_finish(entry);
+ *		}
+ *	} while (err == -EEXIST);
  *
  * An entry that somebody holds stays whole until it is dropped with its tensors, or until the
  * process ends, in whatever way. Getting and dropping an entry makes no system call, unless a maker
@@ -1755,8 +1760,9 @@ int tshare_frame_check(struct tshare_frame *frame);
  * fork(). A child has neither its parent's seat nor its entries: calls that need them are -EOPNOTSUPP
  * there. It opens the pool anew.
  *
- * A process that may write NAME.seats can let others read entries that change; one that may write
- * NAME can damage it. Neither lets a process crash or read beyond the pool.
+ * A process that may write NAME.seats can let others read entries that change, and makers wait; one
+ * that may write NAME can damage it. Neither lets a process crash or read beyond the pool, but for
+ * this: on shm a process that may write a file may truncate it, which ends its users with SIGBUS.
  */
 
 /* The most slots of a pool, and bytes of a key. */
@@ -1904,14 +1910,16 @@ int tshare_pool_get(struct tshare_pool *pool, const void *key, size_t key_size,
  * @specs: the tensors. Their byte_offset is from the entry's start
  * @count: number of tensors, at least 1
  * @timeout_ns: how long to wait for room, and for another maker of the key, in nanoseconds; negative
- *              for ever, 0 not
+ *              for ever, 0 not. For a process that was stopped as it looked for room each call
+ *              waits 0.2 seconds
  * @entry: where to store it. Its tensors are writable, and have the contents of older entries
  *
  * Nobody else can get the entry before tshare_entry_finish(). The last unref of one that isn't
  * finished gives its room back.
  *
  * Return: 0; -EEXIST if the pool has a finished entry of that key; -ETIMEDOUT if no room became
- * free: the text names the processes that hold entries; -EFBIG if the tensors need more than the
+ * free: the text names the processes that hold entries; also if another maker of the key did not
+ * finish, or one that looked for room; -EFBIG if the tensors need more than the
  * whole pool; -EACCES if the pool was opened read-only; -EINVAL; -EINTR; -ECANCELED; -ENOMEM;
  * -EOPNOTSUPP in a child of fork().
  */
