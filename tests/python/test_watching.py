@@ -70,8 +70,9 @@ def test_wait_returns_the_region_s_id_its_successor_s_and_none(watcher, name):
 def test_wait_sleeps_until_then(watcher, name):
     regions = []
     timer = later(lambda: regions.append(tshare.Region.create(name, size=1)))
-    assert watcher.wait() == regions[0].id
+    seen = watcher.wait()
     timer.join()
+    assert seen == regions[0].id
 
 
 def test_wait_notices_a_server_that_was_killed_before_it_published(watcher, name):
