@@ -1928,6 +1928,29 @@ int tshare_pool_make(struct tshare_pool *pool, const void *key, size_t key_size,
 		     struct tshare_entry **entry);
 
 /**
+ * tshare_pool_remove() - remove the entry of a key
+ * @pool: the pool
+ * @key: the key: any bytes
+ * @key_size: 1 to TSHARE_POOL_KEY_MAX
+ *
+ * Nobody can get it any more, and the key can be made again. Processes that hold the entry keep it,
+ * and its room is free afterwards. An entry that is being made stays.
+ *
+ * Return: 0; -ENOENT if the pool has no finished entry of that key; -EACCES if the pool was opened
+ * read-only; -ETIMEDOUT if a stopped process prevents it; -EINVAL; -EINTR; -ECANCELED; -EOPNOTSUPP in
+ * a child of fork().
+ */
+int tshare_pool_remove(struct tshare_pool *pool, const void *key, size_t key_size);
+
+/**
+ * tshare_pool_clear() - remove all finished entries
+ * @pool: the pool
+ *
+ * Return: 0, or as tshare_pool_remove().
+ */
+int tshare_pool_clear(struct tshare_pool *pool);
+
+/**
  * tshare_entry_finish() - let others get an entry
  * @entry: the entry, made by tshare_pool_make()
  *

@@ -264,6 +264,47 @@ int64_t directory_make(struct directory *directory, const struct key *key, uint3
 	return slot;
 }
 
+/* Whether there is a finished entry, which others can get. */
+static bool is_finished(const struct directory *directory, uint32_t slot)
+{
+	return ring_number(&directory->ring, slot) &&
+	       !(atomic_load(&directory->ring.words[slot].value) & RING_WRITING);
+}
+
+/* Without its key nobody finds an entry. One that is held is the first to go afterwards. */
+static void remove_entry(struct directory *directory, uint32_t slot)
+{
+	lease_step("remove_key");
+	atomic_store(&directory->records[slot].key_size, 0);
+	index_remove(directory, slot);
+	atomic_store_explicit(&directory->ring.words[slot].used, 1, memory_order_relaxed);
+	if (evict(directory, slot))
+		clear(directory, slot);
+}
+
+int directory_remove(struct directory *directory, const struct key *key)
+{
+	uint64_t at = 0;
+	int64_t slot;
+
+	while ((slot = directory_next(directory, key, &at)) >= 0) {
+		if (!directory_has_key(directory, slot, key) || !is_finished(directory, slot))
+			continue;
+		remove_entry(directory, slot);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void directory_remove_all(struct directory *directory)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < directory->ring.slots; slot++)
+		if (is_finished(directory, slot))
+			remove_entry(directory, slot);
+}
+
 /* Makers */
 
 uint64_t directory_makers(const struct directory *directory)
@@ -302,6 +343,7 @@ uint64_t directory_finish(struct directory *directory, uint32_t slot, int seat)
 	struct ring *ring = &directory->ring;
 	uint64_t number = atomic_fetch_add(&ring->head->entries, 1) + 1;
 
+	directory_touch(directory, slot);
 	lease_step("finish_number");
 	atomic_store(&ring->numbers[slot], number);
 	lease_step("finish_word");

@@ -20,12 +20,18 @@
 
 #include "lease/ring.h"
 
+/* Descriptors of so many bytes are in the record, longer ones in the entry's first slot. */
+#define RECORD_DESCS 192
+
 /* What is in NAME of the entry that begins in a slot. Changed only with the makers' lock. */
 struct record {
 	_Atomic(uint64_t) place; /* in the index, plus 1; 0 for none */
 	_Atomic(uint64_t) hash;
-	_Atomic(uint64_t) key_size;
+	_Atomic(uint64_t) key_size; /* 0 once the entry was removed */
 	char key[TSHARE_POOL_KEY_MAX];
+	_Atomic(uint64_t) desc_count; /* written by the entry's maker, as all below */
+	_Atomic(uint64_t) descs_size;
+	_Alignas(8) char descs[RECORD_DESCS];
 };
 
 struct directory {
@@ -83,6 +89,13 @@ void directory_touch(const struct directory *directory, uint32_t slot);
  */
 int64_t directory_make(struct directory *directory, const struct key *key, uint32_t count,
 		       int seat);
+
+/*
+ * Removes a finished entry, which nobody can get any more. Whoever holds it keeps it. -ENOENT if
+ * there is none.
+ */
+int directory_remove(struct directory *directory, const struct key *key);
+void directory_remove_all(struct directory *directory);
 
 /* Seats that make an entry. */
 uint64_t directory_makers(const struct directory *directory);

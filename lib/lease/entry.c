@@ -16,12 +16,6 @@
 #include "format/layout.h"
 #include "region/object.h"
 
-/* What an entry begins with. Then its descriptors, and its tensors. */
-struct entry_head {
-	_Atomic(uint64_t) count;
-	_Atomic(uint64_t) size; /* of the descriptors, in bytes */
-};
-
 /* Objects */
 
 static void owner_ref(struct tensor_owner *owner)
@@ -124,16 +118,24 @@ static uint64_t start_of(const struct tshare_entry *entry)
 	return entry->pool->data_offset + entry->slot * entry->pool->slot_size;
 }
 
-static struct entry_head *head_of(const struct tshare_entry *entry)
+static struct record *record_of(const struct tshare_entry *entry)
 {
-	return (struct entry_head *)((char *)entry->pool->region->data + start_of(entry));
+	return &entry->pool->directory.records[entry->slot];
 }
 
 uint64_t entry_base(uint64_t descs_size)
 {
 	const uint64_t mask = TSHARE_TENSOR_ALIGNMENT - 1;
 
-	return (sizeof(struct entry_head) + descs_size + mask) & ~mask;
+	return descs_size <= RECORD_DESCS ? 0 : (descs_size + mask) & ~mask;
+}
+
+/* Where descriptors of that size are. */
+static void *descs_of(const struct tshare_entry *entry, uint64_t size)
+{
+	if (size <= RECORD_DESCS)
+		return record_of(entry)->descs;
+	return (char *)entry->pool->region->data + start_of(entry);
 }
 
 static int fail_damaged(const struct tshare_entry *entry)
@@ -144,13 +146,13 @@ static int fail_damaged(const struct tshare_entry *entry)
 /* Reads the descriptors of an entry that somebody else has made. */
 static int read_tensors(struct tshare_entry *entry)
 {
-	const struct entry_head *head = head_of(entry);
+	const struct record *record = record_of(entry);
 	uint64_t room = entry->count * entry->pool->slot_size;
-	uint64_t size = atomic_load(&head->size), count = atomic_load(&head->count);
+	uint64_t count = atomic_load(&record->desc_count), size = atomic_load(&record->descs_size);
 
 	if (size > room || count > TSHARE_TENSOR_LIMIT || entry_base(size) > room)
 		return fail_damaged(entry);
-	entry->list = desc_list_copy(count, head + 1, size);
+	entry->list = desc_list_copy(count, descs_of(entry, size), size);
 	if (!entry->list)
 		return fail(-ENOMEM, "entry: out of memory");
 	entry->base = start_of(entry) + entry_base(size);
@@ -160,12 +162,13 @@ static int read_tensors(struct tshare_entry *entry)
 
 void entry_write_tensors(struct tshare_entry *entry)
 {
-	struct entry_head *head = head_of(entry);
+	const struct desc_list *list = entry->list;
+	struct record *record = record_of(entry);
 
-	memcpy(head + 1, entry->list->records, entry->list->size);
-	atomic_store(&head->count, entry->list->count);
-	atomic_store(&head->size, entry->list->size);
-	entry->base = start_of(entry) + entry_base(entry->list->size);
+	memcpy(descs_of(entry, list->size), list->records, list->size);
+	atomic_store(&record->desc_count, list->count);
+	atomic_store(&record->descs_size, list->size);
+	entry->base = start_of(entry) + entry_base(list->size);
 }
 
 TSHARE_EXPORT

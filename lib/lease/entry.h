@@ -17,10 +17,10 @@ void entry_add(struct tshare_entry *entry, uint32_t slot, uint32_t count, enum e
 /* Checks a caller's key, and whether this process may use the pool. */
 int entry_read_key(struct tshare_pool *pool, const void *key, size_t size, struct key *known);
 
-/* Where tensors begin in an entry with that many bytes of descriptors. */
+/* Where tensors begin in an entry with that many bytes of descriptors, which may be before them. */
 uint64_t entry_base(uint64_t descs_size);
 
-/* Writes the descriptors of @entry->list into its slots. */
+/* Writes the descriptors of @entry->list. */
 void entry_write_tensors(struct tshare_entry *entry);
 
 /* Wakes makers that wait for room, or for an entry. They all look again. */

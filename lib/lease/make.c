@@ -109,9 +109,9 @@ static void reap(struct tshare_pool *pool)
 
 /*
  * Looks who has the key: 0 for nobody; -EEXIST for a finished entry; -EAGAIN for one that is being
- * made. Frees one that a maker has begun to take out, and died.
+ * made, and who makes it. Frees one that a maker has begun to take out, and died.
  */
-static int check_key(struct directory *directory, const struct key *key)
+static int check_key(struct directory *directory, const struct key *key, int *making)
 {
 	uint64_t at = 0, number;
 	int64_t slot;
@@ -128,8 +128,10 @@ static int check_key(struct directory *directory, const struct key *key)
 		lease_step("check_word");
 		if (number && !(atomic_load(&directory->ring.words[slot].value) & RING_WRITING))
 			return -EEXIST;
-		if (maker >= 0)
+		if (maker >= 0) {
+			*making = maker;
 			return -EAGAIN;
+		}
 		if (number)
 			directory_abandon(directory, slot);
 	}
@@ -140,7 +142,7 @@ static int check_key(struct directory *directory, const struct key *key)
 struct request {
 	struct key key;
 	uint32_t count; /* slots */
-	bool taken;	/* somebody else makes an entry of the key */
+	int maker;	/* seat of who makes an entry of the key; -1 for nobody */
 };
 
 /* With the makers' lock held. */
@@ -150,8 +152,8 @@ static int try_make(struct tshare_entry *entry, struct request *request)
 	int64_t slot;
 	int err;
 
-	err = check_key(&pool->directory, &request->key);
-	request->taken = err == -EAGAIN;
+	request->maker = -1;
+	err = check_key(&pool->directory, &request->key, &request->maker);
 	if (err == -EEXIST)
 		return fail(err, "key: the pool has an entry of that key");
 	if (err)
@@ -190,18 +192,24 @@ static void describe_holders(struct tshare_pool *pool, char *text, size_t size)
 		seat_command(&pool->labels, seat, command);
 		used += snprintf(text + used, size - used,
 				 "; seat %d (pid %" PRId32 ", '%s') holds %" PRIu64
-				 " entries of %" PRIu64 " MiB",
+				 " entries of %" PRIu64 " KiB",
 				 seat, atomic_load(&pool->labels.pids[seat]), command, entries,
-				 slots * pool->slot_size >> 20);
+				 slots * pool->slot_size >> 10);
 	}
 }
 
 static int fail_full(struct tshare_pool *pool, const struct request *request)
 {
-	char holders[512];
+	char holders[512], command[SEAT_COMMAND_LEN];
 
-	if (request->taken)
-		return fail(-ETIMEDOUT, "timeout: another entry of that key isn't finished");
+	if (request->maker >= 0) {
+		seat_command(&pool->labels, request->maker, command);
+		return fail(-ETIMEDOUT,
+			    "timeout: seat %d (pid %" PRId32 ", '%s') hasn't finished its entry of "
+			    "that key",
+			    request->maker, atomic_load(&pool->labels.pids[request->maker]),
+			    command);
+	}
 	describe_holders(pool, holders, sizeof(holders));
 	return fail(-ETIMEDOUT,
 		    "timeout: no %" PRIu32 " of %" PRIu32 " slots side by side became free%s",
@@ -271,8 +279,8 @@ static int lay_out(struct tshare_entry *entry, const struct tshare_spec *specs, 
 	if (__builtin_add_overflow(entry_base(entry->list->size), size, &all) ||
 	    all > slots * pool->slot_size)
 		return fail(-EFBIG, "specs: need %" PRIu64 " bytes, and the pool has %" PRIu64,
-			    size, slots * pool->slot_size);
-	request->count = (all + pool->slot_size - 1) / pool->slot_size;
+			    entry_base(entry->list->size) + size, slots * pool->slot_size);
+	request->count = all ? (all + pool->slot_size - 1) / pool->slot_size : 1;
 	return 0;
 }
 
@@ -331,4 +339,44 @@ int tshare_entry_finish(struct tshare_entry *entry)
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return err;
+}
+
+/* Removing */
+
+/* Removes the entry of a key, or all for NULL. */
+static int remove_entries(struct tshare_pool *pool, const struct key *key)
+{
+	int err;
+
+	if (!pool->maker)
+		return fail(-EACCES, "pool: was opened read-only");
+	no_cancellation();
+	err = lock_makers(pool, INT64_MIN);
+	if (err)
+		return err;
+	if (key)
+		err = directory_remove(&pool->directory, key);
+	else
+		directory_remove_all(&pool->directory);
+	unlock_makers(pool);
+	entry_wake_makers(pool);
+	return err ? fail(err, "key: the pool has no entry of that key") : 0;
+}
+
+TSHARE_EXPORT
+int tshare_pool_remove(struct tshare_pool *pool, const void *key, size_t key_size)
+{
+	struct key known;
+	int err;
+
+	err = entry_read_key(pool, key, key_size, &known);
+	return err ? err : remove_entries(pool, &known);
+}
+
+TSHARE_EXPORT
+int tshare_pool_clear(struct tshare_pool *pool)
+{
+	int err = pool_check(pool);
+
+	return err ? err : remove_entries(pool, NULL);
 }

@@ -6,11 +6,11 @@
  *	.number    uint64 (slots)        of the entry that begins in each slot; 0 for none
  *	.count     uint32 (slots)        slots of that entry
  *	.maker     uint32 (slots)        seat of the process that makes it, plus 1
- *	.record    uint64 (slots, 18)    struct record: its key
+ *	.record    uint64 (slots, 44)    struct record: its key and short descriptors
  *	.index     uint64 (...)          where each key is: see directory.c
  *	data       uint8 (slots, bytes)  the slots
  *
- * and NAME.seats what seats-region.c says. An entry begins with the descriptors of its tensors.
+ * and NAME.seats what seats-region.c says. Long descriptors are in the entry itself, before its tensors.
  * Both are other processes' memory: what is read from it here is read once, then checked.
  */
 #define _GNU_SOURCE 1

@@ -126,7 +126,7 @@ TEST(a_key_is_made_once)
 	CHECK(!make_entry(pool, "k", 10, 0, &entry));
 	CHECK(byte_at(other, "k") == -ENOENT);
 	CHECK(make_entry(other, "k", 10, 0, &second) == -ETIMEDOUT);
-	CHECK(error_says("another entry of that key isn't finished"));
+	CHECK(error_says("hasn't finished its entry of that key"));
 	CHECK(make_entry(pool, "k", 10, MS, &second) == -ETIMEDOUT);
 	fill_entry(entry, 1);
 	CHECK(!tshare_entry_is_finished(entry));
@@ -185,6 +185,88 @@ TEST(what_was_used_longest_ago_goes_first)
 	tshare_pool_unref(pool);
 }
 
+TEST(an_entry_is_as_old_as_its_end)
+{
+	struct tshare_pool *pool = new_pool(unique("age"), 2, PAGE);
+	struct tshare_entry *entry;
+
+	CHECK(!make_entry(pool, "slow", 100, 0, &entry));
+	CHECK(!put_entry(pool, "quick", 100, 1));
+	fill_entry(entry, 2);
+	CHECK(!tshare_entry_finish(entry));
+	tshare_entry_unref(entry);
+	CHECK(!put_entry(pool, "new", 100, 3));
+	CHECK(byte_at(pool, "quick") == -ENOENT);
+	CHECK(byte_at(pool, "slow") == 2);
+	tshare_pool_unref(pool);
+}
+
+TEST(an_entry_of_a_slots_size_takes_one)
+{
+	const int64_t shape[] = { 16, 16, 2, 8 };
+	const struct tshare_spec specs[] = {
+		SPEC("a tensor", TSHARE_UINT8, 4, shape),
+		SPEC("another one", TSHARE_UINT8),
+	};
+	struct tshare_pool *pool = new_pool(unique("exact"), 4, PAGE);
+	struct tshare_entry *entry;
+	int i;
+	char key[] = "0";
+
+	for (i = 0; i < 4; i++, key[0]++)
+		CHECK(!put_entry(pool, key, PAGE, i));
+	CHECK(info_of(pool).entries == 4);
+	CHECK(byte_at(pool, "0") == 0 && byte_at(pool, "3") == 3);
+	CHECK(!put_entry(pool, "all", 4 * PAGE, 9));
+	CHECK(byte_at(pool, "all") == 9);
+	/* Long descriptors need room there. */
+	CHECK(!tshare_pool_make(pool, "two", 3, specs, 2, 0, &entry));
+	CHECK(!tshare_entry_finish(entry));
+	CHECK(info_of(pool).used_slots == 2);
+	tshare_entry_unref(entry);
+	tshare_pool_unref(pool);
+}
+
+TEST(an_entry_that_is_removed_is_only_its_holders)
+{
+	const char *name = unique("removed");
+	struct tshare_pool *pool = new_pool(name, 3, PAGE), *other = open_pool(name), *reader;
+	struct tshare_entry *held, *made;
+
+	CHECK(tshare_pool_remove(pool, "k", 1) == -ENOENT && error_says("key: "));
+	CHECK(!put_entry(pool, "k", 100, 1));
+	CHECK(!tshare_pool_remove(other, "k", 1));
+	CHECK(byte_at(pool, "k") == -ENOENT && !info_of(pool).used_slots);
+	/* Made again, beside the one that is held. */
+	CHECK(!put_entry(pool, "k", 100, 1));
+	CHECK((held = get_entry(pool, "k")));
+	CHECK(!tshare_pool_remove(other, "k", 1));
+	CHECK(tshare_pool_remove(other, "k", 1) == -ENOENT);
+	CHECK(byte_at(pool, "k") == -ENOENT);
+	CHECK(!put_entry(other, "k", 100, 2));
+	CHECK(byte_at(pool, "k") == 2 && byte_of(held) == 1);
+	tshare_entry_unref(held);
+	CHECK(!put_entry(pool, "l", 100, 3));
+	CHECK(byte_at(pool, "k") == 2);
+	/* One that is being made stays. */
+	CHECK(!make_entry(pool, "m", 100, 0, &made));
+	CHECK(tshare_pool_remove(pool, "m", 1) == -ENOENT);
+	CHECK((held = get_entry(pool, "l")));
+	CHECK(!tshare_pool_clear(pool));
+	CHECK(byte_at(pool, "k") == -ENOENT && byte_at(pool, "l") == -ENOENT);
+	CHECK(byte_of(held) == 3);
+	CHECK(!tshare_entry_finish(made));
+	tshare_entry_unref(made);
+	tshare_entry_unref(held);
+	CHECK(!put_entry(pool, "all", 3 * PAGE, 4));
+	CHECK(!tshare_pool_open(ctx, name, &readonly_options, &reader));
+	CHECK(tshare_pool_remove(reader, "all", 3) == -EACCES);
+	CHECK(tshare_pool_clear(reader) == -EACCES);
+	tshare_pool_unref(reader);
+	tshare_pool_unref(other);
+	tshare_pool_unref(pool);
+}
+
 TEST(a_large_entry_takes_the_place_of_several)
 {
 	struct tshare_pool *pool = new_pool(unique("large"), 8, PAGE);
@@ -228,7 +310,7 @@ TEST(what_is_held_stays)
 	CHECK(info_of(pool).held_slots == 1);
 	CHECK(make_entry(pool, "large", SLOTS(3), 0, &entry) == -ETIMEDOUT);
 	snprintf(text, sizeof(text), "(pid %d, '", (int)getpid());
-	CHECK(error_says(text) && error_says("holds 1 entries of 0 MiB"));
+	CHECK(error_says(text) && error_says("holds 1 entries of 4 KiB"));
 	/* The tensor holds the entry, too. */
 	CHECK(!tshare_entry_get_tensor(a, 0, &tensor));
 	tshare_entry_unref(a);

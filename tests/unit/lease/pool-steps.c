@@ -81,7 +81,7 @@ static bool make_all(struct tshare_pool *pool, int64_t timeout_ns)
 		if (err == -EEXIST)
 			continue;
 		/* Somebody who was stopped has the key, or the lock. */
-		if (err == -ETIMEDOUT && !timeout_ns && error_says("of that key"))
+		if (err == -ETIMEDOUT && !timeout_ns && strstr(tshare_error_get(), "of that key"))
 			continue;
 		if (err == -ETIMEDOUT && !timeout_ns)
 			return true;
