@@ -92,6 +92,13 @@ static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(closure))
 	return handle ? PyLong_FromUnsignedLongLong(tshare_tensor_get_nbytes(handle)) : NULL;
 }
 
+static PyObject *get_byte_offset(PyObject *self, void *Py_UNUSED(closure))
+{
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+
+	return handle ? PyLong_FromUnsignedLongLong(tshare_tensor_get_byte_offset(handle)) : NULL;
+}
+
 static PyObject *get_readonly(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_tensor *handle = ts_tensor_handle(self);
@@ -150,6 +157,7 @@ static PyGetSetDef tensor_getset[] = {
 	{ "nbytes", get_nbytes, NULL, DOC_Tensor_nbytes, NULL },
 	{ "size", ts_tensor_size, NULL, DOC_Tensor_size, NULL },
 	{ "T", ts_tensor_transpose, NULL, DOC_Tensor_T, NULL },
+	{ "byte_offset", get_byte_offset, NULL, DOC_Tensor_byte_offset, NULL },
 	{ "readonly", get_readonly, NULL, DOC_Tensor_readonly, NULL },
 	{ "name", get_name, NULL, DOC_Tensor_name, NULL },
 	{ "device", get_device, NULL, DOC_Tensor_device, NULL },

@@ -177,6 +177,9 @@ class Tensor(Buffer):
     def T(self) -> Tensor:  # noqa: N802
         """View with the dimensions in reverse order."""
     @property
+    def byte_offset(self) -> int:
+        """Bytes from the start of the region to the first element, for Region.export()."""
+    @property
     def readonly(self) -> bool:
         """Whether this process may only read the memory."""
     @property

@@ -54,6 +54,21 @@ def test_argument_may_close_the_region(ring):
         assert region.size == 4 * PAGE
 
 
+@needs_parts
+def test_offset_of_a_stream_s_slots_says_what_to_export(name):
+    fields = {"before": (1, "uint8"), "image": ((2, PAGE), "uint8")}
+    with tshare.Stream.create(name, fields, slots=3) as stream:
+        slots = stream.region["image"]
+        assert slots[1].byte_offset - slots.byte_offset == slots.strides[0] == 2 * PAGE
+        for frame in [stream.loan(0) for _ in range(3)]:
+            frame["image"][1, 7] = 40 + frame.slot
+            fd = stream.region.export(frame["image"].byte_offset, 2 * PAGE)
+            with mmap.mmap(fd, 2 * PAGE) as memory:
+                assert memory[PAGE + 7] == 40 + frame.slot
+            os.close(fd)
+            assert frame["image"].byte_offset == slots[frame.slot].byte_offset
+
+
 def test_descriptor_is_closed_by_exec(ring):
     fd = ring.export()
     assert not os.get_inheritable(fd)

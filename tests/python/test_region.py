@@ -390,7 +390,7 @@ def test_arrays_with_items_are_arrays():
 
 def places(region):
     """Return the place of each tensor in its region."""
-    return {name: t._spec[4] for name, t in region.items()}
+    return {name: t.byte_offset for name, t in region.items()}
 
 
 def test_tied_tensors_are_stored_once():

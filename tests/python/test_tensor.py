@@ -106,6 +106,7 @@ def test_closed_tensor_is_not_entered(tensor):
         lambda t: t.ndim,
         lambda t: t.itemsize,
         lambda t: t.nbytes,
+        lambda t: t.byte_offset,
         lambda t: t.readonly,
         lambda t: t.name,
         lambda t: t.device,
