@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Has a V4L2 camera write its frames straight into a region, a ring of frames, which any
- * number of processes read while it runs. Stops at SIGINT and SIGTERM. camera.py is a
- * reader; Documentation/camera.rst explains both.
+ * A V4L2 camera fills the slots of a stream, and other programs read the frames there.
+ * Stops at SIGINT and SIGTERM. camera.py does the same, and is a reader, too;
+ * Documentation/camera.rst explains both.
  *
- *	camera [-d DEVICE] [-s WIDTHxHEIGHT] [-n FRAMES] [-4] NAME
+ *	camera [-n SLOTS] [-4] [-k] DEVICE NAME
  *
- *	-d  the camera (default: /dev/video0)
- *	-s  picture size (default: as the camera is set; v4l2-ctl sets all the rest)
- *	-n  frames in the ring (default: 8; at most 32); the driver may demand more
- *	-4  put the ring below 4 GiB, for a device that has 32-bit addresses
+ *	-n  slots, 3 to 32 (default: 8); the driver may demand more
+ *	-4  memory below 4 GiB, for a device that has 32-bit addresses
+ *	-k  let readers keep all frames: a slow one then slows the camera down
  *
- * The region NAME holds these tensors:
- *
- *	frames   one picture for each place in the ring
- *	records  for generation g, in row g % len(records): the place of its frame, the camera's
- *	         sequence number, and the time in ns of CLOCK_MONOTONIC
- *	kept     frame g is not written again before generation g + kept
- *	fourcc   the pixel format
- *
- * Needs the module: only its regions have dma-bufs of their parts.
+ * A frame has the fields image and fourcc, V4L2's name for the pixel format. Its sequence and
+ * its flags are those of V4L2's buffer.
  */
 #include <err.h>
 #include <errno.h>
@@ -32,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -40,48 +33,24 @@
 
 #include <tshare.h>
 
+/* How soon a slot is queued that a reader has given back while no frame comes. */
+#define POLL_MS	   50
 #define TIMEOUT_MS 10000
 
-/* A camera fills one buffer while another waits, unless its driver needs more. */
-#define BUFFERS_NEEDED 2
+/* Where the camera's frames are copied. */
+#define COPIED_BUFFERS 4
+
+enum { FIELD_IMAGE, FIELD_FOURCC, FIELDS };
 
 struct config {
 	const char *device;
 	const char *name;
-	uint32_t width;
-	uint32_t height;
-	uint32_t frames;
-	bool dma32;
-};
-
-struct camera {
-	int fd;
-	struct v4l2_pix_format format;
-	uint32_t needed;
-};
-
-/* At least as many as frames are kept. */
-#define RECORDS VIDEO_MAX_FRAME
-
-enum { RECORD_SLOT, RECORD_SEQUENCE, RECORD_TIME, RECORD_LEN };
-
-/*
- * A slot is a place in the ring, and the number of the V4L2 buffer that is bound to it.
- * Half of the slots are kept for readers, the others are the camera's.
- */
-struct ring {
-	struct tshare_region *region;
 	uint32_t slots;
-	uint32_t kept;
-	size_t slot_size;
-	int dmabufs[VIDEO_MAX_FRAME];
-	int64_t (*records)[RECORD_LEN];
-	/* Of the newest frame, and the slot of each recent one: not read back from the region. */
-	uint64_t generation;
-	uint32_t slot_of[RECORDS];
+	uint32_t stream_flags;
+	uint32_t region_flags;
 };
 
-/* How the pixels of a format lie in a row: an array of @channels elements each. */
+/* How the pixels of a format lie in a row: @channels elements each. */
 static const struct pixels {
 	uint32_t fourcc;
 	struct tshare_dtype dtype;
@@ -92,64 +61,106 @@ static const struct pixels {
 	{ V4L2_PIX_FMT_GREY, { 1, 8, 1 }, 1 },	{ V4L2_PIX_FMT_Y16, { 1, 16, 1 }, 1 },
 };
 
-static const struct pixels *find_pixels(uint32_t fourcc)
-{
-	for (size_t i = 0; i < sizeof(pixel_formats) / sizeof(pixel_formats[0]); i++)
-		if (pixel_formats[i].fourcc == fourcc)
-			return &pixel_formats[i];
-	errx(1, "the camera's pixel format '%.4s' isn't supported (v4l2-ctl sets another)",
-	     (const char *)&fourcc);
-}
+/*
+ * With V4L2_MEMORY_DMABUF buffer i is slot i of the stream. Loans are the frames of those that are
+ * queued. With V4L2_MEMORY_MMAP the buffers are the driver's own, which are always queued.
+ */
+struct camera {
+	int fd;
+	struct v4l2_pix_format format;
+	const struct pixels *pixels;
+	uint32_t pixel_size;
+	enum v4l2_memory memory;
+	uint32_t buffers;
+	uint32_t queued;
+	struct tshare_stream *stream;
+	int dmabufs[VIDEO_MAX_FRAME];
+	struct tshare_frame *loans[VIDEO_MAX_FRAME];
+	const char *maps[VIDEO_MAX_FRAME];
+};
 
 /* The camera */
 
-static void open_camera(struct camera *camera, const struct config *config)
+static void open_camera(struct camera *camera, const char *path)
 {
-	struct v4l2_capability caps;
 	struct v4l2_format format = { .type = V4L2_BUF_TYPE_VIDEO_CAPTURE };
-	struct v4l2_control needed = { .id = V4L2_CID_MIN_BUFFERS_FOR_CAPTURE };
+	size_t i;
 
-	camera->fd = open(config->device, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	camera->fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (camera->fd < 0)
-		err(1, "%s", config->device);
-	if (ioctl(camera->fd, VIDIOC_QUERYCAP, &caps))
-		err(1, "%s: VIDIOC_QUERYCAP", config->device);
-	if (~caps.device_caps & (V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING))
-		errx(1, "%s: is no camera with the single-planar API", config->device);
-
+		err(1, "%s", path);
 	if (ioctl(camera->fd, VIDIOC_G_FMT, &format))
-		err(1, "%s: VIDIOC_G_FMT", config->device);
-	if (config->width) {
-		format.fmt.pix.width = config->width;
-		format.fmt.pix.height = config->height;
-		/* For the driver to choose. */
-		format.fmt.pix.bytesperline = 0;
-	}
-	/* Keeps the format from being changed by others, and stores what the driver made of it. */
-	if (ioctl(camera->fd, VIDIOC_S_FMT, &format))
-		err(1, "%s: VIDIOC_S_FMT", config->device);
+		err(1, "%s is no camera with the single-planar API", path);
 	camera->format = format.fmt.pix;
-
-	camera->needed = BUFFERS_NEEDED;
-	if (!ioctl(camera->fd, VIDIOC_G_CTRL, &needed) && needed.value > BUFFERS_NEEDED)
-		camera->needed = needed.value;
+	for (i = 0; i < sizeof(pixel_formats) / sizeof(pixel_formats[0]); i++)
+		if (pixel_formats[i].fourcc == format.fmt.pix.pixelformat)
+			camera->pixels = &pixel_formats[i];
+	if (!camera->pixels)
+		errx(1, "the pixel format '%.4s' isn't supported (v4l2-ctl sets another)",
+		     (const char *)&format.fmt.pix.pixelformat);
+	camera->pixel_size =
+		tshare_dtype_get_itemsize(camera->pixels->dtype) * camera->pixels->channels;
+	if (camera->format.bytesperline < camera->format.width * camera->pixel_size)
+		errx(1, "the driver's format is inconsistent: rows of %u bytes",
+		     camera->format.bytesperline);
 }
 
-/* Returns the number of buffers, which is the driver's decision. */
-static uint32_t request_buffers(const struct camera *camera, uint32_t count)
+/* Returns false if the driver has no such memory. The number is its decision. */
+static bool request_buffers(struct camera *camera, enum v4l2_memory memory, uint32_t count)
 {
 	struct v4l2_requestbuffers request = {
 		.count = count,
 		.type = V4L2_BUF_TYPE_VIDEO_CAPTURE,
-		.memory = V4L2_MEMORY_DMABUF,
+		.memory = memory,
 	};
 
-	if (ioctl(camera->fd, VIDIOC_REQBUFS, &request))
-		err(1, "VIDIOC_REQBUFS (can the driver import dma-bufs?)");
-	return request.count;
+	if (ioctl(camera->fd, VIDIOC_REQBUFS, &request)) {
+		if (errno != EINVAL)
+			err(1, "VIDIOC_REQBUFS");
+		return false;
+	}
+	if (request.count > VIDEO_MAX_FRAME)
+		errx(1, "the driver demands %u buffers", request.count);
+	camera->memory = memory;
+	camera->buffers = request.count;
+	return true;
 }
 
-static void stream(const struct camera *camera, bool on)
+static struct v4l2_buffer buffer_of(const struct camera *camera, uint32_t index)
+{
+	return (struct v4l2_buffer){
+		.index = index,
+		.type = V4L2_BUF_TYPE_VIDEO_CAPTURE,
+		.memory = camera->memory,
+	};
+}
+
+/* The camera may write the buffer from now on. */
+static void queue_buffer(struct camera *camera, uint32_t index)
+{
+	struct v4l2_buffer buffer = buffer_of(camera, index);
+
+	if (camera->memory == V4L2_MEMORY_DMABUF)
+		buffer.m.fd = camera->dmabufs[index];
+	if (ioctl(camera->fd, VIDIOC_QBUF, &buffer))
+		err(1, "VIDIOC_QBUF (can the camera reach the memory? see -4)");
+	camera->queued++;
+}
+
+/* Returns false if the camera has filled no other buffer. */
+static bool dequeue_buffer(struct camera *camera, struct v4l2_buffer *buffer)
+{
+	*buffer = buffer_of(camera, 0);
+	if (!ioctl(camera->fd, VIDIOC_DQBUF, buffer)) {
+		camera->queued--;
+		return true;
+	}
+	if (errno != EAGAIN)
+		err(1, "VIDIOC_DQBUF");
+	return false;
+}
+
+static void switch_camera(const struct camera *camera, bool on)
 {
 	int type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
 
@@ -157,173 +168,195 @@ static void stream(const struct camera *camera, bool on)
 		err(1, on ? "VIDIOC_STREAMON" : "VIDIOC_STREAMOFF");
 }
 
-/* The camera may write the slot from now on. */
-static void queue_slot(const struct camera *camera, const struct ring *ring, uint32_t slot)
-{
-	struct v4l2_buffer buffer = {
-		.index = slot,
-		.type = V4L2_BUF_TYPE_VIDEO_CAPTURE,
-		.memory = V4L2_MEMORY_DMABUF,
-		.m.fd = ring->dmabufs[slot],
-	};
+/* The stream */
 
-	if (ioctl(camera->fd, VIDIOC_QBUF, &buffer))
-		err(1, "VIDIOC_QBUF (can the camera reach the memory? see -4)");
+static void check(int error)
+{
+	if (error < 0)
+		errx(1, "%s", tshare_error_get());
 }
 
-/* Returns false if there is none after all. */
-static bool dequeue(const struct camera *camera, struct v4l2_buffer *buffer)
+/* Requests buffers that are slots or, if that can't be, some to copy from. */
+static void choose_memory(struct camera *camera, struct tshare_ctx *ctx, uint32_t slots)
 {
-	*buffer = (struct v4l2_buffer){
-		.type = V4L2_BUF_TYPE_VIDEO_CAPTURE,
-		.memory = V4L2_MEMORY_DMABUF,
-	};
-	if (!ioctl(camera->fd, VIDIOC_DQBUF, buffer))
-		return true;
-	if (errno != EAGAIN)
-		err(1, "VIDIOC_DQBUF");
-	return false;
+	struct tshare_limits limits = { .size = sizeof(limits) };
+
+	check(tshare_ctx_get_limits(ctx, &limits));
+	if (!limits.dmabuf)
+		warnx("copies each frame: shared memory has no dma-bufs");
+	else if (camera->format.bytesperline % camera->pixel_size)
+		warnx("copies each frame: a row of %u bytes isn't of whole pixels",
+		      camera->format.bytesperline);
+	else if (request_buffers(camera, V4L2_MEMORY_DMABUF, slots))
+		return;
+	else
+		warnx("copies each frame: the driver imports no dma-bufs");
+	if (!request_buffers(camera, V4L2_MEMORY_MMAP, COPIED_BUFFERS))
+		errx(1, "the driver has no buffers that can be mapped");
 }
 
-/* The ring */
+static void create_stream(struct camera *camera, struct tshare_ctx *ctx,
+			  const struct config *config)
+{
+	const struct v4l2_pix_format *format = &camera->format;
+	bool in_place = camera->memory == V4L2_MEMORY_DMABUF;
+	int64_t shape[] = { format->height, format->width, camera->pixels->channels };
+	const struct tshare_spec fields[FIELDS] = {
+		[FIELD_IMAGE] = { sizeof(*fields), "image", camera->pixels->dtype, 3, shape },
+		[FIELD_FOURCC] = { sizeof(*fields), "fourcc", TSHARE_UINT32 },
+	};
+	const struct tshare_options region = {
+		.size = sizeof(region),
+		.flags = in_place ? config->region_flags : 0,
+		.mode = 0640,
+	};
+	const struct tshare_stream_options options = {
+		.size = sizeof(options),
+		.slots = in_place ? camera->buffers : config->slots,
+		.flags = config->stream_flags,
+		.region = &region,
+	};
+
+	/* The camera may write all of sizeimage. */
+	if (in_place) {
+		shape[0] = (format->sizeimage + format->bytesperline - 1) / format->bytesperline;
+		shape[1] = format->bytesperline / camera->pixel_size;
+	}
+	check(tshare_stream_create(ctx, config->name, fields, FIELDS, &options, &camera->stream));
+}
 
 /*
- * Between START and END the slot's frame is the processors', and what is in their caches
- * is what the camera has written. The caches are the machine's: no reader has to do this.
+ * Between START and END the slot is the processors', and what is in their caches is what the
+ * camera has written. The caches are the machine's: no reader has to do this.
  */
-static void sync_slot(const struct ring *ring, uint32_t slot, uint64_t start_or_end)
+static void sync_slot(const struct camera *camera, uint32_t slot, uint64_t start_or_end)
 {
 	struct dma_buf_sync sync = { .flags = start_or_end | DMA_BUF_SYNC_READ };
 
-	if (ioctl(ring->dmabufs[slot], DMA_BUF_IOCTL_SYNC, &sync))
+	if (ioctl(camera->dmabufs[slot], DMA_BUF_IOCTL_SYNC, &sync))
 		err(1, "DMA_BUF_IOCTL_SYNC");
 }
 
-static void describe_frames(struct tshare_spec *spec, int64_t *shape, int64_t *strides,
-			    const struct v4l2_pix_format *format, const struct ring *ring)
+static void export_slots(struct camera *camera)
 {
-	const struct pixels *pixels = find_pixels(format->pixelformat);
-	uint32_t itemsize = tshare_dtype_get_itemsize(pixels->dtype);
+	struct tshare_region *region = tshare_stream_get_region(camera->stream);
+	struct tshare_tensor *slots;
+	uint64_t start, size;
+	uint32_t i;
 
-	if (format->bytesperline % itemsize ||
-	    format->bytesperline < format->width * pixels->channels * itemsize ||
-	    format->sizeimage < (uint64_t)format->bytesperline * format->height)
-		errx(1, "the driver's format is inconsistent: %u bytes a row, %u a picture",
-		     format->bytesperline, format->sizeimage);
-	shape[0] = ring->slots;
-	shape[1] = format->height;
-	shape[2] = format->width;
-	shape[3] = pixels->channels;
-	strides[0] = ring->slot_size / itemsize;
-	strides[1] = format->bytesperline / itemsize;
-	strides[2] = pixels->channels;
-	strides[3] = 1;
-	*spec = (struct tshare_spec){
-		.size = sizeof(*spec),
-		.name = "frames",
-		.dtype = pixels->dtype,
-		.ndim = pixels->channels > 1 ? 4 : 3,
-		.shape = shape,
-		.strides = strides,
-		.byte_offset = TSHARE_OFFSET_START,
-	};
+	check(tshare_region_find_tensor(region, "image", &slots));
+	start = tshare_tensor_get_byte_offset(slots);
+	size = tshare_tensor_get_strides(slots)[0] *
+	       tshare_dtype_get_itemsize(camera->pixels->dtype);
+	tshare_tensor_unref(slots);
+	for (i = 0; i < camera->buffers; i++) {
+		check(tshare_region_export(region, start + i * size, size, 0, &camera->dmabufs[i]));
+		sync_slot(camera, i, DMA_BUF_SYNC_START);
+	}
 }
 
-static void *tensor_data(struct tshare_region *region, const char *name)
+static void map_buffers(struct camera *camera)
+{
+	struct v4l2_buffer buffer;
+	uint32_t i;
+
+	for (i = 0; i < camera->buffers; i++) {
+		buffer = buffer_of(camera, i);
+		if (ioctl(camera->fd, VIDIOC_QUERYBUF, &buffer))
+			err(1, "VIDIOC_QUERYBUF");
+		camera->maps[i] = mmap(NULL, buffer.length, PROT_READ, MAP_SHARED, camera->fd,
+				       buffer.m.offset);
+		if (camera->maps[i] == MAP_FAILED)
+			err(1, "mmap");
+		queue_buffer(camera, i);
+	}
+}
+
+/* Returns NULL if no slot is free. */
+static struct tshare_frame *loan(struct camera *camera)
+{
+	struct tshare_frame *frame;
+	int error = tshare_stream_loan(camera->stream, 0, &frame);
+
+	if (error == -ETIMEDOUT)
+		return NULL;
+	check(error);
+	return frame;
+}
+
+static void queue_free_slots(struct camera *camera)
+{
+	struct tshare_frame_info info = { .size = sizeof(info) };
+	struct tshare_frame *frame;
+
+	while ((frame = loan(camera))) {
+		check(tshare_frame_get_info(frame, &info));
+		camera->loans[info.slot] = frame;
+		sync_slot(camera, info.slot, DMA_BUF_SYNC_END);
+		queue_buffer(camera, info.slot);
+	}
+}
+
+static void *field_data(struct tshare_frame *frame, size_t field)
 {
 	struct tshare_tensor *tensor;
 	void *data;
 
-	if (tshare_region_find_tensor(region, name, &tensor) < 0)
-		errx(1, "%s", tshare_error_get());
+	check(tshare_frame_get_tensor(frame, field, &tensor));
 	data = tshare_tensor_get_data(tensor);
-	/* The region keeps the memory. */
+	/* The frame keeps the slot. */
 	tshare_tensor_unref(tensor);
 	return data;
 }
 
-static size_t get_page_size(struct tshare_ctx *ctx)
+static struct tshare_frame *copy_buffer(struct camera *camera, uint32_t index)
 {
-	struct tshare_limits limits = { .size = sizeof(limits) };
+	size_t row = (size_t)camera->format.width * camera->pixel_size;
+	struct tshare_frame *frame = loan(camera);
+	const char *source = camera->maps[index];
+	char *image;
+	size_t y;
 
-	if (tshare_ctx_get_limits(ctx, &limits) < 0)
-		errx(1, "%s", tshare_error_get());
-	if (!limits.dmabuf)
-		errx(1, "needs the module tshare: regions in shared memory have no dma-bufs");
-	return limits.page_size;
-}
-
-static void create_ring(struct ring *ring, struct tshare_ctx *ctx, const struct config *config,
-			const struct v4l2_pix_format *format)
-{
-	const struct tshare_options options = {
-		.size = sizeof(options),
-		.flags = TSHARE_DRAFT | TSHARE_CONTIGUOUS | (config->dma32 ? TSHARE_DMA32 : 0),
-		.mode = 0640,
-	};
-	const int64_t records_shape[] = { RECORDS, RECORD_LEN };
-	int64_t shape[4], strides[4];
-	struct tshare_spec specs[] = {
-		{ 0 },
-		{ sizeof(specs[0]), "records", TSHARE_INT64, 2, records_shape, NULL, 0 },
-		{ sizeof(specs[0]), "kept", TSHARE_UINT32, 0, NULL, NULL, 0 },
-		{ sizeof(specs[0]), "fourcc", TSHARE_UINT32, 0, NULL, NULL, 0 },
-	};
-
-	describe_frames(&specs[0], shape, strides, format, ring);
-	specs[1].byte_offset = ring->slots * ring->slot_size;
-	if (tshare_region_create(ctx, config->name, 0, specs, sizeof(specs) / sizeof(specs[0]),
-				 &options, &ring->region) < 0)
-		errx(1, "%s", tshare_error_get());
-	ring->records = tensor_data(ring->region, "records");
-	*(uint32_t *)tensor_data(ring->region, "kept") = ring->kept;
-	*(uint32_t *)tensor_data(ring->region, "fourcc") = format->pixelformat;
-
-	for (uint32_t slot = 0; slot < ring->slots; slot++)
-		if (tshare_region_export(ring->region, slot * ring->slot_size, ring->slot_size, 0,
-					 &ring->dmabufs[slot]) < 0)
-			errx(1, "%s", tshare_error_get());
-}
-
-/* Publishes the frame that the camera has written, and gives it the oldest kept one back. */
-static void publish(const struct camera *camera, struct ring *ring, const struct v4l2_buffer *frame)
-{
-	uint64_t generation = ring->generation + 1;
-	int64_t *record = ring->records[generation % RECORDS];
-
-	sync_slot(ring, frame->index, DMA_BUF_SYNC_START);
-	record[RECORD_SLOT] = frame->index;
-	record[RECORD_SEQUENCE] = frame->sequence;
-	record[RECORD_TIME] =
-		frame->timestamp.tv_sec * 1000000000LL + frame->timestamp.tv_usec * 1000LL;
-	ring->slot_of[generation % RECORDS] = frame->index;
-
-	if (tshare_region_publish(ring->region, &ring->generation) < 0)
-		errx(1, "%s", tshare_error_get());
-	if (ring->generation != generation)
-		errx(1, "another process has published in this region");
-
-	/* Only now: readers compare the generation to find out whether a frame is still whole. */
-	if (generation > ring->kept) {
-		uint32_t oldest = ring->slot_of[(generation - ring->kept) % RECORDS];
-
-		sync_slot(ring, oldest, DMA_BUF_SYNC_END);
-		queue_slot(camera, ring, oldest);
+	if (frame) {
+		image = field_data(frame, FIELD_IMAGE);
+		for (y = 0; y < camera->format.height; y++)
+			memcpy(image + y * row, source + y * camera->format.bytesperline, row);
 	}
+	queue_buffer(camera, index);
+	return frame;
 }
 
-/*
- * Not before the first frame: a reader's wait ends with the publishers, and so would never
- * end if this process were killed before it had become one.
- */
-static void show_ring(const struct ring *ring, const struct v4l2_pix_format *format)
+/* Returns the frame of a buffer; NULL if there is no free slot to copy it to. */
+static struct tshare_frame *take_buffer(struct camera *camera, uint32_t index)
 {
-	if (tshare_region_finish(ring->region, 0) < 0)
-		errx(1, "%s", tshare_error_get());
-	printf("camera: '%s' has %u frames of %ux%u %.4s; the last %u are kept\n",
-	       tshare_region_get_name(ring->region), ring->slots, format->width, format->height,
-	       (const char *)&format->pixelformat, ring->kept);
-	fflush(stdout);
+	struct tshare_frame *frame;
+
+	if (camera->memory == V4L2_MEMORY_MMAP)
+		return copy_buffer(camera, index);
+	sync_slot(camera, index, DMA_BUF_SYNC_START);
+	frame = camera->loans[index];
+	camera->loans[index] = NULL;
+	return frame;
+}
+
+static void publish(const struct camera *camera, struct tshare_frame *frame,
+		    const struct v4l2_buffer *buffer)
+{
+	const int64_t shape[] = { camera->format.height, camera->format.width,
+				  camera->pixels->channels };
+	struct tshare_frame_info info = {
+		.size = sizeof(info),
+		.sequence = buffer->sequence,
+		.flags = buffer->flags,
+	};
+
+	if ((buffer->flags & V4L2_BUF_FLAG_TIMESTAMP_MASK) == V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC)
+		info.captured_ns = buffer->timestamp.tv_sec * 1000000000LL +
+				   buffer->timestamp.tv_usec * 1000LL;
+	*(uint32_t *)field_data(frame, FIELD_FOURCC) = camera->format.pixelformat;
+	check(tshare_frame_set_info(frame, &info));
+	check(tshare_frame_set_shape(frame, FIELD_IMAGE, shape));
+	check(tshare_frame_publish(frame));
 }
 
 /* Signals come by a descriptor, and so interrupt no system call. */
@@ -343,39 +376,55 @@ static int open_signals(void)
 	return fd;
 }
 
+/* The camera or the readers have done nothing for some time. */
+static void report_standstill(const struct camera *camera)
+{
+	if (camera->queued)
+		errx(1, "the camera has sent nothing for %d s", TIMEOUT_MS / 1000);
+	/* The last loan's: it names who holds the slots. */
+	warnx("%s", tshare_error_get());
+}
+
 /* Returns when a signal has come. */
-static void capture(const struct camera *camera, struct ring *ring, int signals)
+static void capture(struct camera *camera, int signals)
 {
 	struct pollfd polled[] = {
 		{ .fd = camera->fd, .events = POLLIN },
 		{ .fd = signals, .events = POLLIN },
 	};
-	uint32_t damaged = 0, last = 0;
+	uint32_t damaged = 0, last = 0, idle_ms = 0;
+	struct tshare_frame *frame;
 	struct v4l2_buffer buffer;
+	uint64_t published = 0;
 
 	for (;;) {
-		int ready = poll(polled, 2, TIMEOUT_MS);
+		/* Readers give slots back meanwhile. */
+		int ready = poll(polled, 2, POLL_MS);
 
 		if (ready < 0)
 			err(1, "poll");
-		if (!ready)
-			errx(1, "the camera has sent nothing for %d s", TIMEOUT_MS / 1000);
 		if (polled[1].revents)
 			break;
-		if (!dequeue(camera, &buffer))
-			continue;
-		last = buffer.sequence;
-		if (buffer.flags & V4L2_BUF_FLAG_ERROR) {
-			damaged++;
-			queue_slot(camera, ring, buffer.index);
-		} else {
-			publish(camera, ring, &buffer);
-			if (ring->generation == 1)
-				show_ring(ring, &camera->format);
+		idle_ms = ready ? 0 : idle_ms + POLL_MS;
+		if (idle_ms && idle_ms % TIMEOUT_MS == 0)
+			report_standstill(camera);
+		while (dequeue_buffer(camera, &buffer)) {
+			last = buffer.sequence;
+			frame = take_buffer(camera, buffer.index);
+			if (buffer.flags & V4L2_BUF_FLAG_ERROR) {
+				damaged++;
+			} else if (frame) {
+				publish(camera, frame, &buffer);
+				published++;
+			}
+			/* A damaged one is abandoned. */
+			tshare_frame_unref(frame);
 		}
+		if (camera->memory == V4L2_MEMORY_DMABUF)
+			queue_free_slots(camera);
 	}
 	printf("camera: %" PRIu64 " frames; %u damaged ones left out; the last has number %u\n",
-	       ring->generation, damaged, last);
+	       published, damaged, last);
 }
 
 static void parse_arguments(struct config *config, int argc, char **argv)
@@ -383,68 +432,62 @@ static void parse_arguments(struct config *config, int argc, char **argv)
 	bool valid = true;
 	int option;
 
-	*config = (struct config){ .device = "/dev/video0", .frames = 8 };
-	while ((option = getopt(argc, argv, "d:s:n:4")) != -1) {
+	*config = (struct config){ .slots = 8, .region_flags = TSHARE_CONTIGUOUS };
+	while ((option = getopt(argc, argv, "n:4k")) != -1) {
 		switch (option) {
-		case 'd':
-			config->device = optarg;
-			break;
-		case 's':
-			valid &= sscanf(optarg, "%ux%u", &config->width, &config->height) == 2;
-			break;
 		case 'n':
-			valid &= sscanf(optarg, "%u", &config->frames) == 1 &&
-				 config->frames <= VIDEO_MAX_FRAME;
+			valid &= sscanf(optarg, "%u", &config->slots) == 1 && config->slots >= 3 &&
+				 config->slots <= VIDEO_MAX_FRAME;
 			break;
 		case '4':
-			config->dma32 = true;
+			config->region_flags |= TSHARE_DMA32;
+			break;
+		case 'k':
+			config->stream_flags |= TSHARE_KEEP_ALL;
 			break;
 		default:
 			valid = false;
 		}
 	}
-	config->name = argv[optind];
-	if (!valid || optind != argc - 1)
-		errx(2, "usage: camera [-d DEVICE] [-s WIDTHxHEIGHT] [-n FRAMES] [-4] NAME");
+	if (!valid || optind != argc - 2)
+		errx(2, "usage: camera [-n SLOTS] [-4] [-k] DEVICE NAME");
+	config->device = argv[optind];
+	config->name = argv[optind + 1];
 }
 
-/* After an error the kernel cleans up: it stops the camera, and removes name and memory. */
+/* After an error the kernel cleans up: it stops the camera, and removes names and memory. */
 int main(int argc, char **argv)
 {
-	struct ring ring = { 0 };
-	struct tshare_ctx *ctx;
-	struct camera camera;
+	struct camera camera = { 0 };
 	struct config config;
-	size_t page;
+	struct tshare_ctx *ctx;
+	uint32_t i;
 	int signals;
 
 	parse_arguments(&config, argc, argv);
 	signals = open_signals();
-	if (tshare_ctx_new(NULL, &ctx) < 0)
-		errx(1, "%s", tshare_error_get());
-	page = get_page_size(ctx);
+	check(tshare_ctx_new(NULL, &ctx));
+	open_camera(&camera, config.device);
+	choose_memory(&camera, ctx, config.slots);
+	create_stream(&camera, ctx, &config);
+	if (camera.memory == V4L2_MEMORY_DMABUF) {
+		export_slots(&camera);
+		queue_free_slots(&camera);
+	} else {
+		map_buffers(&camera);
+	}
+	switch_camera(&camera, true);
+	printf("camera: '%s' has %u slots of %ux%u %.4s\n", config.name,
+	       camera.memory == V4L2_MEMORY_DMABUF ? camera.buffers : config.slots,
+	       camera.format.width, camera.format.height, (const char *)&camera.format.pixelformat);
+	fflush(stdout);
+	capture(&camera, signals);
 
-	open_camera(&camera, &config);
-	ring.slots = config.frames > 2 * camera.needed ? config.frames : 2 * camera.needed;
-	ring.slots = request_buffers(&camera, ring.slots);
-	ring.kept = ring.slots / 2;
-	if (ring.slots - ring.kept < camera.needed || ring.slots > VIDEO_MAX_FRAME)
-		errx(1, "%s: the driver has %u buffers", config.device, ring.slots);
-	/* A dma-buf is whole pages, and a camera may write all of sizeimage. */
-	ring.slot_size = (camera.format.sizeimage + page - 1) / page * page;
-	create_ring(&ring, ctx, &config, &camera.format);
-
-	for (uint32_t slot = 0; slot < ring.slots; slot++)
-		queue_slot(&camera, &ring, slot);
-	stream(&camera, true);
-	capture(&camera, &ring, signals);
-
-	stream(&camera, false);
-	request_buffers(&camera, 0);
-	for (uint32_t slot = 0; slot < ring.slots; slot++)
-		close(ring.dmabufs[slot]);
-	close(camera.fd);
-	tshare_region_unref(ring.region);
+	check(tshare_stream_close(camera.stream, 0));
+	switch_camera(&camera, false);
+	for (i = 0; i < camera.buffers; i++)
+		tshare_frame_unref(camera.loans[i]);
+	tshare_stream_unref(camera.stream);
 	tshare_ctx_unref(ctx);
 	return 0;
 }

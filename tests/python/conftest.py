@@ -120,6 +120,7 @@ def device(nothing_is_left_in_the_module):
     """vivid's node."""
     path = vivid.find()
     assert path, "there is no vivid: tests/vm/run --modprobe 'vivid allocators=1 node_types=1'"
+    vivid.set_format(path, 320, 180)
     return path
 
 
@@ -146,16 +147,16 @@ def disk():
 
 @pytest.fixture
 def camera(device, start, name):
-    """A function that starts the camera, and returns when the ring has its name.
+    """A function that starts a program that has the camera fill a stream, and returns when it runs.
 
     The program ends before device looks for what is left in the module, also where a test has
     killed it: a process that was killed has its regions until its exit is through.
     """
 
-    def camera(*arguments):
-        process = start(vivid.PRODUCER, "-d", device, "-s", "320x180", "-4", *arguments, name)
+    def camera(*arguments, program="C", **options):
+        process = start(*vivid.PRODUCERS[program], "-4", *arguments, device, name, **options)
         line = process.stdout.readline()
-        assert line.startswith(f"camera: '{name}' has "), line + process.communicate()[1]
+        assert f": '{name}' has " in line, line + process.communicate()[1]
         return process
 
     return camera

@@ -1,27 +1,58 @@
 # SPDX-License-Identifier: MIT
-"""examples/camera.c has a camera write into a region, and camera.py reads it.
+"""examples/camera.c and camera.py have a camera fill the slots of a stream.
 
 The camera is vivid, a driver without a device. tests/runner/run loads it in the virtual machine.
 """
 
+import collections
+import json
 import os
 import signal
 import sys
-from pathlib import Path
+import time
 
 import pytest
 
 import tshare
 import vivid
 
-ROOT = Path(__file__).resolve().parents[2]
-READER = ROOT / "examples/camera.py"
-
 TIMEOUT = 300
 
 needs_module = pytest.mark.skipif(
     not tshare.limits().dmabuf, reason="shared memory has no dma-bufs"
 )
+by_both = pytest.mark.parametrize("program", vivid.PRODUCERS)
+
+# A consumer or observer in a process of its own. Prints what it sees of each frame that was whole.
+# A consumer that may miss frames holds each fourth one while the camera fills all other slots.
+READER = """
+import hashlib, json, sys, time, tshare
+
+name, role, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+options = {"keep_all": {"keep_all": True}, "observe": {"observe": True}, "take": {}}[role]
+
+def digest(frame):
+    return hashlib.sha256(frame["image"].numpy().tobytes()).hexdigest()
+
+with tshare.Stream.open(name, **options, wait=60) as stream:
+    print(json.dumps(stream.role), flush=True)
+    for frame in stream:
+        seen = digest(frame)
+        if role == "take" and frame.number % 4 == 0:
+            while stream.newest < frame.number + stream.slots:
+                time.sleep(0.01)
+            assert digest(frame) == seen
+        try:
+            frame.check()
+        except OSError:
+            assert role == "observe"
+            continue
+        said = [frame.number, frame.sequence, frame.captured, frame.lost, frame.slot, seen]
+        print(json.dumps(said), flush=True)
+        count -= 1
+        if not count:
+            break
+"""
 
 
 def end(process, status=0):
@@ -35,166 +66,291 @@ def stop(process):
     return end(process)
 
 
+def halt(process):
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
+def until(condition):
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def reader(start, name):
+    """A function that starts a reader, and returns when it has a seat."""
+
+    def reader(role, count, **options):
+        process = start(sys.executable, "-c", READER, name, role, count, **options)
+        expected = "observer" if role == "observe" else "consumer"
+        line = process.stdout.readline()
+        assert line == json.dumps(expected) + "\n", line + process.communicate()[1]
+        return process
+
+    return reader
+
+
 @needs_module
-def test_several_programs_read_what_the_camera_writes(camera, start, name):
+@by_both
+def test_consumers_and_an_observer_get_whole_frames(camera, reader, device, program):
+    process = camera("-k", program=program)
+    readers = [reader("keep_all", 20), reader("take", 10), reader("observe", 10)]
+    seen = [[json.loads(line) for line in end(reader)] for reader in readers]
+    pictures = {}
+    for frames in seen:
+        numbers, sequences, captured, _, slots, digests = zip(*frames, strict=True)
+        for values in (numbers, sequences, captured):
+            assert list(values) == sorted(set(values))
+        assert set(slots) <= set(range(8))
+        # A clock is part of vivid's picture.
+        assert len(set(digests)) == len(frames)
+        for number, picture in zip(numbers, digests, strict=True):
+            assert pictures.setdefault(number, picture) == picture
+    assert [frame[3] for frame in seen[0]] == [0] * 20
+    assert any(frame[3] for frame in seen[1])
+    # All slots are the camera's again, but for the one that is history.
+    until(lambda: len(vivid.queued(device)) == 7)
+    assert " 0 damaged " in stop(process)[-1]
+
+
+@needs_module
+@by_both
+def test_the_camera_s_buffers_are_the_slots(camera, device, name, program):
+    process = camera(program=program)
+    with tshare.Stream.open(name, hold=3) as stream:
+        held = [stream.take() for _ in range(2)]
+        before = [bytes(frame["image"]) for frame in held]
+        slots = {frame.slot for frame in held}
+        # The camera goes on in the others.
+        while stream.newest < held[-1].number + 16:
+            assert not vivid.queued(device) & slots
+            with stream.latest() as frame:
+                assert frame.slot not in slots
+        assert [bytes(frame["image"]) for frame in held] == before
+        assert len(slots) == 2
+        # The tensor of all slots was made before they were filled.
+        slots = stream.region["image"].numpy()
+        assert (slots[held[0].slot, :180] == held[0]["image"].numpy()).all()
+        del held, frame
+        until(lambda: len(vivid.queued(device)) == 7)
+        del slots
+    assert stop(process)
+
+
+@needs_module
+@by_both
+def test_time_sequence_and_format_are_the_driver_s(camera, device, name, program):
+    vivid.set_format(device, 320, 180, row=768)
+    before = time.monotonic_ns()
+    process = camera("-n", "5", program=program)
+    with tshare.Stream.open(name) as stream, stream.take() as frame:
+        assert stream.slots == 5
+        assert before < frame.captured
+        assert frame["image"].shape == (180, 320, 2)
+        assert frame["image"].strides == (768, 2, 1)
+        image = frame["image"].numpy()
+        # Bars, below the clock.
+        assert (image[150:] == image[150]).all()
+        assert len(set(image[150, :, 0].tolist())) >= 8
+        assert int(frame["fourcc"].numpy()).to_bytes(4, "little") == b"YUYV"
+        assert not frame.flags & vivid.BUF_FLAG_ERROR
+        assert stream.take().sequence > frame.sequence
+        del image
+    stop(process)
+
+
+@needs_module
+def test_a_stopped_reader_does_not_stop_the_camera(camera, reader, name):
     process = camera()
-    readers = [start(sys.executable, READER, name, count) for count in (3, 6)]
-    for reader, count in zip(readers, (3, 6), strict=True):
-        lines = end(reader)
-        assert lines[0] == "camera.py: 8 frames of 320x180 YUYV"
-        numbers = [int(line.split()[2].rstrip(":")) for line in lines if ": mean " in line]
-        assert len(set(numbers)) == count
-        assert numbers == sorted(numbers)
-        assert not [line for line in lines if ": mean 0.0" in line]
-        assert lines[-1].startswith(f"camera.py: {count} frames")
-    assert " damaged " in stop(process)[-1]
-    assert name not in [info.name for info in tshare.list()]
-
-
-@needs_module
-def test_ring_has_the_layout_of_the_driver_s_format(camera, name):
-    process = camera("-n", "6")
-    with tshare.Region.open(name, readonly=True) as region:
-        frames = region["frames"]
-        assert frames.shape == (6, 180, 320, 2)
-        assert frames.strides == (29 * 4096, 640, 2, 1)
-        assert region["kept"].numpy() == 3
-        assert int(region["fourcc"].numpy()).to_bytes(4, "little") == b"YUYV"
-        assert region["records"].shape == (32, 3)
+    stopped = reader("take", 3)
+    halt(stopped)
+    with tshare.Stream.open(name) as stream:
+        frame = stream.take()
+        number = frame.number
+        while frame.number < number + 24:
+            frame = stream.take()
+        del frame
+    stopped.send_signal(signal.SIGCONT)
+    assert len(end(stopped)) == 3
     stop(process)
 
 
 @needs_module
-def test_array_that_was_made_once_has_all_later_frames(camera, name):
-    process = camera("-s", "1920x1080")
-    with tshare.Region.open(name, readonly=True) as region:
-        frames = region["frames"].numpy()
-        assert frames.shape == (8, 1080, 1920, 2)
-        vivid.expect_new_pictures(region, frames)
+@by_both
+def test_a_reader_that_keeps_all_slows_the_camera_while_it_lives(
+    camera, reader, device, name, program
+):
+    process = camera("-k", program=program)
+    keeping = reader("keep_all", 20)
+    halt(keeping)
+    until(lambda: not vivid.queued(device))
+    keeping.send_signal(signal.SIGCONT)
+    frames = [json.loads(line) for line in end(keeping)]
+    assert [frame[3] for frame in frames] == [0] * 20
+    # The camera had no buffer, and went on.
+    assert frames[-1][1] - frames[0][1] > 19
+
+    keeping = reader("keep_all", 20)
+    halt(keeping)
+    until(lambda: not vivid.queued(device))
+    keeping.kill()
+    until(lambda: len(vivid.queued(device)) == 7)
     stop(process)
 
 
 @needs_module
-def test_each_generation_has_a_frame_of_its_own(camera, name):
+@by_both
+def test_a_damaged_frame_is_abandoned(camera, device, name, program):
+    process = camera(program=program)
+    with tshare.Stream.open(name) as stream:
+        sequences = [stream.take().sequence]
+        vivid.press(device, "Inject V4L2_BUF_FLAG_ERROR")
+        for _ in range(8):
+            with stream.take() as frame:
+                assert not frame.flags & vivid.BUF_FLAG_ERROR
+                sequences.append(frame.sequence)
+    assert sequences[-1] - sequences[0] > 8
+    until(lambda: len(vivid.queued(device)) == 7)
+    assert " 1 damaged " in stop(process)[-1]
+
+
+@needs_module
+@by_both
+def test_frames_are_copied_where_the_memory_has_no_dma_bufs(camera, reader, program):
+    environment = {**os.environ, "TSHARE_BACKEND": "shm"}
+    process = camera(program=program, env=environment)
+    readers = [reader(role, 8, env=environment) for role in ("take", "observe")]
+    for frames in map(end, readers):
+        assert len({json.loads(frame)[-1] for frame in frames}) == 8
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+    assert errors.endswith(": copies each frame: shared memory has no dma-bufs\n")
+
+
+@needs_module
+def test_rows_that_are_no_whole_pixels_are_copied(camera, device, name):
+    vivid.set_format(device, 320, 180, "RGB3", row=1000)
     process = camera()
+    with tshare.Stream.open(name) as stream:
+        pictures = set()
+        for _ in range(10):
+            frame = stream.take()
+            assert frame["image"].strides == (960, 3, 1)
+            image = frame["image"].numpy()
+            assert (image[150:] == image[150]).all()
+            pictures.add(image.tobytes())
+        assert len(pictures) == 10
+        del image, frame
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+    assert errors.endswith(": copies each frame: a row of 1000 bytes isn't of whole pixels\n")
+
+
+# Runs as a user of the group that owns the stream.
+STRANGER = """
+import mmap, os, sys, tshare
+
+name, group = sys.argv[1], os.getgid()
+os.setgroups([os.stat("/dev/tshare").st_gid, group])
+os.setresgid(12345, 12345, 12345)
+os.setresuid(12345, 12345, 12345)
+
+def refused(call, error):
+    try:
+        call()
+    except error:
+        return
+    sys.exit(f"{call} was not refused")
+
+with tshare.Stream.open(name) as stream:
+    frame = stream.take()
+    image = frame["image"].numpy()
+    assert image.any()
+    refused(lambda: image.__setitem__(0, 0), ValueError)
+    refused(lambda: image.setflags(write=True), ValueError)
+    refused(lambda: tshare.Region.open(name), PermissionError)
     with tshare.Region.open(name, readonly=True) as region:
-        frames, records = region["frames"].numpy(), region["records"].numpy()
-        seen = []
-        for generation in region.generations(0):
-            slot, sequence, time = records[generation % 32].tolist()
-            seen.append((slot, sequence, time, frames[slot].tobytes()))
-            if len(seen) == 5:
-                break
-    stop(process)
-    slots, sequences, times, pictures = zip(*seen, strict=True)
-    assert set(slots) <= set(range(8))
-    assert list(sequences) == sorted(set(sequences))
-    assert list(times) == sorted(set(times))
-    # A clock is part of vivid's picture.
-    assert len(set(pictures)) == 5
+        size = region.size
+        refused(lambda: mmap.mmap(region.fileno(), size, prot=mmap.PROT_WRITE), PermissionError)
+        refused(region.export, PermissionError)
+        refused(region.publish, PermissionError)
+    refused(lambda: stream.region.export(), PermissionError)
+    refused(lambda: tshare.unlink(name), PermissionError)
+    refused(stream.loan, PermissionError)
+    del image, frame
+"""
 
 
 @needs_module
-def test_kept_frames_are_not_queued(camera, device, name):
-    process = camera("-n", "6")
-    with tshare.Region.open(name, readonly=True) as region, open(device, "rb") as video:
-        records = region["records"].numpy()
-        region.wait(10)
-        process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        newest = region.generation
-        kept = {int(records[generation % 32][0]) for generation in range(newest - 2, newest + 1)}
-        assert len(kept) == 3
-        assert not [slot for slot in kept if vivid.is_queued(video, slot)]
-        # But for one that the program has just dequeued, or was about to queue, and those that
-        # are filled.
-        assert [slot for slot in range(6) if vivid.is_queued(video, slot)]
-        process.send_signal(signal.SIGCONT)
-    stop(process)
-
-
-@needs_module
-def test_killed_camera_ends_the_readers_and_leaves_them_the_memory(camera, name):
+def test_another_user_s_consumer_can_not_write_the_frames(camera, start, name):
     process = camera()
-    with tshare.Region.open(name, readonly=True) as region:
-        generations = region.generations()
-        next(generations)
+    assert end(start(sys.executable, "-c", STRANGER, name)) == []
+    stop(process)
+
+
+@needs_module
+def test_a_killed_camera_leaves_its_frames(camera, name):
+    process = camera()
+    with tshare.Stream.open(name) as stream:
+        frame = stream.take()
         process.kill()
-        list(generations)
-        assert region["frames"].numpy()[region["records"].numpy()[1][0]].any()
+        with pytest.raises(OSError, match="the producer has exited"):
+            collections.deque(stream, 0)
+        assert frame["image"].numpy().any()
+        del frame
     with pytest.raises(FileNotFoundError):
-        tshare.Region.open(name)
+        tshare.Stream.open(name)
+    camera()
 
 
 @needs_module
-def test_reader_goes_on_when_the_camera_was_started_again(camera, start, name):
-    first = camera("-n", "6")
-    reader = start(sys.executable, READER, name)
-    assert reader.stdout.readline() == "camera.py: 6 frames of 320x180 YUYV\n"
-    first.kill()
-    first.communicate()
-    second = camera("-n", "8")
-    while "8 frames of" not in reader.stdout.readline():
-        assert reader.poll() is None
-    assert ": mean " in reader.stdout.readline()
-    stop(reader)
-    stop(second)
-
-
-@needs_module
-def test_killed_reader_does_not_disturb_the_camera(camera, start, name):
-    process = camera()
-    reader = start(sys.executable, READER, name)
-    reader.stdout.readline()
-    reader.kill()
-    reader.communicate()
-    with tshare.Region.open(name, readonly=True) as region:
-        generation = region.generation
-        assert region.wait(generation + 8) > generation + 8
-    stop(process)
-
-
-@needs_module
-def test_camera_is_stopped_by_sigterm(camera, name):
-    process = camera()
-    process.send_signal(signal.SIGTERM)
+@by_both
+def test_the_stream_ends_with_sigterm(camera, name, program):
+    process = camera(program=program)
+    with tshare.Stream.open(name) as stream:
+        process.send_signal(signal.SIGTERM)
+        collections.deque(stream, 0)
+        assert stream.ended
     end(process)
     with pytest.raises(FileNotFoundError):
-        tshare.Region.open(name)
+        tshare.Stream.open(name)
 
 
 @needs_module
-def test_name_that_is_taken_is_an_error(camera, start, device, name):
-    tensor = tshare.create(name, 1)
-    process = start(vivid.PRODUCER, "-d", device, "-4", name)
-    output, errors = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, output) == (1, "")
-    assert "taken" in errors
-    tensor.unlink()
-    tensor.close()
+@by_both
+def test_camera_or_name_that_is_in_use_is_an_error(camera, start, device, new_name, name, program):
+    process = camera()
+    another = start(*vivid.PRODUCERS[program], "-4", device, new_name())
+    output, errors = another.communicate(timeout=TIMEOUT)
+    assert (another.returncode, output) == (1, "")
+    assert "resource busy" in errors
+    assert "copies" not in errors
+    stop(process)
+    with tshare.Stream.create(name, {"x": (1, "uint8")}):
+        another = start(*vivid.PRODUCERS[program], "-4", device, name)
+        output, errors = another.communicate(timeout=TIMEOUT)
+        assert (another.returncode, output) == (1, "")
+        assert "is a stream whose producer lives" in errors
 
 
-@needs_module
-def test_what_is_no_camera_is_an_error(start, name):
-    process = start(vivid.PRODUCER, "-d", "/dev/null", name)
+@by_both
+def test_what_is_no_camera_is_an_error(start, name, program):
+    process = start(*vivid.PRODUCERS[program], "/dev/null", name)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 1
-    assert errors.startswith("camera: /dev/null: VIDIOC_QUERYCAP: ")
+    assert "/dev/null is no camera with the single-planar API: " in errors
 
 
-@pytest.mark.skipif(tshare.limits().dmabuf, reason="the module has dma-bufs")
-def test_camera_names_the_module_that_it_needs(start, name):
-    process = start(vivid.PRODUCER, name)
-    _, errors = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 1
-    assert errors.startswith("camera: needs the module tshare")
-
-
+@by_both
 @pytest.mark.parametrize(
-    "arguments", [[], ["a", "b"], ["-n", "33", "a"], ["-s", "640", "a"], ["-x", "a"]]
+    "arguments", [[], ["a", "b", "c"], ["-n", "33", "a", "b"], ["-n", "2", "a", "b"], ["-x", "a"]]
 )
-def test_wrong_arguments_are_an_error(start, arguments):
-    process = start(vivid.PRODUCER, *arguments)
+def test_wrong_arguments_are_an_error(start, arguments, program):
+    process = start(*vivid.PRODUCERS[program], *arguments)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 2
-    assert "usage: camera " in errors
+    assert "usage: camera" in errors

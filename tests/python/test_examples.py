@@ -3,7 +3,6 @@
 
 import os
 import re
-import runpy
 import subprocess
 import sys
 import time
@@ -324,71 +323,18 @@ def test_frames_reports_a_missing_producer(side, name):
     assert f"produce {name}' first" in fails(SIDES[side]("consume", name))
 
 
-class Ring:
-    """What camera.c makes, without a camera. test_camera.py has one."""
-
-    KEPT = 4
-
-    def __init__(self, np):
-        tensors = {
-            "frames": ((8, 2, 3, 2), "uint8"),
-            "records": ((8, 3), "int64"),
-            "kept": np.uint32(self.KEPT),
-            "fourcc": np.uint32(int.from_bytes(b"YUYV", "little")),
-        }
-        self.region = tshare.Region.create(tensors=tensors)
-
-    def publish(self):
-        generation = self.region.generation + 1
-        self.region["frames"].numpy()[generation % 8] = generation
-        self.region["records"].numpy()[generation % 8] = generation % 8, generation + 100, 0
-        self.region.publish()
-
-
-def watch(ring, as_array, count):
-    """Call camera.py's function with another object of the region, as a reader has."""
-    function = runpy.run_path(str(EXAMPLES / "camera.py"))["watch"]
-    with tshare.Region.from_fd(ring.region.fileno(), readonly=True) as region:
-        return function(region, as_array, count)
-
-
-def test_reader_leaves_out_what_was_overwritten_meanwhile(capsys):
-    ring = Ring(need("numpy"))
-    publishes = iter([Ring.KEPT, Ring.KEPT - 1, 1])
-
-    def slowly(frame):
-        for _ in range(next(publishes)):
-            ring.publish()
-        return frame.numpy()
-
-    with ring.region:
-        ring.publish()
-        assert watch(ring, slowly, 2) == 2
-    assert "2 frames, and 1 that were overwritten" in capsys.readouterr().out
-
-
-def test_reader_ends_with_the_camera(capsys):
-    ring = Ring(need("numpy"))
-    ring.publish()
-
-    def last(frame):
-        ring.region.close()
-        return frame.numpy()
-
-    assert watch(ring, last, 2) == 1
-    assert "frame 101: mean 1.0" in capsys.readouterr().out
-
-
-def test_reader_takes_frames_as_tensors_of_pytorch(capsys):
-    torch, ring = need("torch"), Ring(need("numpy"))
-    with ring.region:
-        ring.publish()
-        if version(torch) < (2, 9):
-            with pytest.raises(BufferError, match="read-only"):
-                watch(ring, tshare.Tensor.torch, 1)
-        else:
-            assert watch(ring, tshare.Tensor.torch, 1) == 1
-            assert "frame 101: mean 1.0" in capsys.readouterr().out
+def test_camera_s_reader_prints_frames_until_the_stream_ends(name):
+    np = need("numpy")
+    fields = {"image": ((2, 3, 2), "uint8"), "fourcc": ((), "uint32")}
+    with tshare.Stream.create(name, fields, slots=4) as stream:
+        reader = Example(script("camera.py", name))
+        while not stream.seats():
+            time.sleep(0.01)
+        for number in range(1, 4):
+            with stream.loan() as frame:
+                np.asarray(frame["image"])[:] = number
+    lines = reader.end()[0]
+    assert lines[-1] == "camera.py: frame 3, 0 missed before: mean 3.0"
 
 
 def test_dataloader():

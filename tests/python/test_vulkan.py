@@ -128,22 +128,15 @@ def test_module_s_memory_can_be_imported_by_pointer(numbers, environment, name):
 @needs_module
 def test_camera_s_frame_is_computed_on_where_the_camera_wrote_it(camera, environment, name):
     process = camera()
-    with tshare.Region.open(name, readonly=True) as region:
-        frames, records = region["frames"].numpy(), region["records"].numpy()
-        kept = int(region["kept"].numpy())
-        region.wait(10)
-        process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        # The camera writes none of those that are kept as long as its program stands still.
-        newest = region.generation
-        slots = [int(records[newest % 32 - age][0]) for age in range(kept)]
-        before = frames[slots]
+    with tshare.Stream.open(name) as stream:
+        frames = [stream.take() for _ in range(2)]
+        before = [frame["image"].numpy().copy() for frame in frames]
         assert before[0].any()
-        end(name, "frames", slots[0], **environment)
-        assert (frames[slots[0]] == 255 - before[0]).all()
-        assert (frames[slots[1:]] == before[1:]).all()
-        process.send_signal(signal.SIGCONT)
-        del frames, records
+        # The camera writes none of those that are held.
+        end(name, "image", frames[0].slot, **environment)
+        assert (frames[0]["image"].numpy() == 255 - before[0]).all()
+        assert (frames[1]["image"].numpy() == before[1]).all()
+        del frames
     process.send_signal(signal.SIGINT)
     assert process.wait(TIMEOUT) == 0
 
