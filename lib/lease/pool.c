@@ -355,7 +355,9 @@ static int create_region(struct tshare_pool *pool, struct tshare_ctx *ctx, const
 		.shape = shape,
 		.byte_offset = (at + ctx->page_size - 1) / ctx->page_size * ctx->page_size,
 	};
-	return tshare_region_create(ctx, name, 0, specs, PARTS + 1, options, &pool->region);
+	err = tshare_region_create(ctx, name, 0, specs, PARTS + 1, options, &pool->region);
+	/* A region could be replaced, and a pool can't. */
+	return err == -EEXIST ? fail(err, "name: '%s' is taken; open it, or unlink it", name) : err;
 }
 
 /* Whether the region of that name is a pool's NAME.seats. */

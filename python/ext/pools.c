@@ -6,6 +6,7 @@
 #include <structmember.h>
 
 #include "args.h"
+#include "call.h"
 #include "docstrings.h"
 #include "entry.h"
 #include "errors.h"
@@ -21,6 +22,7 @@ struct ts_pool {
 	PyObject ob_base;
 	struct tshare_pool *handle; /* NULL when closed */
 	PyObject *name;
+	bool ends; /* the names end with this object */
 	PyObject *weakrefs;
 };
 
@@ -30,7 +32,7 @@ static PyObject *info_type;
 /* Making */
 
 /* Takes over the caller's reference to @handle, on failure too. */
-static PyObject *wrap(struct tshare_pool *handle, PyObject *name)
+static PyObject *wrap(struct tshare_pool *handle, PyObject *name, bool ends)
 {
 	struct ts_pool *self = PyObject_New(struct ts_pool, ts_pool_type);
 
@@ -40,6 +42,7 @@ static PyObject *wrap(struct tshare_pool *handle, PyObject *name)
 	}
 	self->handle = handle;
 	self->name = Py_NewRef(name);
+	self->ends = ends;
 	self->weakrefs = NULL;
 	return (PyObject *)self;
 }
@@ -49,9 +52,10 @@ static PyObject *pool_create(PyObject *Py_UNUSED(type), PyObject *const *args, P
 {
 	struct tshare_pool *handle;
 	PyObject *name;
+	bool ends;
 
-	handle = ts_create_pool(args, nargs, kwnames, &name);
-	return handle ? wrap(handle, name) : NULL;
+	handle = ts_create_pool(args, nargs, kwnames, &name, &ends);
+	return handle ? wrap(handle, name, ends) : NULL;
 }
 
 static PyObject *pool_open(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
@@ -61,7 +65,7 @@ static PyObject *pool_open(PyObject *Py_UNUSED(type), PyObject *const *args, Py_
 	PyObject *name;
 
 	handle = ts_open_pool(args, nargs, kwnames, &name);
-	return handle ? wrap(handle, name) : NULL;
+	return handle ? wrap(handle, name, false) : NULL;
 }
 
 /* The handle, borrowed; NULL with ValueError set if the pool is closed. */
@@ -207,6 +211,45 @@ static int pool_contains(PyObject *self, PyObject *key)
 
 	Py_XDECREF(entry);
 	return PyErr_Occurred() ? -1 : !!entry;
+}
+
+/* Removing */
+
+static int pool_assign(PyObject *self, PyObject *obj, PyObject *value)
+{
+	struct tshare_pool *handle;
+	struct key key;
+	int err;
+
+	if (value) {
+		PyErr_SetString(PyExc_TypeError,
+				"a key can't be assigned to (delete it first, and put() arrays)");
+		return -1;
+	}
+	if (key_arg(obj, &key) < 0)
+		return -1;
+	handle = handle_of(self);
+	if (!handle)
+		return -1;
+	err = tshare_pool_remove(handle, key.bytes, key.size);
+	if (err == -ENOENT)
+		ts_raise_key(obj);
+	else if (err < 0)
+		ts_raise(err, NULL);
+	return err < 0 ? -1 : 0;
+}
+
+static PyObject *pool_clear(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct tshare_pool *handle = handle_of(self);
+	int err;
+
+	if (!handle)
+		return NULL;
+	err = tshare_pool_clear(handle);
+	if (err < 0)
+		return ts_raise(err, NULL);
+	Py_RETURN_NONE;
 }
 
 /* Making entries */
@@ -401,6 +444,9 @@ static PyObject *pool_close(PyObject *self, PyObject *Py_UNUSED(unused))
 	pool->handle = NULL;
 	if (handle) {
 		state = PyEval_SaveThread();
+		/* The names may be gone already. Entries keep the handle. */
+		if (pool->ends)
+			tshare_pool_unlink(handle);
 		tshare_pool_cancel(handle);
 		tshare_pool_unref(handle);
 		PyEval_RestoreThread(state);
@@ -418,12 +464,10 @@ static PyObject *pool_exit(PyObject *self, PyObject *Py_UNUSED(args))
 	return pool_close(self, NULL);
 }
 
+/* The same pool is opened where it arrives. */
 static PyObject *pool_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	PyErr_Format(PyExc_TypeError,
-		     "%R can't be pickled or copied (open the pool by its name where it is needed)",
-		     Py_TYPE(self));
-	return NULL;
+	return handle_of(self) ? ts_call("tshare._pickling", "reduce_pool", self) : NULL;
 }
 
 static PyObject *pool_repr(PyObject *self)
@@ -466,6 +510,7 @@ static PyMethodDef pool_methods[] = {
 	{ "get", TS_FASTCALL(pool_get), METH_FASTCALL | METH_KEYWORDS, DOC_Pool_get },
 	{ "make", TS_FASTCALL(pool_make), METH_FASTCALL | METH_KEYWORDS, DOC_Pool_make },
 	{ "put", TS_FASTCALL(pool_put), METH_FASTCALL | METH_KEYWORDS, DOC_Pool_put },
+	{ "clear", pool_clear, METH_NOARGS, DOC_Pool_clear },
 	{ "unlink", pool_unlink, METH_NOARGS, DOC_Pool_unlink },
 	{ "cancel", pool_cancel, METH_NOARGS, DOC_Pool_cancel },
 	{ "close", pool_close, METH_NOARGS, DOC_Pool_close },
@@ -489,6 +534,7 @@ static PyType_Slot pool_slots[] = {
 	{ Py_tp_members, pool_members },
 	/* Keys are in no order, and entries come and go: there is no iteration. */
 	{ Py_mp_subscript, pool_subscript },
+	{ Py_mp_ass_subscript, pool_assign },
 	{ Py_sq_contains, pool_contains },
 	{ 0, NULL },
 };

@@ -2,56 +2,12 @@
 /* The pools for the arguments of Pool.create() and Pool.open(). */
 #include "pools_open.h"
 
+#include <errno.h>
+
 #include "args.h"
 #include "errors.h"
 #include "generation.h"
 #include "session.h"
-
-enum { NAME, SIZE, SLOTS, MODE, LIFETIME, NODE, DMA32, CONTIGUOUS, OPTIONS };
-
-struct tshare_pool *ts_create_pool(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-				   PyObject **pool_name)
-{
-	static const char *const names[OPTIONS] = {
-		"name", "size", "slots", "mode", "lifetime", "node", "dma32", "contiguous",
-	};
-	struct tshare_options region = { .size = sizeof(region) };
-	struct tshare_pool_options options = { .size = sizeof(options), .region = &region };
-	struct tshare_pool *handle = NULL;
-	PyObject *given[OPTIONS], *keep;
-	int64_t size, slots = 0;
-	struct tshare_ctx *ctx;
-	PyThreadState *state;
-	const char *name;
-	int err;
-
-	if (ts_parse("create", args, nargs, kwnames, names, MODE, OPTIONS, given) < 0 ||
-	    ts_need_arg(given[NAME], "create", "name") < 0 ||
-	    ts_need_arg(given[SIZE], "create", "size") < 0 ||
-	    ts_int_arg(given[SIZE], "size", 1, INT64_MAX, &size) < 0 ||
-	    (!ts_none(given[SLOTS]) &&
-	     ts_int_arg(given[SLOTS], "slots", 1, TSHARE_POOL_SLOTS, &slots) < 0))
-		return NULL;
-	/* In the order of TS_OPTION_NAMES: a pool has neither drafts nor replacements. */
-	if (ts_options_arg((PyObject *const[TS_OPTION_COUNT]){ given[MODE], given[LIFETIME], NULL,
-							       NULL, given[NODE], given[DMA32],
-							       given[CONTIGUOUS] },
-			   &region) < 0)
-		return NULL;
-	options.slots = slots;
-	ctx = ts_session();
-	name = ctx ? ts_name_arg(given[NAME], "name", &keep) : NULL;
-	if (!name)
-		return NULL;
-	state = PyEval_SaveThread();
-	err = tshare_pool_create(ctx, name, size, &options, &handle);
-	PyEval_RestoreThread(state);
-	if (err < 0)
-		ts_raise(err, given[NAME]);
-	Py_XDECREF(keep);
-	*pool_name = given[NAME];
-	return err < 0 ? NULL : handle;
-}
 
 struct open_call {
 	struct tshare_ctx *ctx;
@@ -70,6 +26,86 @@ static int open_piece(void *data, int64_t timeout)
 	if (call->waits && !timeout)
 		call->options.timeout_ns = 1;
 	return tshare_pool_open(call->ctx, call->name, &call->options, &call->pool);
+}
+
+/* How soon a process that finds the name taken sees that its creator has died. */
+#define EXIST_NS INT64_C(1000000000)
+
+struct create_call {
+	int64_t size;
+	struct tshare_pool_options options;
+	bool exist_ok;
+	bool created;
+	struct open_call open; /* with the context, name and pool */
+};
+
+/*
+ * Creates the pool, or opens one of that name: 0 or an error, or 1 with an error set. Another process
+ * may be creating it, and may die meanwhile.
+ */
+static int create(struct create_call *call)
+{
+	struct open_call *open = &call->open;
+	PyThreadState *state;
+	int err;
+
+	do {
+		state = PyEval_SaveThread();
+		err = tshare_pool_create(open->ctx, open->name, call->size, &call->options,
+					 &open->pool);
+		PyEval_RestoreThread(state);
+		call->created = !err;
+		if (err != -EEXIST || !call->exist_ok)
+			return err;
+		err = ts_wait(open_piece, open, EXIST_NS);
+	} while (err == -ETIMEDOUT || err == -ENOENT);
+	return err;
+}
+
+enum { NAME, SIZE, SLOTS, MODE, LIFETIME, EXIST_OK, NODE, DMA32, CONTIGUOUS, OPTIONS };
+
+struct tshare_pool *ts_create_pool(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+				   PyObject **pool_name, bool *ends)
+{
+	static const char *const names[OPTIONS] = {
+		"name",	    "size", "slots", "mode",	   "lifetime",
+		"exist_ok", "node", "dma32", "contiguous",
+	};
+	struct tshare_options region = { .size = sizeof(region) };
+	struct create_call call = {
+		.options = { .size = sizeof(call.options), .region = &region },
+		.open = { .options.size = sizeof(call.open.options), .waits = true },
+	};
+	PyObject *given[OPTIONS], *keep;
+	int64_t slots = 0;
+	int err;
+
+	if (ts_parse("create", args, nargs, kwnames, names, MODE, OPTIONS, given) < 0 ||
+	    ts_need_arg(given[NAME], "create", "name") < 0 ||
+	    ts_need_arg(given[SIZE], "create", "size") < 0 ||
+	    ts_int_arg(given[SIZE], "size", 1, INT64_MAX, &call.size) < 0 ||
+	    (!ts_none(given[SLOTS]) &&
+	     ts_int_arg(given[SLOTS], "slots", 1, TSHARE_POOL_SLOTS, &slots) < 0) ||
+	    ts_bool_arg(given[EXIST_OK], "exist_ok", &call.exist_ok) < 0)
+		return NULL;
+	/* In the order of TS_OPTION_NAMES: a pool has neither drafts nor replacements. */
+	if (ts_options_arg((PyObject *const[TS_OPTION_COUNT]){ given[MODE], given[LIFETIME], NULL,
+							       NULL, given[NODE], given[DMA32],
+							       given[CONTIGUOUS] },
+			   &region) < 0)
+		return NULL;
+	call.options.slots = slots;
+	call.open.ctx = ts_session();
+	call.open.name = call.open.ctx ? ts_name_arg(given[NAME], "name", &keep) : NULL;
+	if (!call.open.name)
+		return NULL;
+	err = create(&call);
+	if (err < 0)
+		ts_raise(err, given[NAME]);
+	Py_XDECREF(keep);
+	*pool_name = given[NAME];
+	*ends = call.created && region.lifetime == TSHARE_LIFETIME_MAKER;
+	return err ? NULL : call.open.pool;
 }
 
 struct tshare_pool *ts_open_pool(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,

@@ -5,9 +5,12 @@
 
 #include "ext.h"
 
-/* Store the argument name, borrowed. NULL with an error set. */
+/*
+ * Store the argument name, borrowed, and whether the pool's names end with its object. NULL with an
+ * error set.
+ */
 struct tshare_pool *ts_create_pool(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-				   PyObject **pool_name);
+				   PyObject **pool_name, bool *ends);
 struct tshare_pool *ts_open_pool(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 				 PyObject **pool_name);
 

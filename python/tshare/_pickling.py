@@ -21,7 +21,7 @@ import weakref
 from multiprocessing import AuthenticationError, context, reduction, resource_sharer, util
 from typing import TYPE_CHECKING, Any
 
-from ._tshare import Region, Tensor, asarray, bytes_at, rebuild, reducer_override
+from ._tshare import Pool, Region, Tensor, asarray, bytes_at, rebuild, reducer_override
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -289,6 +289,15 @@ class _ByName:
             tensor = self._thing
             return rebuild, (_passage(tensor.region, tensor.readonly, _NamedPassage), tensor._spec)
         return _NamedPassage(self._thing, self._thing.readonly).__reduce__()
+
+
+def _open_pool(name: str, readonly: bool) -> Pool:
+    return Pool.open(name, readonly=readonly)
+
+
+def reduce_pool(pool: Pool) -> _Reduced:
+    """Send a pool as its name, which the receiver opens."""
+    return _open_pool, (pool.name, pool.region.readonly)
 
 
 def by_name(thing: Tensor | Region) -> object:

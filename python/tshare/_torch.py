@@ -24,15 +24,20 @@ def _check_strides(tensor: Tensor) -> None:
         )
 
 
-def _warn_of_readonly() -> None:
+def _warn_of_readonly(tensor: Tensor) -> None:
     """Warn once, like torch.from_numpy(), at the line that called torch()."""
     global _warned
 
     if _warned:
         return
+    what_happens = (
+        "ends the process with SIGSEGV (clone() what is to be written; "
+        "python -X faulthandler shows where)"
+        if tensor.region.readonly
+        else "changes it for all processes (clone() what is to be written, or open it read-only)"
+    )
     warnings.warn(
-        "the tensor is read-only, and PyTorch ignores that: a write to it ends the process "
-        "with SIGSEGV (clone() what is to be written; python -X faulthandler shows where)",
+        f"the tensor is read-only, and PyTorch ignores that: a write to it {what_happens}",
         UserWarning,
         stacklevel=3,
     )
@@ -44,5 +49,5 @@ def as_array(tensor: Tensor) -> Any:
     _check_strides(tensor)
     array = from_dlpack(tensor)
     if tensor.readonly:
-        _warn_of_readonly()
+        _warn_of_readonly(tensor)
     return array

@@ -246,8 +246,9 @@ class Tensor(Buffer):
     def torch(self) -> Any:
         """Return a torch.Tensor over the memory, never a copy.
 
-        PyTorch ignores that memory is read-only: a write to it ends the process with
-        SIGSEGV. The first such tensor of a process is a UserWarning.
+        PyTorch ignores that memory is read-only: a write to it ends the process with SIGSEGV, or
+        changes it where the region can be written, as an entry of a pool that wasn't opened
+        read-only. The first such tensor of a process is a UserWarning.
 
         :raises BufferError: PyTorch has no such type, or no negative strides, as of t[::-1].
         """
@@ -1071,9 +1072,12 @@ class Entry(Mapping[str, Tensor]):
     """An entry of a pool: a mapping of names to tensors.
 
     Made by Pool.get() and Pool.put(), whose tensors are read-only, and by Pool.make(), whose
-    tensors can be written. The pool keeps an entry until the object, its tensors and all arrays
-    over them are gone or this process ends; then others may need its room. close(), or a with
-    block, drops the object's part of that early.
+    tensors can be written. PyTorch ignores that: in a process that only gets entries, open the
+    pool with readonly=True, so that the memory itself refuses to be written.
+
+    The pool keeps an entry until the object, its tensors and all arrays over them are gone or this
+    process ends; then others may need its room. close(), or a with block, drops the object's part
+    of that early.
 
     multiprocessing sends an entry's tensor, and arrays over it, as copies. The entry itself can't
     be pickled: send its key.
@@ -1143,8 +1147,8 @@ class Pool:
     were last made or got the longest ago. What a process held or made that was killed is free.
 
     A key is str or bytes, of 1 to 120 bytes in UTF-8. Any number of threads may use one object.
-    In a child by fork() methods raise OSError with EOPNOTSUPP: it opens the pool itself. Can be
-    used in a with block.
+    In a child by fork() methods raise OSError with EOPNOTSUPP: it opens the pool itself. A pickled
+    pool is opened by its name where it arrives. Can be used in a with block.
     """
 
     @classmethod
@@ -1156,6 +1160,7 @@ class Pool:
         *,
         mode: SupportsIndex = 0o600,
         lifetime: Literal["maker", "users", "persist"] = "maker",
+        exist_ok: bool = False,
         node: SupportsIndex | None = None,
         dma32: bool = False,
         contiguous: bool = False,
@@ -1172,6 +1177,8 @@ class Pool:
             who may read gets them, on shm only who may write too. The umask does not apply.
         :param lifetime: How long the name stays: "maker": until this object is closed; "users":
             while any process has the pool open; "persist": until unlink().
+        :param exist_ok: Open the pool of that name, if there is one, as it is. For processes that
+            start alike: one creates it, and the others wait until it is there.
         :param node: NUMA node that the memory must be on; None for any.
         :param dma32: Demand physical addresses below 4 GiB.
         :param contiguous: Demand physically contiguous memory.
@@ -1190,6 +1197,7 @@ class Pool:
         :param wait: Seconds to wait until a pool has the name; math.inf for ever. Other threads
             run meanwhile.
         :raises FileNotFoundError: No region has that name.
+        :raises BlockingIOError: A process is creating the pool, and wait is 0.
         :raises TimeoutError: The seconds of wait have passed.
         :raises PermissionError: The mode denies the access.
         :raises OSError: EUSERS: 62 others have it open. EPROTO: the region is no pool, or one of an
@@ -1226,6 +1234,15 @@ class Pool:
     @overload
     def get(self, key: str | bytes, default: _T) -> Entry | _T: ...
     def __contains__(self, key: str | bytes, /) -> bool: ...
+    def __delitem__(self, key: str | bytes, /) -> None: ...
+    def clear(self) -> None:
+        """Remove all finished entries, as del pool[key] does with one.
+
+        Nobody can get them any more. Who holds an entry keeps it, and its room is free afterwards.
+
+        :raises PermissionError: The pool was opened read-only.
+        :raises TimeoutError: A stopped process prevents it.
+        """
     def put(
         self, key: str | bytes, arrays: Mapping[str, Any], timeout: float | None = None
     ) -> Entry:
@@ -1249,9 +1266,9 @@ class Pool:
     ) -> Entry:
         """Make room for the entry of a key, and return it to be filled.
 
-        In a with block the entry is finished at the end, and given up if the block raises an
-        exception. Its tensors have the contents of older entries. Nobody gets it before it is
-        finished.
+        In a with block the entry is finished and closed at the end, also by return and break, and
+        given up if the block raises an exception. Otherwise call finish(), and use it. Its tensors
+        have the contents of older entries. Nobody gets it before it is finished.
 
         :param key: The key.
         :param tensors: What the entry consists of: a mapping of names to (shape, dtype), or to an

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import tshare
-from support import need
+from support import need, run, spawn
 
 PAGE = 4096
 
@@ -250,6 +250,79 @@ def test_close_and_cancel(pool):
     del unfinished
 
 
+def test_delete(pool):
+    held = put(pool, "k", 1)
+    with pytest.raises(TypeError, match="delete it first"):
+        pool["k"] = {"x": np.zeros(3)}
+    del pool["k"]
+    assert "k" not in pool
+    with pytest.raises(KeyError, match="k"):
+        del pool["k"]
+    with pytest.raises(TypeError, match="key: "):
+        del pool[3]
+    assert put(pool, "k", 2)["x"][0].item() == 2
+    assert held["x"][0].item() == 1
+    put(pool, "l", 3)
+    pool.clear()
+    assert "k" not in pool
+    assert "l" not in pool
+    with (
+        tshare.Pool.open(pool.name, readonly=True) as reader,
+        pytest.raises(PermissionError, match="read-only"),
+    ):
+        reader.clear()
+
+
+def test_equal_processes_create_it_once(name):
+    code = """
+    import sys, tshare
+    pool = tshare.Pool.create(sys.argv[1], 1 << 20, lifetime="users", exist_ok=True)
+    entry = pool.put("k", {"x": [int(sys.argv[2])]})
+    print(entry["x"][0].item(), flush=True)
+    sys.stdin.readline()
+    """
+    processes = [spawn(code, name, number) for number in range(4)]
+    answers = {process.stdout.readline() for process in processes}
+    assert len(answers) == 1
+    for process in processes:
+        assert not process.communicate("\n")[0]
+        assert process.returncode == 0
+
+
+def test_exist_ok_opens_what_is_there(pool):
+    put(pool, "k", 1)
+    with tshare.Pool.create(pool.name, 1, exist_ok=True) as other:
+        assert other["k"]["x"][0].item() == 1
+    # It isn't the one that created it.
+    assert tshare.Pool.open(pool.name)
+    with pytest.raises(FileExistsError, match="open it, or unlink it"):
+        tshare.Pool.create(pool.name, 1)
+
+
+def test_names_end_with_close_though_arrays_live(name):
+    pool = tshare.Pool.create(name, PAGE)
+    array = put(pool, "k", 1)["x"].numpy()
+    pool.close()
+    with pytest.raises(FileNotFoundError):
+        tshare.Pool.open(name)
+    assert (array == 1).all()
+
+
+def test_torch_says_what_a_write_does(pool):
+    need("torch")
+    put(pool, "k", 1)
+    code = """
+    import sys, warnings, tshare
+    pool = tshare.Pool.open(sys.argv[1], readonly=len(sys.argv) > 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pool["k"]["x"].torch()
+    print(caught[0].message)
+    """
+    assert "changes it for all processes" in run(code, pool.name)
+    assert "SIGSEGV" in run(code, pool.name, "readonly")
+
+
 def test_close_ends_a_wait(pool):
     other = tshare.Pool.open(pool.name)
     unfinished = pool.make("l", {"x": (1, "u1")})
@@ -301,11 +374,24 @@ def test_wrong_arguments(name, arguments, error, text):
         tshare.Pool.create(name, **arguments)
 
 
-def test_neither_pool_nor_entry_can_be_pickled(pool):
+def test_a_pickled_pool_is_opened_where_it_arrives(pool):
+    put(pool, "k", 1)
+    with pickle.loads(pickle.dumps(pool)) as other:
+        assert other.info().seat != pool.info().seat
+        assert other["k"]["x"][0].item() == 1
+        assert not other.region.readonly
+    reader = tshare.Pool.open(pool.name, readonly=True)
+    with pickle.loads(pickle.dumps(reader)) as other:
+        assert other.region.readonly
+    reader.close()
+    with pytest.raises(ValueError, match="pool is closed"):
+        pickle.dumps(reader)
+
+
+def test_an_entry_can_not_be_pickled(pool):
     entry = put(pool, "k", 1)
-    for what in (pool, entry):
-        with pytest.raises(TypeError, match="can't be pickled"):
-            pickle.dumps(what)
+    with pytest.raises(TypeError, match="can't be pickled"):
+        pickle.dumps(entry)
     with pytest.raises(TypeError):
         iter(pool)
     with pytest.raises(TypeError):
