@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* Streams: what producers, consumers and observers have in common. */
+/* The object of a stream, and its creation by a producer. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/export.h"
 #include "base/refcount.h"
@@ -18,15 +15,10 @@
 #include "lease/consumer.h"
 #include "lease/frame.h"
 #include "lease/regions.h"
-#include "lease/role.h"
 #include "lease/seats-region.h"
-#include "region/object.h"
+#include "lease/stream.h"
 
-/* How long a name and its seats may lead to different streams, while a producer replaces both. */
-#define REPLACING_NS	  (NSEC_PER_SEC / 5)
-#define REPLACING_LOOK_NS (NSEC_PER_SEC / 200)
-
-static struct tshare_stream *stream_new(enum stream_role role)
+struct tshare_stream *stream_new(enum stream_role role)
 {
 	struct tshare_stream *stream;
 
@@ -43,7 +35,7 @@ static struct tshare_stream *stream_new(enum stream_role role)
 	return stream;
 }
 
-static void stream_unbind(struct tshare_stream *stream)
+void stream_unbind(struct tshare_stream *stream)
 {
 	while (stream->field_count)
 		tshare_tensor_unref(stream->fields[--stream->field_count]);
@@ -59,7 +51,7 @@ static void unlink_both(struct tshare_stream *stream)
 		tshare_region_unlink(stream->seats_region);
 }
 
-static void stream_free(struct tshare_stream *stream)
+void stream_free(struct tshare_stream *stream)
 {
 	bool child = seats_is_child(&stream->seats);
 
@@ -216,246 +208,4 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
 	frames_begin(new);
 	*stream = new;
 	return 0;
-}
-
-/* Opening */
-
-/* -ESTALE if the two aren't of one stream. Stores the id of NAME's. */
-static int open_regions(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
-			const char *seats, int64_t timeout_ns, uint64_t *id)
-{
-	struct tshare_open_options options = {
-		.size = sizeof(options),
-		.flags = TSHARE_READONLY,
-		.timeout_ns = timeout_ns,
-	};
-	int err;
-
-	err = tshare_region_open(ctx, name, &options, &stream->region);
-	if (!err)
-		err = regions_bind(stream, id);
-	if (err || stream->role == STREAM_OBSERVER)
-		return err;
-	err = tshare_region_open(ctx, seats, NULL, &stream->seats_region);
-	/* A producer that replaces both begins with the seats; one that ends removes them last. */
-	if (err == -ENOENT || err == -EINPROGRESS)
-		return fail(-ESTALE, "name: '%s' is missing", seats);
-	if (err == -EACCES)
-		return fail(err,
-			    "name: the mode of '%s' lets this user only observe it "
-			    "(TSHARE_OBSERVE)",
-			    name);
-	return err ? err : regions_bind_seats(stream, *id);
-}
-
-static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
-		     const char *seats, int64_t timeout_ns)
-{
-	const struct timespec pause = { .tv_nsec = REPLACING_LOOK_NS };
-	int64_t deadline = clock_deadline(timeout_ns, clock_ns()), give_up = 0;
-	uint64_t id = 0, before = 0;
-	int err;
-
-	for (;;) {
-		err = open_regions(stream, ctx, name, seats, clock_left(deadline), &id);
-		if (err != -ESTALE)
-			return err;
-		if (id != before)
-			give_up = clock_ns() + REPLACING_NS;
-		else if (clock_ns() > give_up)
-			return fail(-EPROTO, "name: '%s' is not of the stream '%s'", seats, name);
-		before = id;
-		stream_unbind(stream);
-		stream->ring.slots = 0;
-		nanosleep(&pause, NULL);
-	}
-}
-
-static int read_open_options(const struct tshare_stream_open_options *options,
-			     struct tshare_stream_open_options *known)
-{
-	int err = 0;
-
-	*known = (struct tshare_stream_open_options){ 0 };
-	if (options)
-		err = sized_read(options, "options.",
-				 SIZED_UPTO(struct tshare_stream_open_options, timeout_ns), known,
-				 sizeof(*known));
-	if (err)
-		return err;
-	if (known->flags & ~(TSHARE_KEEP_ALL | TSHARE_OBSERVE))
-		return fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32, known->flags);
-	if (known->flags == (TSHARE_KEEP_ALL | TSHARE_OBSERVE))
-		return fail(-EINVAL, "options.flags: an observer can't keep frames");
-	if (known->reserved)
-		return fail(-EINVAL, "options.reserved: is not 0");
-	return 0;
-}
-
-static int stream_open(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
-		       const struct tshare_stream_open_options *options)
-{
-	char seats[TSHARE_NAME_LEN];
-	int err;
-
-	err = seats_region_name(name, seats);
-	if (!err)
-		err = open_both(stream, ctx, name, seats, options->timeout_ns);
-	if (err)
-		return err;
-	stream->keeps_all = options->flags & TSHARE_KEEP_ALL;
-	if (stream->keeps_all && !stream->ring.may_keep)
-		return fail(-EPERM,
-			    "options.flags: the producer of '%s' doesn't allow "
-			    "TSHARE_KEEP_ALL",
-			    name);
-	stream->hold = options->hold;
-	if (!stream->hold)
-		stream->hold = stream->ring.slots > 8 ? stream->ring.slots / 4 : 2;
-	err = consumer_join(stream, options->history);
-	if (!err)
-		frames_begin(stream);
-	return err;
-}
-
-TSHARE_EXPORT
-int tshare_stream_open(struct tshare_ctx *ctx, const char *name,
-		       const struct tshare_stream_open_options *options,
-		       struct tshare_stream **stream)
-{
-	struct tshare_stream_open_options known;
-	struct tshare_stream *new;
-	int err;
-
-	no_cancellation();
-	err = read_open_options(options, &known);
-	if (err)
-		return err;
-	new = stream_new(known.flags & TSHARE_OBSERVE ? STREAM_OBSERVER : STREAM_CONSUMER);
-	if (!new)
-		return -ENOMEM;
-	err = stream_open(new, ctx, name, &known);
-	if (err) {
-		stream_free(new);
-		return err;
-	}
-	*stream = new;
-	return 0;
-}
-
-/* Description */
-
-TSHARE_EXPORT
-struct tshare_region *tshare_stream_get_region(const struct tshare_stream *stream)
-{
-	return stream->region;
-}
-
-TSHARE_EXPORT
-int tshare_stream_get_info(struct tshare_stream *stream, struct tshare_stream_info *info)
-{
-	struct tshare_stream_info known = {
-		.slots = stream->ring.slots,
-		.history = stream->ring.history,
-		.flags = stream->ring.may_keep ? TSHARE_KEEP_ALL : 0,
-		.field_count = stream->field_count,
-		.seat = stream->seat,
-	};
-	uint64_t end;
-	int err;
-
-	err = sized_check(info, "info.", SIZED_UPTO(struct tshare_stream_info, ended));
-	if (!err)
-		err = tshare_region_get_generation(stream->region, &known.newest);
-	if (err)
-		return err;
-	end = atomic_load(&stream->ring.head->end);
-	known.ended = end;
-	if (end && known.newest >= end)
-		known.newest = end - 1;
-	sized_fill(info, &known, sizeof(known));
-	return 0;
-}
-
-/* An observer opens the seats when it is asked for them, since it may not be allowed to. */
-static int open_seats_to_look(struct tshare_stream *stream)
-{
-	const struct tshare_open_options readonly = {
-		.size = sizeof(readonly),
-		.flags = TSHARE_READONLY,
-	};
-	char name[TSHARE_NAME_LEN];
-	int err;
-
-	err = seats_region_name(tshare_region_get_name(stream->region), name);
-	if (!err)
-		err = tshare_region_open(stream->region->ctx, name, &readonly,
-					 &stream->seats_region);
-	if (err)
-		return err;
-	err = regions_bind_seats(stream, atomic_load(&stream->ring.head->id));
-	if (!err)
-		err = seats_see(&stream->seats, stream->seats_region);
-	if (err)
-		stream->seats_region = tshare_region_unref(stream->seats_region);
-	return err;
-}
-
-static int see_seats(struct tshare_stream *stream)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&stream->lock);
-	if (!stream->seats_region)
-		err = open_seats_to_look(stream);
-	pthread_mutex_unlock(&stream->lock);
-	return err;
-}
-
-static void describe_seat(struct tshare_stream *stream, int seat, struct tshare_stream_seat *known)
-{
-	const struct ring *ring = &stream->ring;
-	uint32_t slot;
-
-	*known = (struct tshare_stream_seat){
-		.size = sizeof(*known),
-		.seat = seat,
-		.pid = atomic_load(&stream->labels.pids[seat]),
-		.keeps_all = atomic_load(&ring->keep->value) & ring_bit(seat),
-		.evicted = ring_is_evicted(ring, seat),
-	};
-	for (slot = 0; slot < ring->slots; slot++)
-		known->held += !!(atomic_load(&ring->words[slot].value) & ring_bit(seat));
-	seat_command(&stream->labels, seat, known->command);
-}
-
-TSHARE_EXPORT
-int tshare_stream_list_seats(struct tshare_stream *stream,
-			     int (*fn)(const struct tshare_stream_seat *seat, void *data),
-			     void *data)
-{
-	struct tshare_stream_seat known;
-	int seat, err;
-
-	if (seats_is_child(&stream->seats))
-		return role_fail_child();
-	err = see_seats(stream);
-	if (err)
-		return err;
-	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS; seat++) {
-		if (seat != stream->seat && !seats_is_taken(&stream->seats, seat))
-			continue;
-		describe_seat(stream, seat, &known);
-		err = fn(&known, data);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-TSHARE_EXPORT
-void tshare_stream_cancel(struct tshare_stream *stream)
-{
-	tshare_region_cancel(stream->role == STREAM_PRODUCER ? stream->seats_region :
-							       stream->region);
 }
