@@ -1430,7 +1430,7 @@ struct tshare_stream *tshare_stream_unref(struct tshare_stream *stream);
  * tshare_stream_get_region() - return the region NAME
  * @stream: the stream
  *
- * To pin it once for all slots, to poll() its event descriptor, to export a slot.
+ * To pin it once for all slots, to export a slot.
  *
  * Return: the region, without a reference: the stream has one. It is read-only but for the
  * producer.
@@ -1559,6 +1559,41 @@ int tshare_stream_take_latest(struct tshare_stream *stream, int64_t timeout_ns,
  * Return: 0; -ENOENT if the frame isn't there any more, or not yet; and as tshare_stream_take().
  */
 int tshare_stream_get(struct tshare_stream *stream, uint64_t number, struct tshare_frame **frame);
+
+/**
+ * tshare_stream_is_ready() - check whether a take would return at once
+ * @stream: the stream
+ * @ready: where to store it: true if there is a frame to take, or an error; see below
+ *
+ * The stream is ready, too, if tshare_stream_take() would fail, unless that were -ETIMEDOUT: after
+ * the producer's end or death, or when this object is cancelled or was evicted.
+ *
+ * Return: 0; -EACCES for the producer; -EOPNOTSUPP in a child of fork().
+ */
+int tshare_stream_is_ready(struct tshare_stream *stream, bool *ready);
+
+/**
+ * tshare_stream_get_event_fd() - get a descriptor that is readable when there may be a frame
+ * @stream: the stream
+ * @fd: where to store it: the stream's own
+ *
+ * For poll(), epoll and event loops, and so for several streams at a time. Don't read it: when it
+ * is readable, take frames, with a timeout of 0, until that fails with -ETIMEDOUT, which makes it
+ * unreadable until something else happens; so does tshare_stream_is_ready(). It may be readable
+ * without a frame. It stays readable when tshare_stream_take() fails with another error. Any number
+ * of threads may poll one stream's::
+ *
+ *	while (poll(fds, count, -1) > 0)
+ *		for (i = 0; i < count; i++)
+ *			if (fds[i].revents && !tshare_stream_take(streams[i], 0, &frame))
+ *				use(frame);
+ *
+ * A thread of the library, that of tshare_region_get_event_fd(), makes it readable.
+ *
+ * Return: 0; -EACCES for the producer; -EMFILE; -ENFILE; -ENOMEM; -EOPNOTSUPP in a child of
+ * fork(); -EAGAIN if the thread can't be started.
+ */
+int tshare_stream_get_event_fd(struct tshare_stream *stream, int *fd);
 
 /**
  * tshare_stream_cancel() - end all waits through this object, for good

@@ -7,8 +7,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/export.h"
-#include "base/thread.h"
 #include "lease/frame.h"
 #include "lease/role.h"
 
@@ -269,10 +267,19 @@ static int take_kept(struct tshare_frame *frame, uint64_t newest)
 	return err;
 }
 
-/* With the lock held: the next frame; -EAGAIN if there is none yet, and @seen to wait for more. */
-static int take_next(struct tshare_frame *frame, bool latest, uint64_t *seen)
+/* 0 if a frame is there that wasn't taken yet; else -EAGAIN. */
+static int look(const struct tshare_stream *stream, uint64_t newest)
 {
-	struct tshare_stream *stream = frame->stream;
+	return newest > stream->last ? 0 : -EAGAIN;
+}
+
+/*
+ * With the lock held: the next frame; -EAGAIN if there is none yet, and @seen to wait for more.
+ * Without a @frame it only looks.
+ */
+static int take_next(struct tshare_stream *stream, struct tshare_frame *frame, bool latest,
+		     uint64_t *seen)
+{
 	uint64_t newest, end;
 	int err;
 
@@ -285,8 +292,12 @@ static int take_next(struct tshare_frame *frame, bool latest, uint64_t *seen)
 		newest = end - 1;
 	if (is_evicted(stream))
 		return fail_evicted();
-	err = stream->keeps_all ? take_kept(frame, newest) : take_any(frame, latest, newest);
-	if (!err) {
+	if (!frame)
+		err = look(stream, newest);
+	else
+		err = stream->keeps_all ? take_kept(frame, newest) :
+					  take_any(frame, latest, newest);
+	if (!err && frame) {
 		frame->lost = frame->number - stream->last - 1;
 		stream->last = frame->number;
 	}
@@ -296,16 +307,16 @@ static int take_next(struct tshare_frame *frame, bool latest, uint64_t *seen)
 }
 
 /* Looks, and sleeps until there is news, until @timeout_ns are over. */
-static int take_within(struct tshare_frame *frame, bool latest, int64_t timeout_ns)
+static int take_within(struct tshare_stream *stream, struct tshare_frame *frame, bool latest,
+		       int64_t timeout_ns)
 {
-	struct tshare_stream *stream = frame->stream;
 	int64_t deadline = 0, left = timeout_ns;
 	uint64_t seen = 0;
 	int err;
 
 	for (;;) {
 		pthread_mutex_lock(&stream->lock);
-		err = take_next(frame, latest, &seen);
+		err = take_next(stream, frame, latest, &seen);
 		pthread_mutex_unlock(&stream->lock);
 		if (err != -EAGAIN)
 			return err;
@@ -321,20 +332,16 @@ static int take_within(struct tshare_frame *frame, bool latest, int64_t timeout_
 	}
 }
 
-static int take(struct tshare_stream *stream, bool latest, int64_t timeout_ns,
-		struct tshare_frame **frame)
+int consumer_take(struct tshare_stream *stream, bool latest, int64_t timeout_ns,
+		  struct tshare_frame **frame)
 {
 	struct tshare_frame *new;
 	int err;
 
-	err = role_check_reader(stream);
-	if (err)
-		return err;
 	new = frame_new(stream);
 	if (!new)
 		return -ENOMEM;
-	no_cancellation();
-	err = take_within(new, latest, timeout_ns);
+	err = take_within(stream, new, latest, timeout_ns);
 	if (err)
 		tshare_frame_unref(new);
 	else
@@ -342,21 +349,9 @@ static int take(struct tshare_stream *stream, bool latest, int64_t timeout_ns,
 	return err;
 }
 
-TSHARE_EXPORT
-int tshare_stream_take(struct tshare_stream *stream, int64_t timeout_ns,
-		       struct tshare_frame **frame)
+int consumer_look(struct tshare_stream *stream)
 {
-	return take(stream, false, timeout_ns, frame);
-}
-
-TSHARE_EXPORT
-int tshare_stream_take_latest(struct tshare_stream *stream, int64_t timeout_ns,
-			      struct tshare_frame **frame)
-{
-	if (stream->keeps_all)
-		return fail(-EINVAL, "stream: this consumer keeps all frames, and takes them in "
-				     "order");
-	return take(stream, true, timeout_ns, frame);
+	return take_within(stream, NULL, false, 0);
 }
 
 static int get_number(struct tshare_frame *frame, uint64_t number)
@@ -377,15 +372,11 @@ static int get_number(struct tshare_frame *frame, uint64_t number)
 	return err;
 }
 
-TSHARE_EXPORT
-int tshare_stream_get(struct tshare_stream *stream, uint64_t number, struct tshare_frame **frame)
+int consumer_get(struct tshare_stream *stream, uint64_t number, struct tshare_frame **frame)
 {
 	struct tshare_frame *new;
 	int err;
 
-	err = role_check_reader(stream);
-	if (err)
-		return err;
 	new = frame_new(stream);
 	if (!new)
 		return -ENOMEM;

@@ -6,6 +6,7 @@
 #include "base/export.h"
 #include "base/sized.h"
 #include "lease/regions.h"
+#include "lease/news.h"
 #include "lease/role.h"
 #include "lease/seats-region.h"
 #include "region/object.h"
@@ -123,4 +124,9 @@ void tshare_stream_cancel(struct tshare_stream *stream)
 {
 	tshare_region_cancel(stream->role == STREAM_PRODUCER ? stream->seats_region :
 							       stream->region);
+	if (!stream->news || seats_is_child(&stream->seats))
+		return;
+	pthread_mutex_lock(&stream->lock);
+	news_renew(stream);
+	pthread_mutex_unlock(&stream->lock);
 }

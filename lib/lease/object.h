@@ -17,6 +17,14 @@
 
 enum stream_role { STREAM_PRODUCER, STREAM_CONSUMER, STREAM_OBSERVER };
 
+/* What makes a stream's descriptor for poll() readable; see news.h. */
+struct news {
+	int epoll;		      /* that descriptor: readable if one of those below is */
+	int renewed;		      /* written by threads that leave something to the others */
+	int published;		      /* @waiter's */
+	struct tshare_waiter *waiter; /* of the region */
+};
+
 struct tshare_stream {
 	atomic_uint refs;
 	enum stream_role role;
@@ -34,6 +42,7 @@ struct tshare_stream {
 	/* A child of fork() doesn't take it: see role.h. */
 	pthread_mutex_t lock;
 
+	_Atomic(struct news *) news;	  /* made under @lock when first asked for, or NULL */
 	LIST_HEAD(, tshare_frame) frames; /* that have a slot, under @lock */
 
 	/* A producer's, under @lock. */

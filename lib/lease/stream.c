@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "lease/consumer.h"
 #include "lease/frame.h"
+#include "lease/news.h"
 #include "lease/regions.h"
 #include "lease/seats-region.h"
 #include "lease/stream.h"
@@ -61,6 +62,7 @@ void stream_free(struct tshare_stream *stream)
 	if (!child && stream->seat >= 0)
 		consumer_leave(stream);
 	seats_close(&stream->seats);
+	news_end(stream);
 	stream_unbind(stream);
 	pthread_mutex_destroy(&stream->lock);
 	free(stream);
