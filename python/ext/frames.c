@@ -10,23 +10,11 @@
 #include "docstrings.h"
 #include "errors.h"
 #include "frame.h"
+#include "frames_info.h"
 #include "frames_open.h"
 #include "generation.h"
 #include "gil.h"
-#include "region.h"
 #include "seats.h"
-
-enum role { PRODUCER, CONSUMER, OBSERVER };
-
-struct ts_frames {
-	PyObject ob_base;
-	struct tshare_stream *handle; /* NULL when closed */
-	enum role role;
-	PyObject *name;
-	PyObject *fields; /* a tuple of their names */
-	PyObject *waits;  /* the Region whose descriptor take_async() waits for, or NULL */
-	PyObject *weakrefs;
-};
 
 static PyTypeObject *ts_frames_type;
 static PyObject *frame_lost;
@@ -48,7 +36,6 @@ static PyObject *wrap(struct tshare_stream *handle, enum role role, PyObject *na
 	self->role = role;
 	self->name = Py_NewRef(name);
 	self->fields = fields;
-	self->waits = NULL;
 	self->weakrefs = NULL;
 	return (PyObject *)self;
 }
@@ -74,113 +61,6 @@ static PyObject *frames_open(PyObject *Py_UNUSED(type), PyObject *const *args, P
 	return handle ? wrap(handle, observe ? OBSERVER : CONSUMER, name) : NULL;
 }
 
-/* The handle, borrowed; NULL with ValueError set if the stream is closed. */
-static struct tshare_stream *handle_of(PyObject *self)
-{
-	struct tshare_stream *handle = ((struct ts_frames *)self)->handle;
-
-	if (!handle)
-		PyErr_SetString(PyExc_ValueError, "stream is closed");
-	return handle;
-}
-
-/* Attributes */
-
-/* 0, or -1 with an error set. */
-static int read_info(PyObject *self, struct tshare_stream_info *info)
-{
-	struct tshare_stream *handle = handle_of(self);
-	int err;
-
-	if (!handle)
-		return -1;
-	*info = (struct tshare_stream_info){ .size = sizeof(*info) };
-	err = tshare_stream_get_info(handle, info);
-	if (err < 0)
-		ts_raise(err, NULL);
-	return err;
-}
-
-static PyObject *get_name(PyObject *self, void *Py_UNUSED(closure))
-{
-	return Py_NewRef(((struct ts_frames *)self)->name);
-}
-
-static PyObject *get_fields(PyObject *self, void *Py_UNUSED(closure))
-{
-	return Py_NewRef(((struct ts_frames *)self)->fields);
-}
-
-static PyObject *get_role(PyObject *self, void *Py_UNUSED(closure))
-{
-	static const char *const names[] = { "producer", "consumer", "observer" };
-
-	return PyUnicode_FromString(names[((struct ts_frames *)self)->role]);
-}
-
-static PyObject *get_closed(PyObject *self, void *Py_UNUSED(closure))
-{
-	return PyBool_FromLong(!((struct ts_frames *)self)->handle);
-}
-
-static PyObject *get_slots(PyObject *self, void *Py_UNUSED(closure))
-{
-	struct tshare_stream_info info;
-
-	return read_info(self, &info) < 0 ? NULL : PyLong_FromUnsignedLong(info.slots);
-}
-
-static PyObject *get_history(PyObject *self, void *Py_UNUSED(closure))
-{
-	struct tshare_stream_info info;
-
-	return read_info(self, &info) < 0 ? NULL : PyLong_FromUnsignedLong(info.history);
-}
-
-static PyObject *get_newest(PyObject *self, void *Py_UNUSED(closure))
-{
-	struct tshare_stream_info info;
-
-	return read_info(self, &info) < 0 ? NULL : PyLong_FromUnsignedLongLong(info.newest);
-}
-
-static PyObject *get_ended(PyObject *self, void *Py_UNUSED(closure))
-{
-	struct tshare_stream_info info;
-
-	return read_info(self, &info) < 0 ? NULL : PyBool_FromLong(info.ended);
-}
-
-static PyObject *get_seat(PyObject *self, void *Py_UNUSED(closure))
-{
-	struct tshare_stream_info info;
-
-	if (read_info(self, &info) < 0)
-		return NULL;
-	if (info.seat < 0)
-		Py_RETURN_NONE;
-	return PyLong_FromLong(info.seat);
-}
-
-static PyObject *get_region(PyObject *self, void *Py_UNUSED(closure))
-{
-	struct tshare_stream *handle = handle_of(self);
-
-	return handle ? ts_region_wrap(tshare_region_ref(tshare_stream_get_region(handle))) : NULL;
-}
-
-/* For tshare._waiting: one Region for all waits, which close() and cancel() close. */
-static PyObject *get_waits(PyObject *self, void *closure)
-{
-	struct ts_frames *frames = (struct ts_frames *)self;
-
-	if (!handle_of(self))
-		return NULL;
-	if (!frames->waits)
-		frames->waits = get_region(self, closure);
-	return Py_XNewRef(frames->waits);
-}
-
 /* Frames */
 
 typedef int (*frame_function)(struct tshare_stream *stream, int64_t timeout_ns,
@@ -204,7 +84,7 @@ static int wait_for_frame(PyObject *self, frame_function function, int64_t timeo
 			  PyObject **frame)
 {
 	struct ts_frames *frames = (struct ts_frames *)self;
-	struct frame_call call = { handle_of(self), function, NULL };
+	struct frame_call call = { ts_frames_handle(self), function, NULL };
 	int err;
 
 	if (!call.handle)
@@ -279,7 +159,7 @@ static PyObject *frames_take_async(PyObject *self, PyObject *const *args, Py_ssi
 	int64_t timeout;
 
 	if (parse_timeout("take_async", args, nargs, kwnames, &given, &timeout) < 0 ||
-	    !handle_of(self))
+	    !ts_frames_handle(self))
 		return NULL;
 	return ts_call_module("tshare._waiting", "take_async",
 			      Py_BuildValue("OO", self, given ? given : Py_None));
@@ -299,7 +179,7 @@ static PyObject *frames_next(PyObject *self)
 
 static PyObject *frames_anext(PyObject *self)
 {
-	if (!handle_of(self))
+	if (!ts_frames_handle(self))
 		return NULL;
 	return ts_call_module("tshare._waiting", "next_async", Py_BuildValue("(O)", self));
 }
@@ -314,7 +194,7 @@ static PyObject *frames_subscript(PyObject *self, PyObject *key)
 
 	if (ts_int_arg(key, "number", 0, INT64_MAX, &number) < 0)
 		return NULL;
-	handle = handle_of(self);
+	handle = ts_frames_handle(self);
 	if (!handle)
 		return NULL;
 	err = tshare_stream_get(handle, number, &frame);
@@ -323,11 +203,56 @@ static PyObject *frames_subscript(PyObject *self, PyObject *key)
 	return err == -ENOENT ? ts_raise_as(frame_lost) : ts_raise(err, NULL);
 }
 
+/* Polling */
+
+static PyObject *frames_fileno(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct tshare_stream *handle = ts_frames_handle(self);
+	int fd, err;
+
+	if (!handle)
+		return NULL;
+	err = tshare_stream_get_event_fd(handle, &fd);
+	return err < 0 ? ts_raise(err, NULL) : PyLong_FromLong(fd);
+}
+
+/* For tshare.wait(). */
+static PyObject *frames_is_ready(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct tshare_stream *handle = ts_frames_handle(self);
+	bool ready;
+	int err;
+
+	if (!handle)
+		return NULL;
+	err = tshare_stream_is_ready(handle, &ready);
+	return err < 0 ? ts_raise(err, NULL) : PyBool_FromLong(ready);
+}
+
+static void drop_hold(PyObject *hold)
+{
+	ts_stream_unref(PyCapsule_GetPointer(hold, NULL));
+}
+
+/*
+ * For tshare._waiting: an object that keeps the descriptor open and, after close(), readable for
+ * those who wait for it.
+ */
+static PyObject *frames_hold(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct tshare_stream *handle = ts_frames_handle(self);
+	PyObject *hold = handle ? PyCapsule_New(handle, NULL, drop_hold) : NULL;
+
+	if (hold)
+		tshare_stream_ref(handle);
+	return hold;
+}
+
 /* Consumers, as their producer sees them */
 
 static PyObject *frames_seats(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	struct tshare_stream *handle = handle_of(self);
+	struct tshare_stream *handle = ts_frames_handle(self);
 
 	return handle ? ts_seats_list(handle) : NULL;
 }
@@ -340,33 +265,19 @@ static PyObject *frames_evict(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 	if (ts_seats_parse(args, nargs, kwnames, &seat, &pid) < 0)
 		return NULL;
-	handle = handle_of(self);
+	handle = ts_frames_handle(self);
 	return handle ? ts_seats_evict(handle, seat, pid) : NULL;
 }
 
 /* The end */
 
-/* Ends the waits of take_async(), which then ask the stream why. */
-static int end_waits(struct ts_frames *frames)
-{
-	PyObject *waits = frames->waits, *result;
-
-	frames->waits = NULL;
-	result = waits ? PyObject_CallMethod(waits, "close", NULL) : Py_NewRef(Py_None);
-	Py_XDECREF(waits);
-	Py_XDECREF(result);
-	return result ? 0 : -1;
-}
-
 static PyObject *frames_cancel(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	struct tshare_stream *handle = handle_of(self);
+	struct tshare_stream *handle = ts_frames_handle(self);
 
 	if (!handle)
 		return NULL;
 	tshare_stream_cancel(handle);
-	if (end_waits((struct ts_frames *)self) < 0)
-		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -409,8 +320,6 @@ static PyObject *close_draining(PyObject *self, int64_t drain)
 		tshare_stream_unref(handle);
 		PyEval_RestoreThread(state);
 	}
-	if (end_waits(frames) < 0)
-		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -434,7 +343,7 @@ static PyObject *frames_close(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 static PyObject *frames_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	return handle_of(self) ? Py_NewRef(self) : NULL;
+	return ts_frames_handle(self) ? Py_NewRef(self) : NULL;
 }
 
 static PyObject *frames_exit(PyObject *self, PyObject *Py_UNUSED(args))
@@ -454,7 +363,7 @@ static PyObject *frames_reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 static PyObject *frames_repr(PyObject *self)
 {
 	struct ts_frames *frames = (struct ts_frames *)self;
-	PyObject *role = get_role(self, NULL), *repr = NULL;
+	PyObject *role = ts_frames_role(self, NULL), *repr = NULL;
 
 	if (role)
 		repr = PyUnicode_FromFormat("<tshare.Stream %R %U fields=%R%s>", frames->name, role,
@@ -473,26 +382,10 @@ static void frames_dealloc(PyObject *self)
 		PyObject_ClearWeakRefs(self);
 	Py_DECREF(frames->name);
 	Py_DECREF(frames->fields);
-	Py_XDECREF(frames->waits);
 	PyObject_Free(self);
 	Py_DECREF(type);
 	ts_stream_unref(handle);
 }
-
-static PyGetSetDef frames_getset[] = {
-	{ "name", get_name, NULL, DOC_Stream_name, NULL },
-	{ "fields", get_fields, NULL, DOC_Stream_fields, NULL },
-	{ "role", get_role, NULL, DOC_Stream_role, NULL },
-	{ "slots", get_slots, NULL, DOC_Stream_slots, NULL },
-	{ "history", get_history, NULL, DOC_Stream_history, NULL },
-	{ "newest", get_newest, NULL, DOC_Stream_newest, NULL },
-	{ "ended", get_ended, NULL, DOC_Stream_ended, NULL },
-	{ "seat", get_seat, NULL, DOC_Stream_seat, NULL },
-	{ "region", get_region, NULL, DOC_Stream_region, NULL },
-	{ "closed", get_closed, NULL, DOC_Stream_closed, NULL },
-	{ "_waits", get_waits, NULL, NULL, NULL },
-	{ NULL, NULL, NULL, NULL, NULL },
-};
 
 static PyMethodDef frames_methods[] = {
 	{ "create", TS_FASTCALL(frames_create), METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
@@ -508,6 +401,9 @@ static PyMethodDef frames_methods[] = {
 	{ "__getitem__", frames_subscript, METH_O | METH_COEXIST, DOC_Stream___getitem__ },
 	{ "seats", frames_seats, METH_NOARGS, DOC_Stream_seats },
 	{ "evict", TS_FASTCALL(frames_evict), METH_FASTCALL | METH_KEYWORDS, DOC_Stream_evict },
+	{ "fileno", frames_fileno, METH_NOARGS, DOC_Stream_fileno },
+	{ "_is_ready", frames_is_ready, METH_NOARGS, NULL },
+	{ "_hold", frames_hold, METH_NOARGS, NULL },
 	{ "cancel", frames_cancel, METH_NOARGS, DOC_Stream_cancel },
 	{ "close", TS_FASTCALL(frames_close), METH_FASTCALL | METH_KEYWORDS, DOC_Stream_close },
 	{ "__enter__", frames_enter, METH_NOARGS, DOC_Stream___enter__ },
@@ -525,7 +421,7 @@ static PyType_Slot frames_slots[] = {
 	{ Py_tp_doc, DOC_Stream },
 	{ Py_tp_dealloc, frames_dealloc },
 	{ Py_tp_repr, frames_repr },
-	{ Py_tp_getset, frames_getset },
+	{ Py_tp_getset, ts_frames_getset },
 	{ Py_tp_methods, frames_methods },
 	{ Py_tp_members, frames_members },
 	{ Py_tp_iter, PyObject_SelfIter },

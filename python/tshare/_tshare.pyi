@@ -1560,8 +1560,6 @@ class Stream(Iterator[Frame]):
     @property
     def closed(self) -> bool:
         """Whether close() was called. Other methods and attributes raise ValueError then."""
-    @property
-    def _waits(self) -> Region: ...
     def loan(self, timeout: float | None = None) -> Frame:
         """Claim a slot for the next frame, as the producer.
 
@@ -1644,6 +1642,16 @@ class Stream(Iterator[Frame]):
         :raises LookupError: Nobody has the seat, or another process.
         :raises PermissionError: This object is not the producer.
         """
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when take() may not have to wait.
+
+        For select and event loops. Nothing is to be read of it: a take(0) that raises
+        TimeoutError makes it unreadable. It may be readable without a frame.
+
+        :raises PermissionError: This object is the producer.
+        """
+    def _is_ready(self) -> bool: ...
+    def _hold(self) -> object: ...
     def cancel(self) -> None:
         """End all waits through this object, in any thread or task, for good."""
     def close(self, drain: float = 0.0) -> None:

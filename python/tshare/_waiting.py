@@ -147,28 +147,15 @@ async def wait_async(region: Region, seen: int, timeout: float | None) -> int:
         _leave(watch, wait)
 
 
-async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None) -> int | None:
-    # A duplicate for this task: a loop has only one reader for each descriptor.
-    hold, fd = watcher._hold(), os.dup(watcher.fileno())
+async def _readable(fd: int, timeout: float) -> None:
+    """Return when the descriptor is readable, or the seconds have passed."""
     loop = asyncio.get_running_loop()
-    until = math.inf if timeout is None else loop.time() + timeout
+    news = loop.create_future()
+    loop.add_reader(fd, _complete, news)
     try:
-        while True:
-            try:
-                return watcher.wait(seen, 0)
-            except TimeoutError:
-                left = until - loop.time()
-                if left <= 0:
-                    raise
-            news = loop.create_future()
-            loop.add_reader(fd, _complete, news)
-            try:
-                await asyncio.wait([news], timeout=None if left == math.inf else left)
-            finally:
-                loop.remove_reader(fd)
+        await asyncio.wait([news], timeout=None if timeout == math.inf else timeout)
     finally:
-        os.close(fd)
-        del hold
+        loop.remove_reader(fd)
 
 
 def _complete(news: asyncio.Future[None]) -> None:
@@ -176,28 +163,44 @@ def _complete(news: asyncio.Future[None]) -> None:
         news.set_result(None)
 
 
+async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None) -> int | None:
+    # A duplicate for this task: a loop has only one reader for each descriptor.
+    hold, fd = watcher._hold(), os.dup(watcher.fileno())
+    until = math.inf if timeout is None else time.monotonic() + timeout
+    try:
+        while True:
+            try:
+                return watcher.wait(seen, 0)
+            except TimeoutError:
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise
+            await _readable(fd, left)
+    finally:
+        os.close(fd)
+        del hold
+
+
 async def take_async(stream: Stream, timeout: float | None) -> Frame:
     until = math.inf if timeout is None else time.monotonic() + timeout
-    while True:
-        # Before the look: a frame that is published after it ends the wait.
-        region = stream._waits
-        seen = region.generation
-        try:
-            return stream.take(0)
-        except TimeoutError:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise
-        try:
-            await wait_async(region, seen, left)
-        except TimeoutError:
-            pass
-        except (OSError, ValueError) as error:
-            # The stream says why: its producer has died, or it was closed or cancelled here.
+    try:
+        return stream.take(0)
+    except TimeoutError:
+        if timeout == 0:
+            raise
+    hold, fd = stream._hold(), os.dup(stream.fileno())
+    try:
+        while True:
             try:
                 return stream.take(0)
             except TimeoutError:
-                raise error from None
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise
+            await _readable(fd, left)
+    finally:
+        os.close(fd)
+        del hold
 
 
 async def next_async(stream: Stream) -> Frame:

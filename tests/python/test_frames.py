@@ -10,6 +10,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
@@ -671,6 +672,47 @@ def test_take_async_notices_a_dead_producer(name):
     producer.communicate()
 
 
+# Polling
+
+
+def readable(stream, timeout=0.0):
+    return bool(select.select([stream], [], [], timeout)[0])
+
+
+def test_descriptor_is_readable_until_a_take_finds_nothing(producer, consumer):
+    publish(producer)
+    assert readable(consumer)
+    consumer.take(0)
+    with pytest.raises(TimeoutError):
+        consumer.take(0)
+    assert not readable(consumer)
+    publish(producer)
+    assert readable(consumer, 60)
+    with pytest.raises(PermissionError, match="is the stream's producer"):
+        producer.fileno()
+
+
+def test_tasks_of_several_loops_take_all_frames(producer, streams):
+    consumer, taken = streams.open(keep_all=True, hold=4), []
+
+    async def read():
+        async for frame in consumer:
+            taken.append(frame.number)
+            frame.close()
+
+    async def main():
+        await asyncio.gather(read(), read())
+
+    threads = [threading.Thread(target=asyncio.run, args=[main()]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    publish(producer, 200, timeout=60)
+    producer.close(drain=60)
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == list(range(1, 201))
+
+
 # The end
 
 
@@ -705,6 +747,7 @@ def test_closed_streams_raise_value_error(name, producer, consumer):
             stream.loan,
             stream.seats,
             stream.cancel,
+            stream.fileno,
             stream.__enter__,
             stream.__next__,
             stream.__anext__,
