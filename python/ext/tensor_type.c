@@ -253,10 +253,31 @@ static PyObject *tensor_torch(PyObject *self, PyObject *Py_UNUSED(unused))
 	return convert(self, "tshare._torch");
 }
 
+/* Of a type that NumPy has, so that it takes the buffer itself. Other types need Python code. */
+static PyObject *array_over_buffer(PyObject *self)
+{
+	/* Kept for good: with cold caches an import takes as long as the call. */
+	static PyObject *asarray;
+	PyObject *module;
+
+	if (!asarray) {
+		module = PyImport_ImportModule("numpy");
+		asarray = module ? PyObject_GetAttrString(module, "asarray") : NULL;
+		Py_XDECREF(module);
+	}
+	return asarray ? PyObject_CallFunctionObjArgs(asarray, self, NULL) : NULL;
+}
+
 static PyObject *tensor_numpy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	PyObject *names = Py_BuildValue("(s)", "copy"), *array = NULL;
+	struct tshare_tensor *handle = ts_tensor_handle(self);
+	PyObject *names, *array = NULL;
 
+	if (!handle)
+		return NULL;
+	if (ts_format(tshare_tensor_get_dtype(handle)))
+		return array_over_buffer(self);
+	names = Py_BuildValue("(s)", "copy");
 	if (names)
 		array = ts_tensor_array(self, (PyObject *[]){ Py_False }, 0, names);
 	Py_XDECREF(names);
