@@ -144,13 +144,16 @@ static uint64_t age_of(const struct directory *directory, uint32_t slot)
 	return used && used < AGE_NEVER ? used : 1;
 }
 
-/* When each slot was last used: 0 for one that is free. */
-static void find_ages(struct directory *directory)
+/*
+ * The runs of slots: entries, and free slots that lie side by side. Each has an age, when it was
+ * last used, which is 0 of free ones. Returns how many there are.
+ */
+static uint32_t find_runs(struct directory *directory)
 {
-	uint32_t slot, count;
+	uint32_t slot, count, runs = 0;
 	uint64_t age;
 
-	for (slot = 0; slot < directory->ring.slots;) {
+	for (slot = 0; slot < directory->ring.slots; slot += count) {
 		age = 0;
 		count = 1;
 		lease_step("make_room");
@@ -159,36 +162,41 @@ static void find_ages(struct directory *directory)
 			count = directory_count(directory, slot);
 			count = count ? count : 1;
 		}
-		while (count--)
-			directory->ages[slot++] = age;
+		if (!age && runs && !directory->ages[runs - 1])
+			continue;
+		directory->starts[runs] = slot;
+		directory->ages[runs++] = age;
 	}
+	return runs;
 }
 
 /*
  * Where @count slots are whose newest use is the longest ago; -1 if each such place has one that is
- * leased. The queue has the slots of the last @count whose age is that of no slot behind them, so
- * its first is the newest.
+ * leased. Only places that begin with a run are looked at: to move a place back to where its first
+ * run begins adds no run to it. The queue has those runs of a place that are newer than all behind
+ * them, so its first is the newest.
  */
 static int64_t find_room(struct directory *directory, uint32_t count)
 {
+	const uint32_t runs = find_runs(directory), slots = directory->ring.slots;
+	uint32_t *queue = directory->queue, first = 0, behind = 0, next = 0, run;
+	const uint32_t *starts = directory->starts;
 	const uint64_t *ages = directory->ages;
-	uint32_t *queue = directory->queue, first = 0, behind = 0, slot;
 	uint64_t least = AGE_NEVER;
 	int64_t found = -1;
 
-	find_ages(directory);
-	for (slot = 0; slot < directory->ring.slots; slot++) {
-		while (behind > first && ages[queue[behind - 1]] <= ages[slot])
-			behind--;
-		queue[behind++] = slot;
-		if (queue[first] + count <= slot)
+	for (run = 0; run < runs && count <= slots - starts[run] && least; run++) {
+		for (; next < runs && starts[next] < starts[run] + count; next++) {
+			while (behind > first && ages[queue[behind - 1]] <= ages[next])
+				behind--;
+			queue[behind++] = next;
+		}
+		if (queue[first] < run)
 			first++;
-		if (slot + 1 < count || ages[queue[first]] >= least)
+		if (ages[queue[first]] >= least)
 			continue;
 		least = ages[queue[first]];
-		found = slot + 1 - count;
-		if (!least)
-			break;
+		found = starts[run];
 	}
 	return found;
 }

@@ -41,8 +41,8 @@ struct directory {
 	struct record *records;
 	_Atomic(uint64_t) *index; /* by hash: see index_word() */
 	uint64_t index_size;	  /* a power of two, larger than twice the slots */
-	uint64_t *ages;		  /* of each slot, this object's own; see find_room() */
-	uint32_t *queue;	  /* likewise */
+	uint64_t *ages;		  /* of runs of slots, this object's own; see find_runs() */
+	uint32_t *starts, *queue; /* likewise */
 };
 
 struct key {

@@ -93,9 +93,11 @@ static void pool_unbind(struct tshare_pool *pool)
 
 	free(pool->holds);
 	free(directory->ages);
+	free(directory->starts);
 	free(directory->queue);
 	pool->holds = NULL;
 	directory->ages = NULL;
+	directory->starts = NULL;
 	directory->queue = NULL;
 	pool->seats_region = tshare_region_unref(pool->seats_region);
 	pool->region = tshare_region_unref(pool->region);
@@ -224,9 +226,11 @@ static int allocate(struct tshare_pool *pool)
 	pool->holds = calloc(slots, sizeof(*pool->holds));
 	if (pool->maker) {
 		directory->ages = calloc(slots, sizeof(*directory->ages));
+		directory->starts = calloc(slots, sizeof(*directory->starts));
 		directory->queue = calloc(slots, sizeof(*directory->queue));
 	}
-	if (!pool->holds || (pool->maker && (!directory->ages || !directory->queue)))
+	if (!pool->holds ||
+	    (pool->maker && (!directory->ages || !directory->starts || !directory->queue)))
 		return fail(-ENOMEM, "pool: out of memory");
 	return 0;
 }
