@@ -1312,6 +1312,16 @@ int tshare_watcher_get_event_fd(const struct tshare_watcher *watcher);
  * is -EOWNERDEAD. A consumer that stops without dying keeps its frames: a loan that times out
  * names it, and tshare_stream_evict() takes them away.
  *
+ * Following. With TSHARE_FOLLOW a consumer or observer outlives its producer. When the name leads
+ * to another stream, calls that take frames take first what is left of the old one, then move over
+ * to the new one, from its oldest frame on. When the producer has died they wait for the name's
+ * next stream. After tshare_stream_close() they do not: they fail with -ENODATA unless the name
+ * leads to another stream by then. tshare_frame_info.epoch counts the streams; numbers and
+ * tshare_frame_info.lost begin anew with each. The fields must be the same, in the same order. A
+ * replaced producer that lives is left within about 100 ms. Frames of an old stream stay valid
+ * until they are dropped, and count among those that may be held. Calls that don't take are about
+ * the stream that the object is at.
+ *
  * Threads. Any number of threads may use one stream object; a frame goes to one of them.
  *
  * fork(). A child has neither its parent's role nor its parent's frames: calls that need them are
@@ -1332,6 +1342,7 @@ int tshare_watcher_get_event_fd(const struct tshare_watcher *watcher);
 /* flags of struct tshare_stream_options and of struct tshare_stream_open_options */
 #define TSHARE_KEEP_ALL (1U << 0) /* create: consumers may keep all; open: this consumer does */
 #define TSHARE_OBSERVE	(1U << 1) /* open: copies frames, and takes none */
+#define TSHARE_FOLLOW	(1U << 2) /* open: moves over when a producer was restarted */
 
 /**
  * struct tshare_stream_options - how to create a stream
@@ -1375,7 +1386,7 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
 /**
  * struct tshare_stream_open_options - how to open a stream
  * @size: sizeof(struct tshare_stream_open_options)
- * @flags: TSHARE_KEEP_ALL, TSHARE_OBSERVE or 0
+ * @flags: TSHARE_KEEP_ALL, TSHARE_OBSERVE, TSHARE_FOLLOW or 0
  * @history: begin with up to that many frames that were published before; 0: with the next one.
  *           The producer keeps as many as its own history says
  * @hold: frames that may be held at a time; 0 for a quarter of the slots, at least 2
@@ -1433,9 +1444,17 @@ struct tshare_stream *tshare_stream_unref(struct tshare_stream *stream);
  * To pin it once for all slots, to export a slot.
  *
  * Return: the region, without a reference: the stream has one. It is read-only but for the
- * producer.
+ * producer. With TSHARE_FOLLOW it may go when any thread takes a frame.
  */
 struct tshare_region *tshare_stream_get_region(const struct tshare_stream *stream);
+
+/**
+ * tshare_stream_ref_region() - return the region NAME, with a reference
+ * @stream: the stream
+ *
+ * Return: the region, as tshare_stream_get_region(), which stays until its unref.
+ */
+struct tshare_region *tshare_stream_ref_region(struct tshare_stream *stream);
 
 /**
  * struct tshare_stream_info - what a stream is
@@ -1527,7 +1546,8 @@ int tshare_stream_loan(struct tshare_stream *stream, int64_t timeout_ns,
  * @frame: where to store it: the oldest one that is newer than the last, and still there
  *
  * Return: 0; -ETIMEDOUT; -ENODATA if the producer has closed the stream and no frame is left;
- * -EOWNERDEAD if it has died and no frame is left; -ENOBUFS if the consumer holds as many frames
+ * -EOWNERDEAD if it has died and no frame is left, and TSHARE_FOLLOW isn't set; -EPROTO if the
+ * stream to move over to has other fields, and -EPERM if it doesn't allow TSHARE_KEEP_ALL; -ENOBUFS if the consumer holds as many frames
  * as it may; -ESTALE if the consumer was evicted; -EACCES for the producer; -EINTR; -ECANCELED;
  * -ENOMEM; -EOPNOTSUPP in a child of fork().
  */
@@ -1591,7 +1611,7 @@ int tshare_stream_is_ready(struct tshare_stream *stream, bool *ready);
  * A thread of the library, that of tshare_region_get_event_fd(), makes it readable.
  *
  * Return: 0; -EACCES for the producer; -EMFILE; -ENFILE; -ENOMEM; -EOPNOTSUPP in a child of
- * fork(); -EAGAIN if the thread can't be started.
+ * fork(); -EAGAIN if the thread can't be started; with TSHARE_FOLLOW also as tshare_ctx_watch().
  */
 int tshare_stream_get_event_fd(struct tshare_stream *stream, int *fd);
 
@@ -1644,6 +1664,7 @@ int tshare_stream_evict(struct tshare_stream *stream, int32_t seat, int32_t pid)
  * @sequence: the device's own number, if the producer says
  * @flags: the producer's own
  * @slot: the slot that it is in
+ * @epoch: how many streams its object had followed before, see TSHARE_FOLLOW
  */
 struct tshare_frame_info {
 	size_t size;
@@ -1654,6 +1675,7 @@ struct tshare_frame_info {
 	uint64_t sequence;
 	uint64_t flags;
 	uint32_t slot;
+	uint32_t epoch;
 };
 
 /**

@@ -53,6 +53,27 @@ int consumer_join(struct tshare_stream *stream, uint32_t history)
 	return 0;
 }
 
+void consumer_finish(struct tshare_stream *stream)
+{
+	uint64_t newest = 0;
+
+	pthread_mutex_lock(&stream->lock);
+	tshare_region_get_generation(stream->region, &newest);
+	atomic_store(&stream->end, newest + 1);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+void consumer_retire(struct tshare_stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->last = LAST_OF_ALL;
+	if (stream->seat >= 0) {
+		ring_leave_frames(&stream->ring, stream->seat, stream->holds);
+		wake_producer(stream);
+	}
+	pthread_mutex_unlock(&stream->lock);
+}
+
 void consumer_leave(struct tshare_stream *stream)
 {
 	ring_clear_seat(&stream->ring, stream->seat);
@@ -76,7 +97,7 @@ static void release(struct tshare_stream *stream, uint32_t slot, uint64_t number
 {
 	if (--stream->holds[slot])
 		return;
-	stream->held--;
+	atomic_fetch_sub(&stream->held->frames, 1);
 	/* A grant stays until the frame was taken in order. */
 	if (!stream->leased[slot] && number > stream->last)
 		return;
@@ -152,6 +173,7 @@ static int take_slot(struct tshare_frame *frame, uint32_t slot, uint64_t number)
 	struct tshare_stream *stream = frame->stream;
 	enum ring_lease lease = RING_LEASED;
 	bool undone = false;
+	uint32_t held;
 	int err;
 
 	frame->slot = slot;
@@ -159,19 +181,20 @@ static int take_slot(struct tshare_frame *frame, uint32_t slot, uint64_t number)
 	if (stream->role == STREAM_OBSERVER)
 		return observe(frame);
 	if (!stream->holds[slot]) {
-		if (stream->held >= stream->hold)
+		held = atomic_load(&stream->held->frames);
+		if (held >= stream->hold)
 			return fail(-ENOBUFS,
 				    "stream: this consumer holds %" PRIu32
 				    " frames, as many as it may; drop one, or open the stream for "
 				    "more (options.hold)",
-				    stream->held);
+				    held);
 		lease = ring_lease(&stream->ring, stream->seat, slot, number, &undone);
 		if (undone)
 			wake_producer(stream);
 		if (lease == RING_WRITTEN || lease == RING_CHANGED)
 			return lease == RING_WRITTEN ? -ENOENT : -EAGAIN;
 		stream->leased[slot] = lease == RING_LEASED || !stream->keeps_all;
-		stream->held++;
+		atomic_fetch_add(&stream->held->frames, 1);
 	}
 	stream->holds[slot]++;
 	lease_step("take_evicted");
@@ -267,6 +290,11 @@ static int take_kept(struct tshare_frame *frame, uint64_t newest)
 	return err;
 }
 
+static int fail_ended(void)
+{
+	return fail(-ENODATA, "stream: the producer has closed it");
+}
+
 /* 0 if a frame is there that wasn't taken yet; else -EAGAIN. */
 static int look(const struct tshare_stream *stream, uint64_t newest)
 {
@@ -280,14 +308,18 @@ static int look(const struct tshare_stream *stream, uint64_t newest)
 static int take_next(struct tshare_stream *stream, struct tshare_frame *frame, bool latest,
 		     uint64_t *seen)
 {
-	uint64_t newest, end;
+	uint64_t own = atomic_load(&stream->end), newest, end;
 	int err;
 
+	if (stream->last == LAST_OF_ALL)
+		return fail_ended();
 	err = tshare_region_get_generation(stream->region, &newest);
 	if (err)
 		return err;
 	*seen = newest;
 	end = atomic_load(&stream->ring.head->end);
+	if (own && (!end || own < end))
+		end = own;
 	if (end && newest >= end)
 		newest = end - 1;
 	if (is_evicted(stream))
@@ -301,8 +333,8 @@ static int take_next(struct tshare_stream *stream, struct tshare_frame *frame, b
 		frame->lost = frame->number - stream->last - 1;
 		stream->last = frame->number;
 	}
-	if (err == -EAGAIN && end && *seen >= end)
-		return fail(-ENODATA, "stream: the producer has closed it");
+	if (err == -EAGAIN && (own || (end && *seen >= end)))
+		return fail_ended();
 	return err;
 }
 

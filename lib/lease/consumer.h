@@ -9,6 +9,13 @@
 
 /* Takes a seat, for a consumer, and finds where to begin. */
 int consumer_join(struct tshare_stream *stream, uint32_t history);
+
+/* Takes only what is published by now, then fails with -ENODATA. */
+void consumer_finish(struct tshare_stream *stream);
+
+/* Takes nothing any more: keeps the frames that are held, and leaves all others. */
+void consumer_retire(struct tshare_stream *stream);
+
 void consumer_leave(struct tshare_stream *stream);
 
 /* As the calls of tshare.h, for an object that is a reader's. */

@@ -168,6 +168,7 @@ int tshare_frame_get_info(const struct tshare_frame *frame, struct tshare_frame_
 		.sequence = frame->sequence,
 		.flags = frame->flags,
 		.slot = frame->slot,
+		.epoch = frame->stream->epoch,
 	};
 	int err;
 

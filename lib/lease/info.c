@@ -5,8 +5,9 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/sized.h"
-#include "lease/regions.h"
+#include "lease/follow.h"
 #include "lease/news.h"
+#include "lease/regions.h"
 #include "lease/role.h"
 #include "lease/seats-region.h"
 #include "region/object.h"
@@ -14,11 +15,27 @@
 TSHARE_EXPORT
 struct tshare_region *tshare_stream_get_region(const struct tshare_stream *stream)
 {
-	return stream->region;
+	struct tshare_stream *current;
+	struct tshare_region *region;
+
+	/* Only a reader's object follows, and only it changes. */
+	current = follow_current((struct tshare_stream *)stream);
+	region = current->region;
+	tshare_stream_unref(current);
+	return region;
 }
 
 TSHARE_EXPORT
-int tshare_stream_get_info(struct tshare_stream *stream, struct tshare_stream_info *info)
+struct tshare_region *tshare_stream_ref_region(struct tshare_stream *stream)
+{
+	struct tshare_stream *current = follow_current(stream);
+	struct tshare_region *region = tshare_region_ref(current->region);
+
+	tshare_stream_unref(current);
+	return region;
+}
+
+static int get_info(struct tshare_stream *stream, struct tshare_stream_info *info)
 {
 	struct tshare_stream_info known = {
 		.slots = stream->ring.slots,
@@ -41,6 +58,16 @@ int tshare_stream_get_info(struct tshare_stream *stream, struct tshare_stream_in
 		known.newest = end - 1;
 	sized_fill(info, &known, sizeof(known));
 	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_stream_get_info(struct tshare_stream *stream, struct tshare_stream_info *info)
+{
+	struct tshare_stream *current = follow_current(stream);
+	int err = get_info(current, info);
+
+	tshare_stream_unref(current);
+	return err;
 }
 
 /* An observer opens the seats when it is asked for them, since it may not be allowed to. */
@@ -95,10 +122,8 @@ static void describe_seat(struct tshare_stream *stream, int seat, struct tshare_
 	seat_command(&stream->labels, seat, known->command);
 }
 
-TSHARE_EXPORT
-int tshare_stream_list_seats(struct tshare_stream *stream,
-			     int (*fn)(const struct tshare_stream_seat *seat, void *data),
-			     void *data)
+static int list_seats(struct tshare_stream *stream,
+		      int (*fn)(const struct tshare_stream_seat *seat, void *data), void *data)
 {
 	struct tshare_stream_seat known;
 	int seat, err;
@@ -120,11 +145,28 @@ int tshare_stream_list_seats(struct tshare_stream *stream,
 }
 
 TSHARE_EXPORT
+int tshare_stream_list_seats(struct tshare_stream *stream,
+			     int (*fn)(const struct tshare_stream_seat *seat, void *data),
+			     void *data)
+{
+	struct tshare_stream *current = follow_current(stream);
+	int err = list_seats(current, fn, data);
+
+	tshare_stream_unref(current);
+	return err;
+}
+
+TSHARE_EXPORT
 void tshare_stream_cancel(struct tshare_stream *stream)
 {
-	tshare_region_cancel(stream->role == STREAM_PRODUCER ? stream->seats_region :
-							       stream->region);
-	if (!stream->news || seats_is_child(&stream->seats))
+	bool child = seats_is_child(&stream->seats);
+
+	if (!stream->follow)
+		tshare_region_cancel(stream->role == STREAM_PRODUCER ? stream->seats_region :
+								       stream->region);
+	else if (!child)
+		follow_cancel(stream);
+	if (!stream->news || child)
 		return;
 	pthread_mutex_lock(&stream->lock);
 	news_renew(stream);

@@ -28,6 +28,7 @@ static int add(const struct news *news, int fd)
 
 static void news_free(struct news *news)
 {
+	tshare_watcher_unref(news->watcher);
 	tshare_waiter_unref(news->waiter);
 	if (news->renewed >= 0)
 		close(news->renewed);
@@ -61,12 +62,24 @@ static int watch_region(struct news *news, struct tshare_region *region)
 		tshare_waiter_unref(waiter);
 		return err;
 	}
+	if (news->waiter)
+		epoll_ctl(news->epoll, EPOLL_CTL_DEL, news->published, NULL);
+	tshare_waiter_unref(news->waiter);
 	news->waiter = waiter;
 	news->published = fd;
 	return 0;
 }
 
-int news_begin(struct tshare_stream *stream, struct tshare_region *region)
+static int watch_name(struct news *news, struct tshare_ctx *ctx, const char *name)
+{
+	int err;
+
+	err = tshare_ctx_watch(ctx, name, &news->watcher);
+	return err ? err : add(news, tshare_watcher_get_event_fd(news->watcher));
+}
+
+int news_begin(struct tshare_stream *stream, struct tshare_region *region, struct tshare_ctx *ctx,
+	       const char *name)
 {
 	struct news *news;
 	int err;
@@ -81,6 +94,8 @@ int news_begin(struct tshare_stream *stream, struct tshare_region *region)
 	err = open_both(news);
 	if (!err)
 		err = watch_region(news, region);
+	if (!err && ctx)
+		err = watch_name(news, ctx, name);
 	if (err) {
 		news_free(news);
 		return err;
@@ -91,13 +106,24 @@ int news_begin(struct tshare_stream *stream, struct tshare_region *region)
 	return 0;
 }
 
+int news_move(struct tshare_stream *stream, struct tshare_region *region)
+{
+	struct news *news = stream->news;
+
+	return news ? watch_region(news, region) : 0;
+}
+
 void news_acknowledge(struct tshare_stream *stream)
 {
 	const struct news *news = stream->news;
 	eventfd_t ignored;
+	uint64_t id;
 
 	eventfd_read(news->renewed, &ignored);
 	eventfd_read(news->published, &ignored);
+	/* No region has this id: the call returns what the name leads to. */
+	if (news->watcher)
+		tshare_watcher_wait(news->watcher, UINT64_MAX, 0, &id);
 }
 
 void news_renew(struct tshare_stream *stream)

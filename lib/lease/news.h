@@ -11,8 +11,15 @@
  * is unreadable only if somebody has looked in vain since it last was readable.
  */
 
-/* Makes the descriptor if there is none: 0; -EMFILE, -ENFILE, -ENOMEM, -EAGAIN. */
-int news_begin(struct tshare_stream *stream, struct tshare_region *region);
+/*
+ * Makes the descriptor if there is none, with a @ctx also for what @name leads to: 0; -EMFILE,
+ * -ENFILE, -ENOMEM, -EAGAIN, -EDQUOT.
+ */
+int news_begin(struct tshare_stream *stream, struct tshare_region *region, struct tshare_ctx *ctx,
+	       const char *name);
+
+/* The next region, in place of the one before; without effect if there is no descriptor. */
+int news_move(struct tshare_stream *stream, struct tshare_region *region);
 void news_acknowledge(struct tshare_stream *stream);
 void news_renew(struct tshare_stream *stream);
 

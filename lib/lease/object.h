@@ -17,17 +17,34 @@
 
 enum stream_role { STREAM_PRODUCER, STREAM_CONSUMER, STREAM_OBSERVER };
 
+/* How many frames a consumer holds, of all streams that it has followed. */
+struct held {
+	atomic_uint refs;
+	atomic_uint frames;
+};
+
 /* What makes a stream's descriptor for poll() readable; see news.h. */
 struct news {
-	int epoll;		      /* that descriptor: readable if one of those below is */
-	int renewed;		      /* written by threads that leave something to the others */
-	int published;		      /* @waiter's */
-	struct tshare_waiter *waiter; /* of the region */
+	int epoll;			/* that descriptor: readable if one of those below is */
+	int renewed;			/* written by threads that leave something to the others */
+	int published;			/* @waiter's */
+	struct tshare_waiter *waiter;	/* of the region */
+	struct tshare_watcher *watcher; /* of the name, if the stream follows it; or NULL */
 };
+
+struct follow;
 
 struct tshare_stream {
 	atomic_uint refs;
 	enum stream_role role;
+
+	/*
+	 * An object that follows a name: see follow.h. It has no regions and frames of its own, but
+	 * those of another object, one for each stream that the name leads to.
+	 */
+	struct follow *follow;
+	void (*end_follow)(struct tshare_stream *stream);
+
 	struct tshare_region *region;
 	struct tshare_region *seats_region; /* NULL for an observer that hasn't looked at them */
 	struct seats seats;
@@ -52,14 +69,19 @@ struct tshare_stream {
 
 	/* A consumer's and an observer's, under @lock. */
 	bool keeps_all;
-	bool granted; /* has taken a granted frame: from there on it misses none */
-	int seat;     /* -1 for none */
+	bool granted;	       /* has taken a granted frame: from there on it misses none */
+	int seat;	       /* -1 for none */
+	uint32_t epoch;	       /* streams that its object has followed before */
+	_Atomic(uint64_t) end; /* the number that this consumer doesn't take any more, or 0 */
 	uint32_t hold;
-	uint32_t held;
+	struct held *held;
 	uint32_t holds[TSHARE_STREAM_SLOTS]; /* frames' objects of each slot */
 	bool leased[TSHARE_STREAM_SLOTS];    /* by this consumer, and not granted by the producer */
-	uint64_t last;			     /* number of the last frame that was taken in order */
+	uint64_t last; /* number of the last frame that was taken in order, or LAST_OF_ALL */
 };
+
+/* The consumer has moved over to another stream. */
+#define LAST_OF_ALL UINT64_MAX
 
 /* In a slot's header. */
 enum { HEADER_CAPTURED, HEADER_PUBLISHED, HEADER_SEQUENCE, HEADER_FLAGS, STREAM_HEADER = 8 };

@@ -6,6 +6,7 @@
 #include "base/export.h"
 #include "base/thread.h"
 #include "lease/consumer.h"
+#include "lease/follow.h"
 #include "lease/news.h"
 #include "lease/role.h"
 
@@ -17,6 +18,8 @@ struct attempt {
 
 static int try_once(struct tshare_stream *stream, const struct attempt *attempt, int64_t timeout_ns)
 {
+	if (stream->follow)
+		return follow_take(stream, attempt->latest, timeout_ns, attempt->frame);
 	if (!attempt->frame)
 		return consumer_look(stream);
 	return consumer_take(stream, attempt->latest, timeout_ns, attempt->frame);
@@ -29,6 +32,8 @@ static int acknowledge(struct tshare_stream *stream, const struct attempt *attem
 
 	pthread_mutex_lock(&stream->lock);
 	news_acknowledge(stream);
+	if (stream->follow)
+		follow_hurry(stream);
 	pthread_mutex_unlock(&stream->lock);
 	err = try_once(stream, attempt, 0);
 	if (err == -ETIMEDOUT)
@@ -75,10 +80,16 @@ int tshare_stream_take_latest(struct tshare_stream *stream, int64_t timeout_ns,
 TSHARE_EXPORT
 int tshare_stream_get(struct tshare_stream *stream, uint64_t number, struct tshare_frame **frame)
 {
+	struct tshare_stream *current;
 	int err;
 
 	err = role_check_reader(stream);
-	return err ? err : consumer_get(stream, number, frame);
+	if (err)
+		return err;
+	current = follow_current(stream);
+	err = consumer_get(current, number, frame);
+	tshare_stream_unref(current);
+	return err;
 }
 
 TSHARE_EXPORT
@@ -104,7 +115,8 @@ int tshare_stream_get_event_fd(struct tshare_stream *stream, int *fd)
 		return err;
 	no_cancellation();
 	pthread_mutex_lock(&stream->lock);
-	err = news_begin(stream, stream->region);
+	err = stream->follow ? follow_begin_news(stream) :
+			       news_begin(stream, stream->region, NULL, NULL);
 	if (!err)
 		*fd = stream->news->epoll;
 	pthread_mutex_unlock(&stream->lock);

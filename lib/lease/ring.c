@@ -121,6 +121,17 @@ void ring_clear_seat(struct ring *ring, int seat)
 	ring_clear_leases(ring, seat);
 }
 
+void ring_leave_frames(struct ring *ring, int seat, const uint32_t *held)
+{
+	uint32_t slot;
+
+	lease_step("clear_keep");
+	atomic_fetch_and(&ring->keep->value, ~ring_bit(seat));
+	for (slot = 0; slot < ring->slots; slot++)
+		if (!held[slot])
+			ring_release(ring, seat, slot);
+}
+
 void ring_keep(struct ring *ring, int seat)
 {
 	lease_step("keep");

@@ -90,6 +90,9 @@ void ring_clear_strays(struct ring *ring, const bool *claimed);
 void ring_clear_seat(struct ring *ring, int seat);
 void ring_clear_leases(struct ring *ring, int seat);
 
+/* Clears the seat's bit in @keep, then in words of slots that it doesn't hold. */
+void ring_leave_frames(struct ring *ring, int seat, const uint32_t *held);
+
 /* Sets the seat's bit in @keep. */
 void ring_keep(struct ring *ring, int seat);
 

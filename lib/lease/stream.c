@@ -56,6 +56,8 @@ void stream_free(struct tshare_stream *stream)
 {
 	bool child = seats_is_child(&stream->seats);
 
+	if (stream->follow)
+		stream->end_follow(stream);
 	frames_end(stream);
 	if (!child && stream->role == STREAM_PRODUCER)
 		unlink_both(stream);
@@ -64,6 +66,8 @@ void stream_free(struct tshare_stream *stream)
 	seats_close(&stream->seats);
 	news_end(stream);
 	stream_unbind(stream);
+	if (stream->held && refcount_put(&stream->held->refs))
+		free(stream->held);
 	pthread_mutex_destroy(&stream->lock);
 	free(stream);
 }

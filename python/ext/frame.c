@@ -178,6 +178,11 @@ static PyObject *get_lost(PyObject *self, void *Py_UNUSED(closure))
 	return PyLong_FromUnsignedLongLong(info_of(self).lost);
 }
 
+static PyObject *get_epoch(PyObject *self, void *Py_UNUSED(closure))
+{
+	return PyLong_FromUnsignedLong(info_of(self).epoch);
+}
+
 static PyObject *get_captured(PyObject *self, void *Py_UNUSED(closure))
 {
 	int64_t captured = info_of(self).captured_ns;
@@ -417,6 +422,7 @@ static PyObject *frame_repr(PyObject *self)
 static PyGetSetDef frame_getset[] = {
 	{ "number", get_number, NULL, DOC_Frame_number, NULL },
 	{ "lost", get_lost, NULL, DOC_Frame_lost, NULL },
+	{ "epoch", get_epoch, NULL, DOC_Frame_epoch, NULL },
 	{ "captured", get_captured, set_captured, DOC_Frame_captured, NULL },
 	{ "published", get_published, NULL, DOC_Frame_published, NULL },
 	{ "sequence", get_sequence, set_sequence, DOC_Frame_sequence, NULL },

@@ -94,7 +94,7 @@ static PyObject *get_region(PyObject *self, void *Py_UNUSED(closure))
 {
 	struct tshare_stream *handle = ts_frames_handle(self);
 
-	return handle ? ts_region_wrap(tshare_region_ref(tshare_stream_get_region(handle))) : NULL;
+	return handle ? ts_region_wrap(tshare_stream_ref_region(handle)) : NULL;
 }
 
 PyGetSetDef ts_frames_getset[] = {

@@ -113,23 +113,25 @@ static int open_piece(void *data, int64_t timeout)
 struct tshare_stream *ts_open_stream(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
 				     PyObject **name, bool *observe)
 {
-	static const char *const names[] = { "name", "keep_all", "history",
-					     "hold", "observe",	 "wait" };
+	static const char *const names[] = { "name",	"keep_all", "history", "hold",
+					     "observe", "wait",	    "follow" };
 	struct open_call call = { .options.size = sizeof(call.options) };
 	int64_t wait = 0, history = 0;
-	PyObject *given[6], *keep;
-	bool keep_all;
+	PyObject *given[7], *keep;
+	bool keep_all, follow;
 	int err;
 
-	if (ts_parse("open", args, nargs, kwnames, names, 4, 6, given) < 0 ||
+	if (ts_parse("open", args, nargs, kwnames, names, 4, 7, given) < 0 ||
 	    ts_need_arg(given[0], "open", "name") < 0 ||
 	    ts_bool_arg(given[1], "keep_all", &keep_all) < 0 ||
 	    (given[2] && ts_int_arg(given[2], "history", 0, UINT32_MAX, &history) < 0) ||
 	    count_arg(ts_none(given[3]) ? NULL : given[3], "hold", 1, &call.options.hold) < 0 ||
 	    ts_bool_arg(given[4], "observe", observe) < 0 ||
-	    (given[5] && ts_seconds_arg(given[5], "wait", &wait) < 0))
+	    (given[5] && ts_seconds_arg(given[5], "wait", &wait) < 0) ||
+	    ts_bool_arg(given[6], "follow", &follow) < 0)
 		return NULL;
-	call.options.flags = (keep_all ? TSHARE_KEEP_ALL : 0) | (*observe ? TSHARE_OBSERVE : 0);
+	call.options.flags = (keep_all ? TSHARE_KEEP_ALL : 0) | (*observe ? TSHARE_OBSERVE : 0) |
+			     (follow ? TSHARE_FOLLOW : 0);
 	call.options.history = history;
 	call.waits = wait;
 	call.ctx = ts_session();

@@ -1337,7 +1337,13 @@ class Frame(Mapping[str, Tensor]):
         """Number of the frame, from 1 on; 0 before it is published."""
     @property
     def lost(self) -> int:
-        """Frames that were missed between the one taken before in order and this one."""
+        """Frames that were missed between the one taken before in order and this one.
+
+        With follow of Stream.open() it counts within one stream, from its first frame on.
+        """
+    @property
+    def epoch(self) -> int:
+        """How many streams the object has moved over from, with follow of Stream.open(); else 0."""
     @property
     def captured(self) -> int | None:
         """When it was captured, in nanoseconds of time.monotonic_ns(); None if not said.
@@ -1506,6 +1512,7 @@ class Stream(Iterator[Frame]):
         *,
         observe: bool = False,
         wait: float = 0.0,
+        follow: bool = False,
     ) -> Stream:
         """Open a stream, and become a consumer or observer of it.
 
@@ -1519,6 +1526,10 @@ class Stream(Iterator[Frame]):
             may be overwritten any time. Copy what you need, then call frame.check().
         :param wait: Seconds to wait until a stream has the name; math.inf for ever. Other threads
             run meanwhile.
+        :param follow: Outlive the producer: take() and the like move over to the name's next
+            stream, and wait for it when the producer has died. Frames that are left are taken
+            first; frame.epoch counts the streams. When the producer has closed the stream that
+            is the end, as without follow, unless the name leads to another stream by then.
         :raises FileNotFoundError: No region has that name.
         :raises TimeoutError: The seconds of wait have passed.
         :raises PermissionError: The mode denies the access, or the producer doesn't allow
@@ -1583,7 +1594,8 @@ class Stream(Iterator[Frame]):
         :raises ValueError: close() was called, maybe meanwhile.
         :raises OSError: EOWNERDEAD: the producer has died, and no frame is left. ENOBUFS: this
             consumer holds as many frames as it may. ESTALE: the producer has evicted it.
-            ECANCELED: cancel() was called.
+            ECANCELED: cancel() was called. EPROTO: the stream to move over to, with follow of
+            open(), has other fields.
         """
     def take_async(self, timeout: float | None = None) -> Coroutine[Any, Any, Frame]:
         """Take the next frame as take() does, in asyncio.

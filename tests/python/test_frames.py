@@ -672,6 +672,89 @@ def test_take_async_notices_a_dead_producer(name):
     producer.communicate()
 
 
+# Following
+
+
+def test_follower_moves_over_when_the_producer_was_restarted(name):
+    consumers = []
+    producer = tshare.Stream.create(name, FIELDS, history=4)
+    for options in ({"hold": 4}, {"observe": True}):
+        consumers.append(tshare.Stream.open(name, follow=True, **options))
+    publish(producer, 2)
+    del producer
+    producer = tshare.Stream.create(name, FIELDS, slots=5, history=4)
+    publish(producer, 2)
+    for consumer in consumers:
+        frames = [consumer.take(0) for _ in range(4)]
+        seen = [(frame.epoch, frame.number, frame.lost) for frame in frames[:2]]
+        assert seen == [(0, 1, 0), (0, 2, 0)]
+        assert all(is_whole(frame) for frame in frames)
+        assert consumer.slots == 5
+        assert consumer.region.id == producer.region.id
+        frames[2].close()
+        assert frames[2].epoch == 1
+    producer.close()
+    assert list(consumers[0]) == []
+
+
+def restart(name, producer):
+    """Kill a producer, and publish a frame as its successor."""
+    producer.kill()
+    producer.communicate()
+    time.sleep(0.2)
+    successor = tshare.Stream.create(name, {"x": (3, "int8")}, exist_ok=True)
+    successor.loan(0).publish()
+    return successor
+
+
+def test_follower_waits_for_the_successor_of_a_dead_producer(name):
+    producer, successors = start_producer(name), []
+    consumer = tshare.Stream.open(name, follow=True, history=10)
+    thread = threading.Timer(0.1, lambda: successors.append(restart(name, producer)))
+    thread.start()
+    for frame in consumer:
+        if frame.epoch:
+            break
+    assert frame.number == 1
+    thread.join()
+
+
+def test_async_follower_waits_for_the_successor(name):
+    producer, consumer = start_producer(name), tshare.Stream.open(name, follow=True)
+
+    async def read():
+        async for frame in consumer:
+            if frame.epoch:
+                return frame.number
+
+    async def main():
+        task = asyncio.create_task(read())
+        successor = await asyncio.get_running_loop().run_in_executor(None, restart, name, producer)
+        assert await task == 1
+        successor.close()
+
+    asyncio.run(main())
+
+
+def test_follower_without_a_successor_is_late(name):
+    producer = tshare.Stream.create(name, FIELDS)
+    consumer = tshare.Stream.open(name, follow=True)
+    del producer
+    with pytest.raises(TimeoutError, match="no other stream yet"):
+        consumer.take(0.05)
+
+
+def test_follower_refuses_other_fields(name):
+    producer = tshare.Stream.create(name, FIELDS)
+    consumer = tshare.Stream.open(name, follow=True)
+    del producer
+    producer = tshare.Stream.create(name, {**FIELDS, "count": ((), "int32")})
+    with pytest.raises(OSError, match="field 'count' is missing, or not as it was") as caught:
+        consumer.take()
+    assert caught.value.errno == errno.EPROTO
+    producer.close()
+
+
 # Polling
 
 

@@ -926,7 +926,7 @@ TEST(a_streams_name_leaves_room_for_that_of_its_seats)
 
 TEST(open_names_the_malformed_argument)
 {
-	const struct tshare_stream_open_options flags = { .size = sizeof(flags), .flags = 4 },
+	const struct tshare_stream_open_options flags = { .size = sizeof(flags), .flags = 8 },
 						both = { .size = sizeof(both),
 							 .flags = TSHARE_KEEP_ALL |
 								  TSHARE_OBSERVE },
