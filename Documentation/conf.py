@@ -47,6 +47,7 @@ nitpick_ignore = [
         "_T",
         "collections.abc.Callable",
         "collections.abc.Collection",
+        "collections.abc.Iterable",
         "collections.abc.Mapping",
         "os.PathLike",
         "torch.Tensor",

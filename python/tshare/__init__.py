@@ -43,6 +43,7 @@ from collections.abc import Mapping as _Mapping
 
 from . import _pickling
 from ._pickling import by_name
+from ._streams import wait
 from ._tshare import (
     CudaTensor,
     DType,
@@ -104,6 +105,7 @@ __all__ = [
     "list",
     "open",
     "unlink",
+    "wait",
     "watch",
 ]
 

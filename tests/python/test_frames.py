@@ -7,6 +7,7 @@ import copy
 import ctypes
 import errno
 import gc
+import math
 import multiprocessing
 import os
 import pickle
@@ -535,7 +536,16 @@ def test_signal_handlers_run_while_it_waits(producer, consumer, later):
     assert len(loans) == 4
 
 
-@pytest.mark.parametrize("call", ["consumer.take()", "producer.loan()", "next(consumer)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "consumer.take()",
+        "producer.loan()",
+        "next(consumer)",
+        "tshare.wait([consumer])",
+        "orphan.take()",
+    ],
+)
 def test_ctrl_c_ends_a_wait(name, call):
     code = f"""
         import sys
@@ -543,6 +553,9 @@ def test_ctrl_c_ends_a_wait(name, call):
 
         producer = tshare.Stream.create(sys.argv[1], {{"x": (3, "int8")}}, slots=2)
         consumer = tshare.Stream.open(sys.argv[1])
+        orphan_producer = tshare.Stream.create(sys.argv[1] + "-orphan", {{"x": (3, "int8")}})
+        orphan = tshare.Stream.open(sys.argv[1] + "-orphan", follow=True)
+        del orphan_producer
         if "loan" in sys.argv[2]:
             loans = producer.loan(), producer.loan()
         print("ready", flush=True)
@@ -794,6 +807,86 @@ def test_tasks_of_several_loops_take_all_frames(producer, streams):
     for thread in threads:
         thread.join()
     assert sorted(taken) == list(range(1, 201))
+
+
+# Several streams
+
+
+@pytest.fixture
+def several(name):
+    """Producers and consumers of three streams."""
+    with contextlib.ExitStack() as stack:
+        names = [f"{name}-{i}" for i in range(3)]
+        yield (
+            [stack.enter_context(tshare.Stream.create(n, FIELDS)) for n in names],
+            [stack.enter_context(tshare.Stream.open(n)) for n in names],
+        )
+
+
+def test_wait_returns_the_streams_that_have_frames(several):
+    producers, consumers = several
+    assert tshare.wait(consumers, 0) == []
+    assert tshare.wait(consumers, 0.05) == []
+    publish(producers[2])
+    publish(producers[0])
+    assert tshare.wait(consumers) == [consumers[0], consumers[2]]
+    assert tshare.wait(iter([consumers[2], *consumers]), 0) == [consumers[2], consumers[0]]
+    consumers[0].take(0)
+    assert tshare.wait(consumers, math.inf) == [consumers[2]]
+    consumers[2].take(0)
+    assert tshare.wait(consumers, 0.05) == []
+
+
+def test_wait_is_woken_by_any_stream(several, later):
+    producers, consumers = several
+    for i in range(3):
+        later(publish, producers[i])
+        assert tshare.wait(consumers) == [consumers[i]]
+        consumers[i].take(0)
+    later(producers[1].close)
+    assert tshare.wait(consumers) == [consumers[1]]
+    with pytest.raises(EOFError):
+        consumers[1].take(0)
+    later(consumers[2].cancel)
+    assert tshare.wait(consumers[::2]) == [consumers[2]]
+    later(consumers[0].close)
+    with pytest.raises(ValueError, match="stream is closed"):
+        tshare.wait(consumers[:1])
+
+
+def test_wait_notices_a_dead_producer(name):
+    producer, consumer = start_producer(name), tshare.Stream.open(name)
+    threading.Timer(0.1, producer.kill).start()
+    assert tshare.wait([consumer]) == [consumer]
+    with pytest.raises(OSError, match="the producer has exited"):
+        consumer.take(0)
+    producer.communicate()
+
+
+def test_wait_waits_for_the_successor_that_a_stream_follows(name):
+    producer, successors = start_producer(name), []
+    consumer = tshare.Stream.open(name, follow=True)
+    thread = threading.Timer(0.1, lambda: successors.append(restart(name, producer)))
+    thread.start()
+    assert tshare.wait([consumer]) == [consumer]
+    assert consumer.take(0).epoch == 1
+    thread.join()
+
+
+def test_wait_names_the_malformed_argument(producer, consumer):
+    with pytest.raises(ValueError, match="^streams: is empty"):
+        tshare.wait([])
+    with pytest.raises(TypeError, match=r"^streams\[1\]: must be a Stream, not <class 'int'>"):
+        tshare.wait([consumer, 1])
+    with pytest.raises(PermissionError, match=r"^streams\[0\]: is the producer"):
+        tshare.wait([producer])
+    with pytest.raises(ValueError, match="^timeout: "):
+        tshare.wait([consumer], -1)
+    with pytest.raises(TypeError, match="^timeout: "):
+        tshare.wait([consumer], "x")
+    consumer.close()
+    with pytest.raises(ValueError, match="stream is closed"):
+        tshare.wait([consumer], 0)
 
 
 # The end

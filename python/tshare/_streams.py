@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Waiting for any of several streams of frames."""
+
+from __future__ import annotations
+
+import math
+import select
+import time
+from collections.abc import Iterable
+
+from ._tshare import Stream
+
+_LONGEST_MS = 2**31 - 1
+
+
+def _check_streams(streams: Iterable[Stream]) -> list[Stream]:
+    known = list(streams)
+    if not known:
+        raise ValueError("streams: is empty, so nothing would end the wait")
+    for i, stream in enumerate(known):
+        if not isinstance(stream, Stream):
+            raise TypeError(f"streams[{i}]: must be a Stream, not {type(stream)!r}")
+        if stream.role == "producer":
+            raise PermissionError(
+                f"streams[{i}]: is the producer of {stream.name!r}; loan() waits for a free slot"
+            )
+    return list(dict.fromkeys(known))
+
+
+def _check_timeout(timeout: float | None) -> float:
+    if timeout is None:
+        return math.inf
+    try:
+        # Unlike float() this refuses text.
+        seconds = math.ldexp(timeout, 0)
+    except TypeError:
+        raise TypeError(
+            f"timeout: must be a number of seconds, not {type(timeout)!r}"
+        ) from None
+    if not seconds >= 0:
+        raise ValueError(f"timeout: must be 0 seconds or more, not {timeout}")
+    return seconds
+
+
+def wait(streams: Iterable[Stream], timeout: float | None = None) -> list[Stream]:
+    """Wait until any of several streams has a frame to take: for several producers.
+
+    A stream is ready, too, if take() would raise an exception at once: at its end, after its
+    producer's death, or when cancel() was called. A frame can go to another thread before this
+    one takes it, so use take(0) if threads share a stream::
+
+        while streams:
+            for stream in tshare.wait(streams):
+                try:
+                    use(stream, stream.take(0))
+                except EOFError:
+                    streams.remove(stream)
+
+    :param streams: Streams that were opened.
+    :param timeout: Seconds to wait. 0: don't sleep. None: no limit.
+    :returns: Those that are ready, in the order given, each once; none if the seconds have passed.
+    :raises ValueError: There is no stream, or one is closed, maybe meanwhile.
+    :raises TypeError: An argument has a wrong type.
+    :raises PermissionError: A stream is a producer's.
+    """
+    waiting, seconds = _check_streams(streams), _check_timeout(timeout)
+    until = time.monotonic() + seconds
+    poll, holds = None, []
+    while True:
+        ready = [stream for stream in waiting if stream._is_ready()]
+        left = until - time.monotonic() if seconds else 0.0
+        if ready or left <= 0:
+            return ready
+        if poll is None:
+            poll = select.poll()
+            for stream in waiting:
+                # Keeps the descriptor, which is readable when another thread closes the stream.
+                holds.append(stream._hold())
+                poll.register(stream.fileno(), select.POLLIN)
+        poll.poll(min(math.ceil(left * 1000), _LONGEST_MS) if left < math.inf else None)
