@@ -1942,7 +1942,7 @@ int tshare_pool_unlink(struct tshare_pool *pool);
  * tshare_pool_cancel() - end all waits through this object, for good
  * @pool: the pool
  *
- * Calls that wait, now and later, return -ECANCELED. May be called from a signal handler.
+ * Calls that wait, now and later, return -ECANCELED.
  */
 void tshare_pool_cancel(struct tshare_pool *pool);
 
