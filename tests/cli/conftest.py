@@ -18,8 +18,10 @@ import pytest
 
 from helpers import ROOT, Command, Screen, library_path, text, until
 
-# A shell that runs this in the background ignores SIGINT, and so would the command.
+# A shell that runs this in the background ignores SIGINT, nohup ignores SIGHUP, and so would the
+# command.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Seconds after which a test has hung; the tests in C have the same.
 LIMIT = int(os.environ.get("TSHARE_TEST_LIMIT", "300"))
