@@ -1491,7 +1491,7 @@ int tshare_stream_get_info(struct tshare_stream *stream, struct tshare_stream_in
  * struct tshare_stream_seat - a consumer, as it describes itself
  * @size: sizeof(struct tshare_stream_seat), set by tshare_stream_list_seats()
  * @seat: 0 to TSHARE_STREAM_CONSUMERS - 1
- * @pid: its process, in its own PID namespace
+ * @pid: its process, in its own PID namespace; 0 until the consumer is ready
  * @held: slots that it holds, also for frames that it keeps and hasn't taken yet
  * @keeps_all: it opened the stream with TSHARE_KEEP_ALL
  * @evicted: its frames were taken away

@@ -27,12 +27,10 @@ struct request {
 
 static int count_seat(const struct tshare_stream_seat *seat, void *count)
 {
-	(void)seat;
-	++*(uint64_t *)count;
+	*(uint64_t *)count += !!seat->pid;
 	return 0;
 }
 
-/* A consumer's seat is taken a moment before the consumer is ready. */
 static int await_consumers(struct tshare_stream *stream, uint64_t wanted)
 {
 	uint64_t count;
@@ -43,11 +41,11 @@ static int await_consumers(struct tshare_stream *stream, uint64_t wanted)
 		err = tshare_stream_list_seats(stream, count_seat, &count);
 		if (err)
 			return failure_of_library(err);
-		number = ending_wait(-1, (count < wanted ? 10 : 100) * MILLISECOND);
-		if (number)
-			return -number;
 		if (count >= wanted)
 			break;
+		number = ending_wait(-1, 10 * MILLISECOND);
+		if (number)
+			return -number;
 	}
 	return EXIT_OK;
 }

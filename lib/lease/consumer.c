@@ -37,7 +37,6 @@ int consumer_join(struct tshare_stream *stream, uint32_t history)
 		stream->seat = seat;
 		ring_clear_seat(&stream->ring, seat);
 		wake_producer(stream);
-		seat_label(&stream->labels, seat);
 		if (stream->keeps_all)
 			ring_keep(&stream->ring, seat);
 	}
@@ -50,6 +49,9 @@ int consumer_join(struct tshare_stream *stream, uint32_t history)
 	stream->last = first - 1;
 	if (history > newest - stream->last)
 		stream->last = newest > history ? newest - history : 0;
+	/* Who sees the label may publish: the consumer gets that frame. */
+	if (seat >= 0)
+		seat_label(&stream->labels, seat);
 	return 0;
 }
 
@@ -76,6 +78,7 @@ void consumer_retire(struct tshare_stream *stream)
 
 void consumer_leave(struct tshare_stream *stream)
 {
+	seat_unlabel(&stream->labels, stream->seat);
 	ring_clear_seat(&stream->ring, stream->seat);
 	wake_producer(stream);
 }

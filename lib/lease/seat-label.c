@@ -13,9 +13,14 @@ void seat_label(const struct seat_labels *labels, int seat)
 	char *command = labels->commands[seat];
 	const char *name = program_invocation_short_name;
 
-	atomic_store(&labels->pids[seat], getpid());
 	memset(command, 0, SEAT_COMMAND_LEN);
 	memcpy(command, name, strnlen(name, SEAT_COMMAND_LEN - 1));
+	atomic_store(&labels->pids[seat], getpid());
+}
+
+void seat_unlabel(const struct seat_labels *labels, int seat)
+{
+	atomic_store(&labels->pids[seat], 0);
 }
 
 void seat_command(const struct seat_labels *labels, int seat, char *command)

@@ -13,8 +13,9 @@ struct seat_labels {
 	char (*commands)[SEAT_COMMAND_LEN];
 };
 
-/* Writes this process's. */
+/* Writes this process's; removes it. */
 void seat_label(const struct seat_labels *labels, int seat);
+void seat_unlabel(const struct seat_labels *labels, int seat);
 
 /* Its program's name, for a terminal and for a sentence: it may be forged. */
 void seat_command(const struct seat_labels *labels, int seat, char *command);

@@ -1308,7 +1308,7 @@ class StreamSeat(NamedTuple):
     seat: int
     """Number of the seat, which Stream.evict() takes."""
     pid: int
-    """Process, in its own PID namespace."""
+    """Process, in its own PID namespace; 0 until the consumer is ready."""
     held: int
     """Slots that it holds, also for frames that are kept for it and that it hasn't taken yet."""
     keeps_all: bool
