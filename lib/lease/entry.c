@@ -11,7 +11,6 @@
 #include "base/container.h"
 #include "base/error.h"
 #include "base/export.h"
-#include "base/process.h"
 #include "base/refcount.h"
 #include "format/layout.h"
 #include "region/object.h"
@@ -343,9 +342,9 @@ int tshare_pool_get(struct tshare_pool *pool, const void *key, size_t key_size,
 
 /* Memory that another library names */
 
-/* With the lock held. */
-static int find_entry(struct tshare_pool *pool, uint64_t offset, struct tensor_owner **owner)
+static int find_entry(struct owners *owners, uint64_t offset, struct tensor_owner **owner)
 {
+	struct tshare_pool *pool = container_of(owners, struct tshare_pool, owners);
 	struct tshare_entry *entry;
 
 	if (offset < pool->data_offset)
@@ -361,45 +360,21 @@ static int find_entry(struct tshare_pool *pool, uint64_t offset, struct tensor_o
 	return fail(-ENOENT, "data: is in a slot of a pool, and nobody holds its entry");
 }
 
-static int find_owner(struct tshare_region *region, const void *data, struct tensor_owner **owner)
+static void unref_pool(struct owners *owners)
 {
-	uint64_t offset = (const char *)data - (const char *)tshare_region_get_data(region);
-	struct tshare_pool *pool;
-	int err;
-
-	process_lock();
-	pool = region->frames.of;
-	if (pool && !refcount_get_unless_zero(&pool->refs))
-		pool = NULL;
-	process_unlock();
-	if (!pool || seats_is_child(&pool->seats)) {
-		err = fail(-ENOENT, "data: is in a pool that is closed, or the parent's");
-	} else {
-		pthread_mutex_lock(&pool->lock);
-		err = find_entry(pool, offset, owner);
-		pthread_mutex_unlock(&pool->lock);
-	}
-	tshare_pool_unref(pool);
-	return err;
-}
-
-static void set_pool(struct tshare_region *region, struct tshare_pool *pool)
-{
-	process_lock();
-	region->frames.find = find_owner;
-	region->frames.of = pool;
-	process_unlock();
+	tshare_pool_unref(container_of(owners, struct tshare_pool, owners));
 }
 
 void pool_entries_begin(struct tshare_pool *pool)
 {
-	set_pool(pool->region, pool);
-}
-
-void pool_entries_end(struct tshare_pool *pool)
-{
-	if (pool->region)
-		set_pool(pool->region, NULL);
+	pool->owners = (struct owners){
+		.refs = &pool->refs,
+		.seats = &pool->seats,
+		.lock = &pool->lock,
+		.find = find_entry,
+		.unref = unref_pool,
+	};
+	owners_begin(pool->region, &pool->owners);
 }
 
 TSHARE_EXPORT

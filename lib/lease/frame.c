@@ -10,10 +10,8 @@
 #include "base/container.h"
 #include "base/error.h"
 #include "base/export.h"
-#include "base/process.h"
 #include "base/refcount.h"
 #include "base/sized.h"
-#include "region/object.h"
 
 static void owner_ref(struct tensor_owner *owner)
 {
@@ -69,9 +67,9 @@ static int slot_at(const struct tshare_stream *stream, uint64_t offset)
 	return -1;
 }
 
-/* With the lock held. */
-static int find_frame(struct tshare_stream *stream, uint64_t offset, struct tensor_owner **owner)
+static int find_frame(struct owners *owners, uint64_t offset, struct tensor_owner **owner)
 {
+	struct tshare_stream *stream = container_of(owners, struct tshare_stream, owners);
 	int slot = slot_at(stream, offset);
 	struct tshare_frame *frame;
 
@@ -85,45 +83,21 @@ static int find_frame(struct tshare_stream *stream, uint64_t offset, struct tens
 	return fail(-ENOENT, "data: is in a slot of a stream, and nobody holds its frame");
 }
 
-static int find(struct tshare_region *region, const void *data, struct tensor_owner **owner)
+static void unref_stream(struct owners *owners)
 {
-	uint64_t offset = (const char *)data - (const char *)tshare_region_get_data(region);
-	struct tshare_stream *stream;
-	int err;
-
-	process_lock();
-	stream = region->frames.of;
-	if (stream && !refcount_get_unless_zero(&stream->refs))
-		stream = NULL;
-	process_unlock();
-	if (!stream || seats_is_child(&stream->seats)) {
-		err = fail(-ENOENT, "data: is in a stream that has ended, or is the parent's");
-	} else {
-		pthread_mutex_lock(&stream->lock);
-		err = find_frame(stream, offset, owner);
-		pthread_mutex_unlock(&stream->lock);
-	}
-	tshare_stream_unref(stream);
-	return err;
-}
-
-static void set_stream(struct tshare_region *region, struct tshare_stream *stream)
-{
-	process_lock();
-	region->frames.find = find;
-	region->frames.of = stream;
-	process_unlock();
+	tshare_stream_unref(container_of(owners, struct tshare_stream, owners));
 }
 
 void frames_begin(struct tshare_stream *stream)
 {
-	set_stream(stream->region, stream);
-}
-
-void frames_end(struct tshare_stream *stream)
-{
-	if (stream->region)
-		set_stream(stream->region, NULL);
+	stream->owners = (struct owners){
+		.refs = &stream->refs,
+		.seats = &stream->seats,
+		.lock = &stream->lock,
+		.find = find_frame,
+		.unref = unref_stream,
+	};
+	owners_begin(stream->region, &stream->owners);
 }
 
 TSHARE_EXPORT

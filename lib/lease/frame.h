@@ -11,9 +11,8 @@ struct tshare_frame *frame_new(struct tshare_stream *stream);
 void frame_add(struct tshare_frame *frame);
 void frame_remove(struct tshare_frame *frame);
 
-/* Lets tensors be made of memory of the stream's frames, which keep their frame. Until the end. */
+/* Lets tensors be made of memory of the stream's frames, which keep their frame: see owners.h. */
 void frames_begin(struct tshare_stream *stream);
-void frames_end(struct tshare_stream *stream);
 
 /* 0, or -EACCES for a frame that is a consumer's, or published. */
 int frame_check_loaned(const struct tshare_frame *frame);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "lease/owners.h"
 #include "lease/ring.h"
 #include "lease/seat-label.h"
 #include "lease/seat.h"
@@ -59,7 +60,8 @@ struct tshare_stream {
 	/* A child of fork() doesn't take it: see role.h. */
 	pthread_mutex_t lock;
 
-	_Atomic(struct news *) news;	  /* made under @lock when first asked for, or NULL */
+	_Atomic(struct news *) news; /* made under @lock when first asked for, or NULL */
+	struct owners owners;
 	LIST_HEAD(, tshare_frame) frames; /* that have a slot, under @lock */
 
 	/* A producer's, under @lock. */

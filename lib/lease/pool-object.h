@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "lease/directory.h"
+#include "lease/owners.h"
 #include "lease/seat-label.h"
 #include "lease/seat.h"
 #include "tensor/tensor.h"
@@ -32,6 +33,7 @@ struct tshare_pool {
 
 	/* A child of fork() doesn't take it. */
 	pthread_mutex_t lock;
+	struct owners owners;
 	LIST_HEAD(, tshare_entry) entries; /* that have slots, under @lock */
 	uint32_t *holds;		   /* entries' objects of each slot, under @lock */
 };

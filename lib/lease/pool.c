@@ -75,7 +75,7 @@ static void pool_free(struct tshare_pool *pool)
 {
 	bool child = seats_is_child(&pool->seats);
 
-	pool_entries_end(pool);
+	owners_end(pool->region);
 	if (!child && pool->unlinks)
 		unlink_both(pool);
 	seats_close(&pool->seats);

@@ -7,8 +7,7 @@
 /* 0; -EOPNOTSUPP in a child of fork(). */
 int pool_check(const struct tshare_pool *pool);
 
-/* Lets tensors be made of memory of the pool's entries, which keep their entry. Until the end. */
+/* Lets tensors be made of memory of the pool's entries, which keep their entry: see owners.h. */
 void pool_entries_begin(struct tshare_pool *pool);
-void pool_entries_end(struct tshare_pool *pool);
 
 #endif /* TSHARE_LEASE_POOL_H */

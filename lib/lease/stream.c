@@ -58,7 +58,7 @@ void stream_free(struct tshare_stream *stream)
 
 	if (stream->follow)
 		stream->end_follow(stream);
-	frames_end(stream);
+	owners_end(stream->region);
 	if (!child && stream->role == STREAM_PRODUCER)
 		unlink_both(stream);
 	if (!child && stream->seat >= 0)

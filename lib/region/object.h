@@ -65,7 +65,7 @@ struct registration {
 
 /* A stream's or pool's region: the frames, or entries, that its memory belongs to. */
 struct frames {
-	void *of; /* the stream or pool, under the process's lock; NULL when it is gone */
+	struct owners *owners; /* under the process's lock; NULL when the stream or pool is gone */
 
 	/*
 	 * Stores a reference to the frame that @data is in, or NULL if it is beside the frames.
