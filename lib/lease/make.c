@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "format/layout.h"
 #include "lease/entry.h"
+#include "lease/seats-region.h"
 
 /* The byte behind the seats is the makers' lock. */
 #define MAKERS TSHARE_STREAM_CONSUMERS
@@ -26,25 +27,11 @@
 #define LOCK_NS	      (NSEC_PER_SEC / 5)
 #define LOCK_PAUSE_NS (NSEC_PER_SEC / 200)
 
-/* Sleeps until something happens to the seats, or for a while. */
 static int sleep_until(struct tshare_pool *pool, uint64_t seen, int64_t until)
 {
-	int64_t left = until - clock_ns();
-	struct timespec pause = { .tv_nsec = left };
-	int err;
+	int err = seats_region_sleep(pool->seats_region, seen, until);
 
-	if (left <= 0)
-		return 0;
-	lease_step("sleep");
-	err = tshare_region_wait(pool->seats_region, seen, left, 0, &seen);
-	if (err == -ECANCELED)
-		return fail(err, "pool: the wait was cancelled");
-	if (err == -EINTR)
-		return err;
-	/* A broken process has damaged the counter, or published and died. */
-	if (err && err != -ETIMEDOUT)
-		nanosleep(&pause, NULL);
-	return 0;
+	return err == -ECANCELED ? fail(err, "pool: the wait was cancelled") : err;
 }
 
 /* Waits for a process that keeps the lock, which a cancel and a signal end. */

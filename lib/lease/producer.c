@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "lease/frame.h"
 #include "lease/role.h"
+#include "lease/seats-region.h"
 
 /* How soon a slot is free that a dead process has held. */
 #define REAP_NS (NSEC_PER_SEC / 20)
@@ -95,25 +96,6 @@ static int fail_held(struct tshare_stream *stream, int err)
 		    *holders ? holders : "; this process has claimed them, or they are history");
 }
 
-/* Sleeps until something happens to the seats, or for a while. */
-static int sleep_until(struct tshare_stream *stream, uint64_t seen, int64_t until)
-{
-	int64_t left = until - clock_ns();
-	struct timespec pause = { .tv_nsec = left };
-	int err;
-
-	if (left <= 0)
-		return 0;
-	lease_step("sleep");
-	err = tshare_region_wait(stream->seats_region, seen, left, 0, &seen);
-	if (err == -EINTR || err == -ECANCELED)
-		return role_fail_wait(err);
-	/* A broken consumer has damaged the counter, or published and died. */
-	if (err && err != -ETIMEDOUT)
-		nanosleep(&pause, NULL);
-	return 0;
-}
-
 /*
  * With the lock held, 0 if it has succeeded, or an error: -EAGAIN to try again when slots have
  * become free.
@@ -142,7 +124,7 @@ static int attempt_and_sleep(struct tshare_stream *stream, attempt_fn *attempt,
 	result = attempt(stream, frame);
 	pthread_mutex_unlock(&stream->lock);
 	if (result == -EAGAIN)
-		err = sleep_until(stream, seen, until);
+		err = role_fail_wait(seats_region_sleep(stream->seats_region, seen, until));
 	pthread_mutex_lock(&stream->lock);
 	if (!--stream->sleepers)
 		atomic_store(&ring->waiting->value, 0);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -147,4 +148,22 @@ int seats_region_bind(struct tshare_region *seats, const char *kind, uint64_t ve
 	if (!err)
 		err = part_find(seats, kind, &parts[SEATS_COMMAND], &labels->commands);
 	return err;
+}
+
+int seats_region_sleep(struct tshare_region *seats, uint64_t seen, int64_t until)
+{
+	int64_t left = until - clock_ns();
+	struct timespec pause = { .tv_nsec = left };
+	int err;
+
+	if (left <= 0)
+		return 0;
+	lease_step("sleep");
+	err = tshare_region_wait(seats, seen, left, 0, &seen);
+	if (err == -EINTR || err == -ECANCELED)
+		return err;
+	/* A broken peer has damaged the counter, or published and died. */
+	if (err && err != -ETIMEDOUT)
+		nanosleep(&pause, NULL);
+	return 0;
 }

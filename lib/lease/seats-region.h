@@ -28,4 +28,10 @@ int seats_region_write_heads(struct tshare_region *region, struct tshare_region 
 int seats_region_bind(struct tshare_region *seats, const char *kind, uint64_t version, uint64_t id,
 		      struct ring *ring, struct seat_labels *labels);
 
+/*
+ * Sleeps until something happens to the seats after @seen, or until then by the monotonic clock: 0;
+ * -EINTR; -ECANCELED.
+ */
+int seats_region_sleep(struct tshare_region *seats, uint64_t seen, int64_t until);
+
 #endif /* TSHARE_LEASE_SEATS_REGION_H */
