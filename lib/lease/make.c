@@ -154,34 +154,51 @@ static int try_make(struct tshare_entry *entry, struct request *request)
 	return 0;
 }
 
+/* What a seat holds or makes. */
+struct holding {
+	uint64_t entries;
+	uint64_t slots;
+};
+
+static void count_holdings(const struct directory *directory, struct holding *holdings)
+{
+	uint64_t seats;
+	uint32_t slot;
+	int seat, maker;
+
+	for (slot = 0; slot < directory->ring.slots; slot++) {
+		seats = atomic_load(&directory->ring.words[slot].value) & RING_SEATS;
+		maker = directory_maker(directory, slot);
+		if (maker >= 0)
+			seats |= ring_bit(maker);
+		for (; seats; seats &= seats - 1) {
+			seat = __builtin_ctzll(seats);
+			holdings[seat].entries++;
+			holdings[seat].slots += directory_count(directory, slot);
+		}
+	}
+}
+
 /* Names the processes that hold or make entries, as far as there is room. */
 static void describe_holders(struct tshare_pool *pool, char *text, size_t size)
 {
-	const struct directory *directory = &pool->directory;
-	uint64_t entries, slots;
+	struct holding holdings[TSHARE_STREAM_CONSUMERS] = { 0 };
 	char command[SEAT_COMMAND_LEN];
 	size_t used = 0;
-	uint32_t slot;
 	int seat;
 
 	*text = '\0';
+	count_holdings(&pool->directory, holdings);
 	for (seat = 0; seat < TSHARE_STREAM_CONSUMERS && used < size; seat++) {
-		entries = slots = 0;
-		for (slot = 0; slot < directory->ring.slots; slot++) {
-			if (directory_maker(directory, slot) != seat &&
-			    !(atomic_load(&directory->ring.words[slot].value) & ring_bit(seat)))
-				continue;
-			entries++;
-			slots += directory_count(directory, slot);
-		}
-		if (!entries)
+		if (!holdings[seat].entries)
 			continue;
 		seat_command(&pool->labels, seat, command);
 		used += snprintf(text + used, size - used,
 				 "; seat %d (pid %" PRId32 ", '%s') holds %" PRIu64
 				 " entries of %" PRIu64 " KiB",
-				 seat, atomic_load(&pool->labels.pids[seat]), command, entries,
-				 slots * pool->slot_size >> 10);
+				 seat, atomic_load(&pool->labels.pids[seat]), command,
+				 holdings[seat].entries,
+				 holdings[seat].slots * pool->slot_size >> 10);
 	}
 }
 
