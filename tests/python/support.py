@@ -98,6 +98,14 @@ def version(module):
     return tuple(int(part) for part in module.__version__.split("+")[0].split(".")[:2])
 
 
+def readonly_torch():
+    """Import a PyTorch that takes read-only memory."""
+    torch = need("torch")
+    if version(torch) < (2, 9):
+        pytest.skip("PyTorch before 2.9 takes no read-only memory")
+    return torch
+
+
 def spawn(code, *args, **options):
     """Start another Python that runs code; its arguments are sys.argv[1:]."""
     return subprocess.Popen(

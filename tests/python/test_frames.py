@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import tshare
-from support import VersionedDeleter, exported, imported, need, spawn, version
+from support import VersionedDeleter, exported, imported, need, readonly_torch, spawn
 
 FIELDS = {"image": ((4, 6), "float32"), "count": ((), "int64")}
 
@@ -329,13 +329,6 @@ if np.lib.NumpyVersion(np.__version__) >= "2.0.0":  # the older has no read-only
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_and_arrays_keep_the_slot(view, producer, consumer):
     assert lease_of(lambda frame: VIEWS[view](frame["image"]), producer, consumer)
-
-
-def readonly_torch():
-    torch = need("torch")
-    if version(torch) < (2, 9):
-        pytest.skip("PyTorch before 2.9 takes no read-only memory")
-    return torch
 
 
 @pytest.mark.filterwarnings("ignore:the tensor is read-only")

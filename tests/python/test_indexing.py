@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 import tshare
-from support import need, run, spawn, version
+from support import need, readonly_torch, run, spawn, version
 
 np = need("numpy")
 torch = need("torch")
@@ -492,8 +492,7 @@ print(x.tolist())
 
 
 def test_torch_of_a_readonly_tensor_warns_once_where_it_is_called(name):
-    if version(torch) < (2, 9):
-        pytest.skip("PyTorch before 2.9 takes no read-only memory")
+    readonly_torch()
     keep = tshare.create(name, 3)
     process = spawn(WARNS, name, stderr=subprocess.PIPE)
     output, errors = process.communicate(timeout=300)
@@ -504,8 +503,7 @@ def test_torch_of_a_readonly_tensor_warns_once_where_it_is_called(name):
 
 
 def test_faulthandler_names_the_line_that_writes_to_readonly_memory(name):
-    if version(torch) < (2, 9):
-        pytest.skip("PyTorch before 2.9 takes no read-only memory")
+    readonly_torch()
     keep = tshare.create(name, 3)
     code = f"import tshare\nx = tshare.open({name!r}, readonly=True).torch()\nx[1] = 5"
     command = [sys.executable, "-X", "faulthandler", "-c", code]

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import tshare
-from support import need, run, spawn, version
+from support import readonly_torch, run, spawn
 
 PAGE = 4096
 
@@ -99,13 +99,6 @@ def test_put_returns_what_is_there(pool):
     assert second["x"][0].item() == 1
     assert pool.info().entries == 1
     del first, second
-
-
-def readonly_torch():
-    torch = need("torch")
-    if version(torch) < (2, 9):
-        pytest.skip("PyTorch before 2.9 takes no read-only memory")
-    return torch
 
 
 # .torch() warns of what is read-only.
