@@ -103,10 +103,7 @@ static int open_piece(void *data, int64_t timeout)
 {
 	struct open_call *call = data;
 
-	call->options.timeout_ns = timeout == INT64_MAX ? -1 : timeout;
-	/* Without a timeout the error would be that of a call that doesn't wait. */
-	if (call->waits && !timeout)
-		call->options.timeout_ns = 1;
+	call->options.timeout_ns = ts_open_timeout(timeout, call->waits);
 	return tshare_stream_open(call->ctx, call->name, &call->options, &call->stream);
 }
 
