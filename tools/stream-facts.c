@@ -21,6 +21,29 @@ int stream_observe(struct tshare_ctx *ctx, const char *name, int64_t timeout_ns,
 	return tshare_stream_open(ctx, name, &options, stream);
 }
 
+int use_stream(const char *name,
+	       int (*open)(struct tshare_ctx *ctx, const char *name, void *request,
+			   struct tshare_stream **stream),
+	       int (*use)(struct tshare_stream *stream, void *request), void *request)
+{
+	struct tshare_stream *stream;
+	struct tshare_ctx *ctx;
+	int err, status;
+
+	ctx = open_session();
+	if (!ctx)
+		return EXIT_FAILED;
+	err = open(ctx, name, request, &stream);
+	if (err) {
+		status = failure_of_name(ctx, name, err);
+	} else {
+		status = use(stream, request);
+		tshare_stream_unref(stream);
+	}
+	tshare_ctx_unref(ctx);
+	return status;
+}
+
 /* A tensor of the stream's region, whose first dimension is the slot. */
 static int read_field(const struct tshare_tensor *tensor, struct stream_field *field)
 {

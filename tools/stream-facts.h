@@ -24,6 +24,15 @@ struct stream_facts {
 int stream_observe(struct tshare_ctx *ctx, const char *name, int64_t timeout_ns,
 		   struct tshare_stream **stream);
 
+/*
+ * Opens a stream in a session by @open, which returns a negative errno, and returns what @use does;
+ * or an exit status, after printing why it can't.
+ */
+int use_stream(const char *name,
+	       int (*open)(struct tshare_ctx *ctx, const char *name, void *request,
+			   struct tshare_stream **stream),
+	       int (*use)(struct tshare_stream *stream, void *request), void *request);
+
 /* Stores a negative errno, without printing it, and then nothing else; or facts to release. */
 int stream_facts_read(struct tshare_stream *stream, struct stream_facts *facts);
 void stream_facts_release(struct stream_facts *facts);

@@ -207,8 +207,17 @@ static int status_of(enum reader_news news, const struct reader *reader, const s
 	return EXIT_TIMEOUT;
 }
 
-static int measure_stream(struct tshare_stream *stream, const struct request *request)
+static int open_stream(struct tshare_ctx *ctx, const char *name, void *data,
+		       struct tshare_stream **stream)
 {
+	const struct request *request = data;
+
+	return stream_observe(ctx, name, request->limits.wait_ns, stream);
+}
+
+static int measure_stream(struct tshare_stream *stream, void *data)
+{
+	const struct request *request = data;
 	struct measure all = { 0 };
 	enum reader_news news;
 	struct reader reader;
@@ -244,26 +253,13 @@ static int take(const struct verb *verb, int option, void *data)
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct request request = { .limits = READER_LIMITS_INIT };
-	struct tshare_stream *stream;
-	struct tshare_ctx *ctx;
-	int status, err;
+	int status;
 
 	if (!parse_options(verb, argc, argv, &request, &status))
 		return status;
 	if (argc - optind != 1)
 		return usage_error(verb, "needs one NAME");
-	ctx = open_session();
-	if (!ctx)
-		return EXIT_FAILED;
-	err = stream_observe(ctx, argv[optind], request.limits.wait_ns, &stream);
-	if (err) {
-		status = failure_of_name(ctx, argv[optind], err);
-	} else {
-		status = measure_stream(stream, &request);
-		tshare_stream_unref(stream);
-	}
-	tshare_ctx_unref(ctx);
-	return status;
+	return use_stream(argv[optind], open_stream, measure_stream, &request);
 }
 
 const struct verb verb_stream_hz = {

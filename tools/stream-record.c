@@ -12,15 +12,17 @@ struct request {
 	const char *name;
 	const char *path;
 	struct reader_limits limits;
+	bool observes; /* once the stream is open */
 };
 
 /*
  * A consumer that misses no frame, if the producer allows that; else one that does; else an
  * observer, who may miss more. Says what can't be. Returns a negative errno without printing it.
  */
-static int open_stream(struct tshare_ctx *ctx, const struct request *request,
-		       struct tshare_stream **stream, bool *observes)
+static int open_stream(struct tshare_ctx *ctx, const char *name, void *data,
+		       struct tshare_stream **stream)
 {
+	struct request *request = data;
 	struct tshare_stream_open_options options = {
 		.size = sizeof(options),
 		.flags = TSHARE_KEEP_ALL,
@@ -29,23 +31,22 @@ static int open_stream(struct tshare_ctx *ctx, const struct request *request,
 	const char *why;
 	int err;
 
-	*observes = false;
-	err = tshare_stream_open(ctx, request->name, &options, stream);
+	err = tshare_stream_open(ctx, name, &options, stream);
 	options.timeout_ns = 0;
 	if (err == -EPERM) {
 		failure("the producer of '%s' lets nobody keep all frames: some may be missing",
-			request->name);
+			name);
 		options.flags = 0;
-		err = tshare_stream_open(ctx, request->name, &options, stream);
+		err = tshare_stream_open(ctx, name, &options, stream);
 	}
 	if (err != -EACCES && err != -EUSERS)
 		return err;
 	why = err == -EUSERS ? "all seats are taken" : "its mode allows no more";
 	options.flags = TSHARE_OBSERVE;
-	*observes = true;
-	err = tshare_stream_open(ctx, request->name, &options, stream);
+	request->observes = true;
+	err = tshare_stream_open(ctx, name, &options, stream);
 	if (!err)
-		failure("only observes '%s' (%s): frames may be missing", request->name, why);
+		failure("only observes '%s' (%s): frames may be missing", name, why);
 	return err;
 }
 
@@ -98,7 +99,7 @@ static void print_summary(const struct request *request, const struct recorder *
 }
 
 static int record_facts(struct tshare_stream *stream, const struct stream_facts *facts,
-			bool observes, const struct request *request)
+			const struct request *request)
 {
 	struct recorder recorder;
 	enum reader_news news;
@@ -114,22 +115,23 @@ static int record_facts(struct tshare_stream *stream, const struct stream_facts 
 	status = recorder_open(&recorder, request->path, facts);
 	if (status)
 		return status;
-	news = record_frames(&reader, observes, &recorder, &missed);
+	news = record_frames(&reader, request->observes, &recorder, &missed);
 	status = status_of(news, &reader, &recorder);
 	closed = recorder_close(&recorder);
 	print_summary(request, &recorder, missed);
 	return status ? status : closed;
 }
 
-static int record_stream(struct tshare_stream *stream, bool observes, const struct request *request)
+static int record_stream(struct tshare_stream *stream, void *data)
 {
+	const struct request *request = data;
 	struct stream_facts facts;
 	int err, status;
 
 	err = stream_facts_read(stream, &facts);
 	if (err)
 		return failure_of_library(err);
-	status = record_facts(stream, &facts, observes, request);
+	status = record_facts(stream, &facts, request);
 	stream_facts_release(&facts);
 	return status;
 }
@@ -149,10 +151,7 @@ static int take(const struct verb *verb, int option, void *data)
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct request request = { .limits = READER_LIMITS_INIT };
-	struct tshare_stream *stream;
-	struct tshare_ctx *ctx;
-	bool observes;
-	int status, err;
+	int status;
 
 	if (!parse_options(verb, argc, argv, &request, &status))
 		return status;
@@ -160,18 +159,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 		return usage_error(verb, "needs NAME and FOLDER");
 	request.name = argv[optind];
 	request.path = argv[optind + 1];
-	ctx = open_session();
-	if (!ctx)
-		return EXIT_FAILED;
-	err = open_stream(ctx, &request, &stream, &observes);
-	if (err) {
-		status = failure_of_name(ctx, request.name, err);
-	} else {
-		status = record_stream(stream, observes, &request);
-		tshare_stream_unref(stream);
-	}
-	tshare_ctx_unref(ctx);
-	return status;
+	return use_stream(request.name, open_stream, record_stream, &request);
 }
 
 const struct verb verb_stream_record = {

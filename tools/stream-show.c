@@ -139,23 +139,23 @@ static int show_facts(struct tshare_stream *stream, const struct stream_facts *f
 	return status;
 }
 
-static int show(struct tshare_ctx *ctx, const char *name, const struct request *request)
+static int open_stream(struct tshare_ctx *ctx, const char *name, void *request,
+		       struct tshare_stream **stream)
 {
-	struct tshare_stream *stream;
+	(void)request;
+	return stream_observe(ctx, name, 0, stream);
+}
+
+static int show_stream(struct tshare_stream *stream, void *request)
+{
 	struct stream_facts facts;
 	int err, status;
 
-	err = stream_observe(ctx, name, 0, &stream);
-	if (err)
-		return failure_of_name(ctx, name, err);
 	err = stream_facts_read(stream, &facts);
-	if (err) {
-		status = failure_of_library(err);
-	} else {
-		status = show_facts(stream, &facts, request);
-		stream_facts_release(&facts);
-	}
-	tshare_stream_unref(stream);
+	if (err)
+		return failure_of_library(err);
+	status = show_facts(stream, &facts, request);
+	stream_facts_release(&facts);
 	return status;
 }
 
@@ -177,19 +177,13 @@ static int take(const struct verb *verb, int option, void *data)
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct request request = { 0 };
-	struct tshare_ctx *ctx;
 	int status;
 
 	if (!parse_options(verb, argc, argv, &request, &status))
 		return status;
 	if (argc - optind != 1)
 		return usage_error(verb, "needs one NAME");
-	ctx = open_session();
-	if (!ctx)
-		return EXIT_FAILED;
-	status = show(ctx, argv[optind], &request);
-	tshare_ctx_unref(ctx);
-	return status;
+	return use_stream(argv[optind], open_stream, show_stream, &request);
 }
 
 const struct verb verb_stream_show = {
