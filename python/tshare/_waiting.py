@@ -17,10 +17,14 @@ import os
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._tshare import Frame, Region, Stream, Watcher
+
+_T = TypeVar("_T")
 
 
 class _Wait:
@@ -163,14 +167,14 @@ def _complete(news: asyncio.Future[None]) -> None:
         news.set_result(None)
 
 
-async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None) -> int | None:
+async def _try_until(source: Watcher | Stream, attempt: Callable[[], _T], until: float) -> _T:
+    """Return what attempt() does, which raises TimeoutError until there is news of source."""
     # A duplicate for this task: a loop has only one reader for each descriptor.
-    hold, fd = watcher._hold(), os.dup(watcher.fileno())
-    until = math.inf if timeout is None else time.monotonic() + timeout
+    hold, fd = source._hold(), os.dup(source.fileno())
     try:
         while True:
             try:
-                return watcher.wait(seen, 0)
+                return attempt()
             except TimeoutError:
                 left = until - time.monotonic()
                 if left <= 0:
@@ -181,26 +185,23 @@ async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None)
         del hold
 
 
+def _deadline(timeout: float | None) -> float:
+    return math.inf if timeout is None else time.monotonic() + timeout
+
+
+async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None) -> int | None:
+    return await _try_until(watcher, lambda: watcher.wait(seen, 0), _deadline(timeout))
+
+
 async def take_async(stream: Stream, timeout: float | None) -> Frame:
-    until = math.inf if timeout is None else time.monotonic() + timeout
+    until = _deadline(timeout)
+    # Without the descriptor, which costs later takes more.
     try:
         return stream.take(0)
     except TimeoutError:
         if timeout == 0:
             raise
-    hold, fd = stream._hold(), os.dup(stream.fileno())
-    try:
-        while True:
-            try:
-                return stream.take(0)
-            except TimeoutError:
-                left = until - time.monotonic()
-                if left <= 0:
-                    raise
-            await _readable(fd, left)
-    finally:
-        os.close(fd)
-        del hold
+    return await _try_until(stream, lambda: stream.take(0), until)
 
 
 async def next_async(stream: Stream) -> Frame:
