@@ -363,7 +363,6 @@ static int remove_entries(struct tshare_pool *pool, const struct key *key)
 	else
 		directory_remove_all(&pool->directory);
 	unlock_makers(pool);
-	entry_wake_makers(pool);
 	return err ? fail(err, "key: the pool has no entry of that key") : 0;
 }
 
