@@ -34,10 +34,14 @@ def put(items, index, value):
 
 
 def read_tasks(text):
-    """Pairs of a key and a count, which is 0 to get the key."""
+    """Pairs of a key and a count, which is 0 to get the key, and -1 to remove it."""
     tasks = []
     text = text.removeprefix("R")
     while text:
+        if text[0] == "x":
+            tasks.append((ord(text[1]) - ord("A") + 1, -1))
+            text = text[2:]
+            continue
         key = ord(text[0].upper()) - ord("A") + 1
         if text[0].islower():
             tasks.append((key, 0))
@@ -93,8 +97,9 @@ class Steps:
                     free[at] = False
         return any(all(free[first : first + count]) for first in range(self.o.slots - count + 1))
 
+    # The key of a record is negative once its entry was removed; its hash stays.
     def index_word(self, key, slot):
-        return self.hashes[key] * 8 + slot + 1
+        return self.hashes[abs(key)] * 8 + slot + 1
 
     def index_slot(self, word, key):
         """The slot of the index's word, if it has the key's hash."""
@@ -335,9 +340,13 @@ class Steps:
                 break
             slot = self.index_slot(word, key)
             if slot is not None and g.key[slot] == key:
-                yield from self.s_check_maker(g, p._replace(slot=slot, i=i + 1), who)
+                check = self.s_remove_number if self.count(p, who) < 0 else self.s_check_maker
+                yield from check(g, p._replace(slot=slot, i=i + 1), who)
                 return
-        yield g, self.look_for_room(g, p, who)
+        if self.count(p, who) < 0:
+            yield g, self.unlock(p, "exists")
+        else:
+            yield g, self.look_for_room(g, p, who)
 
     # Looks at all three, the maker first: it finishes without the lock.
     def s_check_maker(self, g, p, who):
@@ -359,6 +368,32 @@ class Steps:
             yield g, self.fail(g, p)
         else:
             yield g, p._replace(at="abandon_number", back="check")
+
+    # Removes a finished entry: its key, then its place in the index. It goes unless it is held.
+
+    def s_remove_number(self, g, p, who):
+        finished = g.number[p.slot] or self.mutant("remove_takes_the_unfinished")
+        yield g, p._replace(at="remove_word") if finished else self.check(p)
+
+    def s_remove_word(self, g, p, who):
+        if g.word[p.slot] == WRITING and not self.mutant("remove_takes_the_unfinished"):
+            yield g, self.check(p)
+        else:
+            yield g, p._replace(at="remove_key")
+
+    def s_remove_key(self, g, p, who):
+        key = self.key(p, who)
+        if not self.mutant("remove_keeps_the_key"):
+            g = g._replace(key=put(g.key, p.slot, -key))
+        get = tuple(0 if wanted == key else wanted for wanted in g.get)
+        yield g._replace(get=get), p._replace(at="make_clear", back="remove")
+
+    def s_remove_evict(self, g, p, who):
+        if g.word[p.slot] & ~WRITING and not self.mutant("remove_takes_what_is_held"):
+            yield g, self.unlock(p, "exists")
+        else:
+            now = g._replace(word=put(g.word, p.slot, WRITING))
+            yield now, p._replace(at="make_evict_number", back="removed")
 
     def check(self, p):
         return p._replace(at="make_check", slot=0, back="", room=0)
@@ -460,6 +495,9 @@ class Steps:
             yield from self.s_make_place(g, p, who)
 
     def s_make_place(self, g, p, who):
+        if p.back == "remove":
+            yield g._replace(place=put(g.place, p.slot, 0)), p._replace(at="remove_evict", i=0)
+            return
         now = g._replace(place=put(g.place, p.slot, 0), count=put(g.count, p.slot, 0))
         yield now, p._replace(at="make_zero", i=0)
 
@@ -472,7 +510,10 @@ class Steps:
 
     def s_make_zero_word(self, g, p, who):
         now = g._replace(word=put(g.word, p.slot, 0))
-        yield now, self.clear_next(now, p, p.slot + 1, who)
+        if p.back == "removed":
+            yield now, self.unlock(p, "exists")
+        else:
+            yield now, self.clear_next(now, p, p.slot + 1, who)
 
     def s_make_record(self, g, p, who):
         key, slot = self.key(p, who), p.room

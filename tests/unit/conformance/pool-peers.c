@@ -119,6 +119,9 @@ static int use_at_random(const char *name, unsigned int seed, int calls)
 	while (calls--) {
 		byte = 1 + rand_r(&seed) % 20;
 		key[0] = byte;
+		err = rand_r(&seed) % 16 ? 0 : tshare_pool_remove(pool, key, 1);
+		if (err && err != -ENOENT && err != -ETIMEDOUT)
+			return 5;
 		entry = get_entry(pool, key);
 		if (!entry) {
 			err = make_entry(pool, key, 1 + rand_r(&seed) % (3 * PAGE), 100 * MS,
