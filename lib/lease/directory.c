@@ -231,14 +231,9 @@ static void clear(struct directory *directory, uint32_t slot)
 
 static bool clear_room(struct directory *directory, uint32_t first, uint32_t count)
 {
-	uint32_t slot = first;
+	uint32_t slot;
 
-	/* An entry that begins before the room reaches into it. */
-	while (slot && !directory_is_entry(directory, slot))
-		slot--;
-	if (slot < first && slot + directory_count(directory, slot) <= first)
-		slot = first;
-	for (; slot < first + count; slot++) {
+	for (slot = first; slot < first + count; slot++) {
 		if (ring_number(&directory->ring, slot) && !evict(directory, slot))
 			return false;
 		clear(directory, slot);

@@ -437,7 +437,8 @@ class Steps:
         count = self.count(p, who)
         rooms = {
             first: max(ages[first : first + count])
-            for first in range(self.o.slots - count + 1)
+            for first in self.starts(g, ages)
+            if first + count <= self.o.slots
         }
         least = min(rooms.values())
         if least == NEVER:
@@ -445,18 +446,17 @@ class Steps:
         for room, its in rooms.items():
             if its == least < NEVER:
                 then = p._replace(room=room, ages=())
-                yield g, self.clear_next(g, then, self.begin(g, room), who)
+                yield g, self.clear_next(g, then, room, who)
                 if not least:
                     break
 
-    # An entry that begins before the room reaches into it.
-    def begin(self, g, room):
-        slot = room
-        while slot and not self.is_entry(g, slot):
-            slot -= 1
-        if slot < room and slot + g.count[slot] <= room or self.mutant("room_begins_in_an_entry"):
-            return room
-        return slot
+    # Where rooms may begin: not in an entry.
+    def starts(self, g, ages):
+        slot = 0
+        while slot < self.o.slots:
+            yield slot
+            entry = ages[slot] != UNUSED and not self.mutant("room_begins_in_an_entry")
+            slot += max(g.count[slot], 1) if entry else 1
 
     def clear_next(self, g, p, slot, who):
         if slot == p.room + self.count(p, who):
