@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/export.h"
 #include "base/refcount.h"
@@ -280,32 +281,57 @@ int tshare_pool_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
 
 /* Opening */
 
-static int pool_open(struct tshare_pool *pool, struct tshare_ctx *ctx, const char *name,
-		     const struct tshare_open_options *options)
+/* -ESTALE if the pool is being unlinked, which begins with NAME. */
+static int open_both(struct tshare_pool *pool, struct tshare_ctx *ctx, const char *name,
+		     const char *seats, const struct tshare_open_options *options)
 {
-	char seats[TSHARE_NAME_LEN];
+	struct tshare_region *region;
 	uint64_t id;
 	int err;
 
-	err = seats_region_name(name, seats);
-	if (!err)
-		err = tshare_region_open(ctx, name, options, &pool->region);
-	if (!err)
-		err = pool_regions_bind(pool, &id);
+	err = tshare_region_open(ctx, name, options, &region);
 	if (err)
 		return err;
-	pool->maker = !pool->region->readonly;
+	tshare_region_unref(pool->region);
+	pool->region = region;
+	err = pool_regions_bind(pool, &id);
+	if (err)
+		return err;
+	tshare_region_unref(pool->seats_region);
+	pool->seats_region = NULL;
 	err = tshare_region_open(ctx, seats, NULL, &pool->seats_region);
 	if (err == -EACCES)
 		return fail(err, "name: this user may read '%s', but not write '%s'", name, seats);
 	if (!err)
 		err = pool_regions_bind_seats(pool, id);
-	/* Its maker unlinks NAME first. */
-	if (err == -ENOENT || err == -EINPROGRESS || err == -ESTALE)
-		return fail(-ENOENT, "name: no region '%s': the pool has just been unlinked",
-			    seats);
-	if (!err)
-		err = allocate(pool);
+	return err == -ENOENT || err == -EINPROGRESS ? -ESTALE : err;
+}
+
+static int pool_open(struct tshare_pool *pool, struct tshare_ctx *ctx, const char *name,
+		     const struct tshare_open_options *options)
+{
+	struct tshare_open_options next = { .size = sizeof(next) };
+	char seats[TSHARE_NAME_LEN];
+	int64_t deadline;
+	int err;
+
+	err = seats_region_name(name, seats);
+	if (!err && options)
+		err = sized_read(options, "options.", SIZED_UPTO(struct tshare_open_options, flags),
+				 &next, sizeof(next));
+	if (err)
+		return err;
+	deadline = clock_deadline(next.timeout_ns, clock_ns());
+	while ((err = open_both(pool, ctx, name, seats, &next)) == -ESTALE) {
+		next.other_than = pool->region;
+		next.timeout_ns = clock_left(deadline);
+	}
+	if (err == -EAGAIN && next.other_than == pool->region)
+		return fail(-ENOENT, "name: '%s' is being unlinked", name);
+	if (err)
+		return err;
+	pool->maker = !pool->region->readonly;
+	err = allocate(pool);
 	return err ? err : join(pool);
 }
 

@@ -562,6 +562,45 @@ TEST(names_that_are_half_removed_can_be_removed_and_taken)
 	CHECK(!exists(name) && !exists(seats));
 }
 
+static void *open_patiently(void *data)
+{
+	const struct tshare_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = LONG,
+	};
+	const char *name = data;
+	struct tshare_pool *pool;
+
+	return tshare_pool_open(ctx, name, &options, &pool) ? NULL : pool;
+}
+
+/* One that is being unlinked has no NAME.seats, or the next one's. */
+TEST(open_waits_for_the_next_pool_of_a_name)
+{
+	const char *name = unique("turn");
+	struct tshare_pool *pool = new_pool(name, 2, PAGE), *next;
+	char seats[TSHARE_NAME_MAX + 1];
+	struct tshare_region *region;
+	pthread_t thread;
+	void *opened;
+
+	strcpy(stpcpy(seats, name), ".seats");
+	CHECK(!tshare_region_open(ctx, seats, NULL, &region));
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
+	CHECK(tshare_pool_open(ctx, name, NULL, &next) == -ENOENT);
+	CHECK(error_says("is being unlinked"));
+	CHECK(!pthread_create(&thread, NULL, open_patiently, (void *)name));
+	sleep_ns(20 * MS);
+	tshare_pool_unref(pool);
+	next = new_pool(name, 2, PAGE);
+	CHECK(!put_entry(next, "a", 10, 1));
+	CHECK(!pthread_join(thread, &opened) && opened);
+	CHECK(byte_at(opened, "a") == 1);
+	tshare_pool_unref(opened);
+	tshare_pool_unref(next);
+}
+
 TEST(create_takes_no_other_regions_name)
 {
 	const char *name = unique("other");
