@@ -166,7 +166,7 @@ static PyObject *frame_iter(PyObject *self)
 	return PyObject_GetIter(((struct ts_frame *)self)->names);
 }
 
-/* What is known of it */
+/* Attributes */
 
 static PyObject *get_number(PyObject *self, void *Py_UNUSED(closure))
 {

@@ -17,7 +17,7 @@ static int ask_numpy(const char *function, PyObject *x)
 	return result ? 0 : -1;
 }
 
-/* Whichever protocol exports a masked array, it exports the data without the mask. */
+/* Every protocol exports a masked array's data without the mask. */
 int ts_source_check_mask(PyObject *x)
 {
 	static PyObject *masked;

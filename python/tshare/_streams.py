@@ -58,7 +58,7 @@ def wait(streams: Iterable[Stream], timeout: float | None = None) -> list[Stream
 
     :param streams: Streams that were opened.
     :param timeout: Seconds to wait. 0: don't sleep. None: no limit.
-    :returns: Those that are ready, in the order given, each once; none if the seconds have passed.
+    :returns: The ready ones, in the order given, each once; none if the seconds have passed.
     :raises ValueError: There is no stream, or one is closed, maybe meanwhile.
     :raises TypeError: An argument has a wrong type.
     :raises PermissionError: A stream is a producer's.

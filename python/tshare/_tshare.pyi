@@ -1097,7 +1097,7 @@ class Entry(Mapping[str, Tensor]):
         :raises OSError: EOPNOTSUPP: this is a child by fork() of its maker.
         """
     def close(self) -> None:
-        """Drop the entry. One that isn't finished is given up, and was never there.
+        """Drop the entry. An entry that isn't finished is given up, and was never there.
 
         The room may be used again after the last tensor and array over it.
         """
@@ -1143,8 +1143,9 @@ class Pool:
             entry = pool.put(digest, {"pixels": decode(file)})
         look_at(entry["pixels"].numpy())
 
-    An entry that a process holds stays. Others stay until their room is needed: those go first that
-    were last made or got the longest ago. What a process held or made that was killed is free.
+    An entry that a process holds stays. Others stay until their room is needed: entries that were
+    last made or got the longest ago go first. A killed process holds nothing any more, and an entry
+    that it had not finished was never there.
 
     A key is str or bytes, of 1 to 120 bytes in UTF-8. Any number of threads may use one object.
     In a child by fork() methods raise OSError with EOPNOTSUPP: it opens the pool itself. A pickled
@@ -1173,8 +1174,9 @@ class Pool:
         :param size: Bytes for all entries.
         :param slots: Parts of whole pages that entries are made of, up to 1,048,576: an entry needs
             some that are side by side. None for 4,096, or one for each page of a small pool.
-        :param mode: Permission bits to read and to write, in 0o666. Who may write makes entries;
-            who may read gets them, on shm only who may write too. The umask does not apply.
+        :param mode: Permission bits to read and to write, in 0o666. Users who may write make
+            entries, and users who may read get them; on shm users need both to open the pool. The
+            umask does not apply.
         :param lifetime: How long the name stays: "maker": until this object is closed; "users":
             while any process has the pool open; "persist": until unlink().
         :param exist_ok: Open the pool of that name, if there is one, as it is. For processes that
@@ -1238,7 +1240,7 @@ class Pool:
     def clear(self) -> None:
         """Remove all finished entries, as del pool[key] does with one.
 
-        Nobody can get them any more. Who holds an entry keeps it, and its room is free afterwards.
+        Nobody can get them any more. A process that holds an entry keeps it; then its room is free.
 
         :raises PermissionError: The pool was opened read-only.
         :raises TimeoutError: A stopped process prevents it.
@@ -1402,7 +1404,7 @@ class Frame(Mapping[str, Tensor]):
             this consumer was evicted.
         """
     def close(self) -> None:
-        """Drop the frame. One that was loaned and not published is abandoned.
+        """Drop the frame. A frame that was loaned and not published is abandoned.
 
         The slot returns with the last tensor and array over it.
         """
@@ -1487,8 +1489,9 @@ class Stream(Iterator[Frame]):
         :param history: Newest frames that stay until newer ones replace them, 1 to slots - 1.
             A consumer may begin with them, by history of open().
         :param keep_all: Let consumers keep all frames: the producer then waits for them.
-        :param mode: Permission bits to read and to write, in 0o666. Who may read may be a
-            consumer; on shm who may write, and others may observe. The umask does not apply.
+        :param mode: Permission bits to read and to write, in 0o666. Users who may read
+            can be consumers; on shm only users who may write can, and others observe. The umask
+            does not apply.
         :param exist_ok: Replace a stream of this user that has the name, as a producer does
             that was restarted. A producer that lives goes on, alone with its consumers, and
             whoever opens the name gets the new stream.

@@ -218,7 +218,7 @@ def _keep_until_then(tensor: _tshare.Tensor) -> None:
 class _Text(str):
     """A str whose length makes the standard class leave room for its bytes.
 
-    That class leaves room for at least one byte more than the length, in multiples of 8.
+    The standard class leaves at least one byte more than the length, in multiples of 8.
     """
 
     __slots__ = ()
