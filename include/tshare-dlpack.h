@@ -3,7 +3,7 @@
  * DLPack 1.3, as tshare produces and consumes it.
  *
  * The structures of the DLPack ABI, for programs that don't bring a dlpack.h of their own,
- * and for those that do: it may be included before or after this header. What comes second
+ * and for those that do: it may be included before or after this header. The second of the two
  * adds nothing that the first one has. A dlpack.h from 0.6 on that comes first keeps its
  * version, and this header adds what tshare needs and that version lacks. If this header
  * comes first, it is DLPack 1.3 for the whole program: a newer dlpack.h has to be included
@@ -188,7 +188,7 @@ enum {
  *
  * The functions return 0, or -1 with a Python error set (the allocator instead
  * calls set_error); those with PyObjects need the GIL, and none synchronises
- * with a stream of work. What they hand out is the caller's, but for a DLTensor
+ * with a stream of work. The caller owns their results, but for a DLTensor
  * alone, which is valid as long as the object is.
  */
 typedef int (*DLPackManagedTensorAllocator)(DLTensor *prototype, DLManagedTensorVersioned **out,

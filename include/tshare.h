@@ -54,7 +54,7 @@
  * there. Only the _unref() functions preserve it, since error paths call them.
  *
  * Functions that can fail return 0 or a negative errno, and store their result
- * through their last argument only when they succeed. What each errno means is
+ * through their last argument only when they succeed. Each errno means
  * the same on both backends:
  *
  * -EACCES        the region's mode denies the access, or it was opened read-only; or

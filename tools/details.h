@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the backend doesn't report of a named region: its maker, its users and its age. /proc shows
- * it for processes that the caller may inspect, debugfs to root.
+ * A named region's maker, users and age, which the backend doesn't report. /proc shows them for
+ * processes that the caller may inspect, debugfs to root.
  */
 #ifndef TSHARE_CLI_DETAILS_H
 #define TSHARE_CLI_DETAILS_H

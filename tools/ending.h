@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* From now on they arrive only in ending_wait(). Those that are ignored, as by nohup(1), stay so. */
+/* From now on they arrive only in ending_wait(). An ignored signal, as by nohup(1), stays so. */
 void ending_begin(void);
 
 /*

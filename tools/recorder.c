@@ -243,7 +243,7 @@ static bool write_row(const struct recorder *recorder, const struct recorder_fil
 			(off_t)(file->header_length + recorder->count * file->row));
 }
 
-/* What a frame adds. The rows are where the tensors are, which have to stay until then. */
+/* The rows that a frame adds. They point into the tensors, which stay until they are written. */
 struct addition {
 	struct tshare_tensor *tensors[TSHARE_STREAM_FIELDS];
 	const char *rows[TSHARE_STREAM_FIELDS];

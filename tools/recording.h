@@ -35,7 +35,7 @@ char *recording_describe(const struct stream_field *fields, char *const *files, 
 /* The reverse of recording_encode(); NULL if that makes no such name, or memory is short. */
 char *recording_decode(const char *file);
 
-/* What the dict of frames.npy says. */
+/* Contents of the dict of frames.npy. */
 struct recording {
 	uint64_t count; /* of frames */
 	size_t field_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an observer finds out about a stream: its fields, its consumers, its producer. */
+/* Facts of a stream that an observer finds out: its fields, its consumers, its producer. */
 #ifndef TSHARE_CLI_STREAM_FACTS_H
 #define TSHARE_CLI_STREAM_FACTS_H
 

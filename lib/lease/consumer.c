@@ -49,7 +49,7 @@ int consumer_join(struct tshare_stream *stream, uint32_t history)
 	stream->last = first - 1;
 	if (history > newest - stream->last)
 		stream->last = newest > history ? newest - history : 0;
-	/* Who sees the label may publish: the consumer gets that frame. */
+	/* A producer that sees the label may publish: this consumer gets that frame. */
 	if (seat >= 0)
 		seat_label(&stream->labels, seat);
 	return 0;

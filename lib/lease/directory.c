@@ -79,7 +79,7 @@ static void index_add(struct directory *directory, uint32_t slot, uint64_t hash)
 		word = atomic_load(&directory->index[at]);
 		if (word && word != INDEX_GONE)
 			continue;
-		/* Whoever claims the slot after a death finds the place, or nothing there. */
+		/* After a death the next claim of the slot finds the place, or nothing there. */
 		atomic_store(&directory->records[slot].place, at + 1);
 		lease_step("make_index");
 		atomic_store(&directory->index[at], index_word(hash, slot));
@@ -112,8 +112,8 @@ static void index_remove(struct directory *directory, uint32_t slot)
 /* Room */
 
 /*
- * Looks at the maker first. To finish an entry stores its number, and then clears the maker: whoever
- * asks meanwhile finds one of the two.
+ * Looks at the maker first. To finish an entry stores its number, and then clears the maker: a
+ * caller meanwhile finds one of the two.
  */
 bool directory_is_entry(const struct directory *directory, uint32_t slot)
 {
@@ -208,7 +208,7 @@ static bool evict(struct directory *directory, uint32_t slot)
 	uint64_t word = atomic_load(&ring->words[slot].value);
 
 	lease_step("make_evict");
-	/* Of a maker that has died, or a broken process, it may have other bits than leases. */
+	/* A maker that has died, or a broken process, may have left other bits than leases. */
 	do {
 		if (word & RING_SEATS)
 			return false;
@@ -274,7 +274,7 @@ static bool is_finished(const struct directory *directory, uint32_t slot)
 	       !(atomic_load(&directory->ring.words[slot].value) & RING_WRITING);
 }
 
-/* Without its key nobody finds an entry. One that is held is the first to go afterwards. */
+/* Without its key nobody finds an entry. A held entry is the first to go once it is dropped. */
 static void remove_entry(struct directory *directory, uint32_t slot)
 {
 	lease_step("remove_key");

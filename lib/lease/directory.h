@@ -4,10 +4,10 @@
  * others need room.
  *
  * An entry has slots one behind the other, and is known by the first. Its number is 0 until it is
- * finished. Whoever gets an entry takes a lease, as of a stream's frame (ring.h), without a lock.
- * Whoever makes one holds the lock of the makers meanwhile, which the kernel drops with its process,
- * and is the producer of the slots that it claims. Each step leaves what the next maker can go on
- * with: a word that has WRITING, in a slot that nobody makes, is what a maker that died has left.
+ * finished. To get an entry a process takes a lease, as of a stream's frame (ring.h), without a
+ * lock. To make one it holds the lock of the makers, which the kernel drops with the process, and is
+ * the producer of the slots that it claims. The next maker can go on after each step: a maker that
+ * died has left a word that has WRITING, in a slot that nobody makes.
  * tests/model/pool explores all of it; its steps have the names of lease_step() here.
  */
 #ifndef TSHARE_LEASE_DIRECTORY_H
@@ -23,7 +23,7 @@
 /* Descriptors of so many bytes are in the record, longer ones in the entry's first slot. */
 #define RECORD_DESCS 192
 
-/* What is in NAME of the entry that begins in a slot. Changed only with the makers' lock. */
+/* The part of NAME for the entry that begins in a slot. Changed only with the makers' lock. */
 struct record {
 	_Atomic(uint64_t) place; /* in the index, plus 1; 0 for none */
 	_Atomic(uint64_t) hash;
@@ -91,8 +91,8 @@ int64_t directory_make(struct directory *directory, const struct key *key, uint3
 		       int seat);
 
 /*
- * Removes a finished entry, which nobody can get any more. Whoever holds it keeps it. -ENOENT if
- * there is none.
+ * Removes a finished entry, which nobody can get any more. Its holders keep it. -ENOENT if there is
+ * none.
  */
 int directory_remove(struct directory *directory, const struct key *key);
 void directory_remove_all(struct directory *directory);

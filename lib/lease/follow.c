@@ -212,8 +212,8 @@ static int wait_and_move(struct tshare_stream *stream, const struct tshare_strea
 }
 
 /*
- * What follows @why, with which the stream of @from has ended: 0 after moving over. Without a next
- * stream a producer's close() is the end, and a death is not.
+ * Moves over from @from, whose stream has ended with @why: 0, or the error that the take returns.
+ * Without a next stream a producer's close() is the end, and a death is not.
  */
 static int move_over(struct tshare_stream *stream, struct tshare_stream *from, int why,
 		     int64_t deadline)

@@ -243,8 +243,8 @@ int tshare_frame_get_tensor(struct tshare_frame *frame, size_t field, struct tsh
 	spec.shape = frame->shapes + dims_before(frame->stream, field);
 	spec.strides = tshare_tensor_get_strides(slots) + 1;
 	/*
-	 * The tensor of all slots was checked to lie in its region. One without elements may have
-	 * any strides.
+	 * The tensor of all slots was checked to lie in its region. A tensor without
+	 * elements may have any strides.
 	 */
 	spec.byte_offset = tshare_tensor_get_byte_offset(slots) +
 			   (uint64_t)frame->slot * tshare_tensor_get_strides(slots)[0] *

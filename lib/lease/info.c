@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What a stream is, and who its consumers are; and the end of its waits. */
+/* A stream's description and its consumers; and the end of its waits. */
 #include <errno.h>
 
 #include "base/error.h"

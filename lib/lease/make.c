@@ -20,8 +20,8 @@
 #define REAP_NS (NSEC_PER_SEC / 20)
 
 /*
- * How soon a maker looks again for the lock, and how long it does if nobody may wait. Whoever has it
- * for longer doesn't run: a maker looks less often then.
+ * How soon a maker looks again for the lock, and how long it does if nobody may wait. A process
+ * that has it for longer doesn't run: a maker looks less often then.
  */
 #define LOCK_LOOK_NS  (NSEC_PER_SEC / 20000)
 #define LOCK_NS	      (NSEC_PER_SEC / 5)
@@ -125,7 +125,7 @@ static int check_key(struct directory *directory, const struct key *key, int *ma
 	return 0;
 }
 
-/* What a call wants to make. */
+/* The entry that a call wants to make. */
 struct request {
 	struct key key;
 	uint32_t count; /* slots */
@@ -154,7 +154,7 @@ static int try_make(struct tshare_entry *entry, struct request *request)
 	return 0;
 }
 
-/* What a seat holds or makes. */
+/* The entries that a seat holds or makes. */
 struct holding {
 	uint64_t entries;
 	uint64_t slots;

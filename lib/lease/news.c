@@ -101,7 +101,7 @@ int news_begin(struct tshare_stream *stream, struct tshare_region *region, struc
 		return err;
 	}
 	atomic_store(&stream->news, news);
-	/* What happened before. */
+	/* A frame may have been published before: the first poll() returns. */
 	news_renew(stream);
 	return 0;
 }

@@ -24,7 +24,7 @@ struct held {
 	atomic_uint frames;
 };
 
-/* What makes a stream's descriptor for poll() readable; see news.h. */
+/* A stream's descriptor for poll(), and the events that make it readable; see news.h. */
 struct news {
 	int epoll;			/* that descriptor: readable if one of those below is */
 	int renewed;			/* written by threads that leave something to the others */

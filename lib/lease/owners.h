@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who holds a byte of a stream's or pool's region, for memory that another library names. */
+/* The holder of a byte of a stream's or pool's region, for memory that another library names. */
 #ifndef TSHARE_LEASE_OWNERS_H
 #define TSHARE_LEASE_OWNERS_H
 

@@ -33,9 +33,9 @@ int seats_lock(const struct seats *seats, int seat);
 void seats_unlock(const struct seats *seats, int seat);
 
 /*
- * Locks the first free seat, and returns it; -EUSERS if there is none. One in @evicted is free once
- * the producer has seen that its last consumer is gone: until then the producer clears the seat's
- * leases at any time.
+ * Locks the first free seat, and returns it; -EUSERS if there is none. A seat in @evicted is free
+ * once the producer has seen that its last consumer is gone: until then the producer clears the
+ * seat's leases at any time.
  */
 int seats_take(const struct seats *seats, const _Atomic(uint64_t) *evicted);
 

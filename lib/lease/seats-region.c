@@ -81,8 +81,8 @@ int seats_region_create(struct tshare_ctx *ctx, const char *name, const char *ki
 	size_t i;
 
 	/*
-	 * Whoever may read NAME takes a seat, which is to write. On shared memory who may write a file
-	 * may truncate it, too, and so let its users crash: there others can only observe.
+	 * A reader of NAME takes a seat, so it must write here. On shared memory a process that may
+	 * write a file may truncate it, and so let its users crash: there others can only observe.
 	 */
 	if (options.mode != TSHARE_MODE_NONE && ctx->backend->has_dmabufs)
 		options.mode |= (options.mode & 0444) >> 1;

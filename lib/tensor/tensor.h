@@ -4,7 +4,7 @@
 
 struct tshare_tensor;
 
-/* What a tensor and its views keep besides their region: the frame or entry that they are of. */
+/* A tensor and its views keep this besides their region: the frame or entry that they are of. */
 struct tensor_owner {
 	void (*ref)(struct tensor_owner *owner);
 	void (*unref)(struct tensor_owner *owner);

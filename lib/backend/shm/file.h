@@ -32,7 +32,7 @@ struct shm_session;
  */
 enum shm_lock { SHM_LIFE = 0, SHM_COUNTER = 1, SHM_USED = 2 };
 
-/* What a file begins with. */
+/* The beginning of a file. */
 struct shm_header {
 	char magic[8];
 	uint32_t version;

@@ -72,7 +72,7 @@ static int fail_directory(int err)
 
 /* Making a home */
 
-/* What the maker of a region has in the directory until the region has its name. */
+/* The maker's place in the directory until the region has its name. */
 struct place {
 	int dir;
 	char file[SHM_NEW_HOME_LEN]; /* what its home is called at first */
