@@ -130,7 +130,7 @@ def sync(fd, flags):
 
 
 class InPlace:
-    """V4L2's buffer i is slot i. Those that are queued are loans."""
+    """V4L2's buffer i is slot i. Queued buffers are loans."""
 
     def __init__(self, camera, stream):
         self.camera, self.stream, self.loans = camera, stream, {}

@@ -6,8 +6,8 @@
  *
  *	packets INTERFACE NAME
  *
- * What arrives at the interface's first queue goes to the region instead of the kernel's own
- * network code, by AF_XDP. That needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
+ * By AF_XDP, packets of the interface's first queue go to the region instead of the kernel's own
+ * network code. The program needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF.
  *
  * The region NAME holds these tensors:
  *
@@ -61,7 +61,7 @@ struct ring {
 	uint64_t generation;
 	/* The chunk of each recent packet: not read back from the region. */
 	uint64_t chunk_of[RECORDS];
-	/* What the kernel may write, and what it has written. */
+	/* Chunks that the kernel may write, and chunks that it has written. */
 	struct queue fill;
 	struct queue received;
 	int sock;

@@ -56,7 +56,7 @@ struct way {
 	VkMemoryPropertyFlags needed;
 	/* The queue family that has the memory while this program's hasn't. */
 	uint32_t others;
-	/* Who waits for the result on this device. */
+	/* The stages that wait for the result on this device. */
 	VkPipelineStageFlags result_stage;
 	VkAccessFlags result_access;
 	uint32_t extension_count;
@@ -134,7 +134,7 @@ static struct tshare_tensor *open_frame(struct tshare_ctx *ctx, const struct con
 	return frame;
 }
 
-/* What the shader could not compute on is an error here, and not in the driver. */
+/* Refuses a tensor that the shader could not compute on, before the driver does. */
 static struct frame find_frame(const struct tshare_tensor *tensor, uint32_t page)
 {
 	uint64_t start = tshare_tensor_get_byte_offset(tensor);

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Pools of tensors against what keeps arrays under keys for several processes today, in Python.
+"""Pools of tensors against other ways to keep arrays under keys for several processes, in Python.
 
 Prints rows in the format of pair.h. usage: pools.py [ROUNDS]
 
 The ring has its arrays in SharedMemory, and the keys with the places of the arrays in a
-multiprocessing Manager's dict, which one process serves. The copy is one into private memory that
-is touched before. All ways use as much memory in turn, so that none has it in a cache.
+multiprocessing Manager's dict, which one process serves. The copy goes into private memory that
+was touched before. Each way uses as much memory in turn, so that no memory is in a cache.
 """
 
 import gc
