@@ -134,8 +134,8 @@ modules:
 absolute = $(if $(1),$(if $(filter /%,$(firstword $(1))),,$(CURDIR)/)$(1))
 INTO = $(call absolute,$(DESTDIR))
 
-# What is installed, for uninstall. meson writes the first each time, and would fail to write to
-# root's; it is moved to the log of the target.
+# Lists of installed files, for uninstall. meson writes the first each time, and would fail to write
+# to root's; it is moved to the log of the target.
 MESON_LOG   := $(BUILD)/c/meson-logs/install-log.txt
 C_LOG       := $(BUILD)/c/install-log.txt
 SYSTEM_LOG  := $(BUILD)/c/install-system-log.txt
@@ -164,7 +164,7 @@ install:
 	$(meson_install)
 	@$(SETTLE) ldconfig
 
-# What udev, systemd and, where that was asked for, DKMS read in folders of their own.
+# Files that udev, systemd and, where that was asked for, DKMS read in folders of their own.
 install-system: TAGS = system,dkms
 install-system: LOG = $(SYSTEM_LOG)
 install-system:

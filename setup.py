@@ -3,7 +3,7 @@
 
 The extension needs no library on the machine, the command libsmartcols and, where it was built
 with it, libkmod. One wheel is for all versions of Python from 3.11 on. A free-threaded Python has
-no limited API (PEP 703), and gets a wheel of its own ABI. What is not about C is in pyproject.toml,
+no limited API (PEP 703), and gets a wheel of its own ABI. pyproject.toml has the other settings,
 but for the licence, whose spelling depends on setuptools.
 """
 

@@ -23,7 +23,7 @@ html_title = f"tshare {release}"
 html_copy_source = False
 myst_heading_anchors = 2
 
-# What signatures use of others, or of the package's own that isn't public.
+# Names in signatures that are others', or the package's own and not public.
 nitpick_ignore = [
     ("c:identifier", name)
     for name in (

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is there already: 0 for nothing, 6 for DLPack 0.6, 100 for 1.0, 103 for 1.3. */
+/* The dlpack.h that is there already: 0 for nothing, 6 for DLPack 0.6, 100 for 1.0, 103 for 1.3. */
 #if !defined(DLPACK_DLPACK_H_)
 #define TSHARE_DLPACK_THERE 0
 #elif defined(DLPACK_MAJOR_VERSION)
@@ -203,7 +203,7 @@ typedef int (*DLPackDLTensorFromPyObjectNoSync)(void *py_object, DLTensor *out);
 typedef int (*DLPackCurrentWorkStream)(DLDeviceType device_type, int32_t device_id,
 				       void **out_current_stream);
 
-/* What stays the same in all versions; prev_api is an older table, or NULL. */
+/* The part that stays the same in all versions; prev_api is an older table, or NULL. */
 typedef struct DLPackExchangeAPIHeader {
 	DLPackVersion version;
 	struct DLPackExchangeAPIHeader *prev_api;

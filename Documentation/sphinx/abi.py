@@ -25,7 +25,7 @@ def entries(path: Path) -> list[Entry]:
             if tag == "What":
                 found.append({})
             field = found[-1].setdefault(tag, [])
-            # What stands beside the tag is in the column of what stands below it.
+            # Text beside the tag moves into the column of the text below it.
             line = "\t\t" + value.lstrip()
         if found:
             field.append((number, line.expandtabs()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the directives have in common that turn a file of the tree into a part of a page."""
+"""Common parts of the directives that turn a file of the tree into a part of a page."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What makes one book of pages that are read in other ways, too.
+"""Makes one book of pages that are read in other ways, too.
 
 The guides are plain reStructuredText, the manual pages are made by rst2man, and the README
 is Markdown for a forge. None of them has Sphinx's roles. So the names of functions, types
@@ -56,7 +56,7 @@ def page_of(path: str, documents) -> str | None:
 
 def resolve_file(app, environment, node, contents):
     """Find the page for a link in Markdown to a file of the tree."""
-    # What MyST makes of a link that it doesn't find.
+    # MyST makes this type of a link that it doesn't find.
     if node["reftype"] != "any":
         return None
     page = page_of(node["reftarget"], environment.found_docs)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What mappings of names to tensors have in common. */
+/* Common parts of mappings of names to tensors. */
 #ifndef TSHARE_EXT_MAPPING_H
 #define TSHARE_EXT_MAPPING_H
 

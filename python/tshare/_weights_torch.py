@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tshare.weights does with PyTorch, which it imports by this module, at the first use."""
+"""The part of tshare.weights that needs PyTorch, and imports it by this module at the first use."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LEFT, RIGHT, BELOW, ABOVE = 0.85, 2.5, 0.6, 0.45
 CAPTION = 0.35
 FONT = 8.5  # points
 
-# What a label needs of the height of a panel, so that no two overlap.
+# A label's share of the height of a panel, so that no two overlap.
 LABEL_HEIGHT = 1.35 * FONT / 72 / HEIGHT
 
 PAGE = 4096
