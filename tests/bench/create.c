@@ -100,7 +100,7 @@ static double create_hugetlbfs(void)
 	return create_memfd_of(MFD_HUGETLB);
 }
 
-/* What an export of a region takes, which needs no memory. That region isn't of the pool. */
+/* The time of an export of a region, which needs no memory. The region isn't of the pool. */
 static double export_region(void)
 {
 	static struct tshare_region *region;

@@ -20,7 +20,7 @@ VERBS = (
     *("exec", "pool", "load", "unload", "weights", "bench", "stream"),
 )
 
-# Those of "stream", with its name.
+# The verbs of "stream", with its name.
 STREAM_VERBS = tuple(f"stream {verb}" for verb in ("list", "show", "hz", "record", "play"))
 
 

@@ -23,7 +23,7 @@ def test_readme_shows_commands_that_work(tshare, name):
 def test_the_manual_shows_commands_that_work(tshare, name, tmp_path):
     manual = (ROOT / "Documentation/man/tshare.1.rst").read_text()
     examples = re.search("^EXAMPLES$.*^SEE ALSO$", manual, re.MULTILINE | re.DOTALL)[0]
-    # Those that others don't depend on, or the machine.
+    # Commands that no other one depends on, and that don't depend on the machine.
     shown = r"^\| tshare ((?:create|list|save) .*|list)$"
     commands = re.findall(shown, examples, re.MULTILINE)
     assert len(commands) >= 5

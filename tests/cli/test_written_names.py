@@ -111,7 +111,7 @@ def test_names_with_letters_of_any_script_and_emoji_are_written_as_they_are(tsha
     # A heart on fire, a non-joiner in Persian, a variant of an ideograph.
     odd = f"{name}-" + characters(
         r"u\u0308-\u2764\ufe0f\u200d\U0001f525-\u0645\u06cc\u200c\u062e-\u845b\U000e0100-\u1820\u180b"
-        # Those next to what hides.
+        # The neighbours of characters that hide.
         r"\u00ae\u061b\u200a\u2010\u2027\u2070\uffa1\ufffc\U000e01ef"
     )
     assert f"{odd}: " in tshare("create", odd, "4", "int8").out

@@ -222,7 +222,7 @@ EXPORT int cuMemHostUnregister(void *start)
 	return end(SUCCESS);
 }
 
-/* Those that differ are contiguous for no two registrations. */
+/* Addresses that differ from the host's are contiguous for no two registrations. */
 static uint64_t device_address(const struct registration *found, uintptr_t host)
 {
 	if (device_attribute(found->context->device, ATTRIBUTE_SAME_ADDRESS))

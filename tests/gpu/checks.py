@@ -43,8 +43,8 @@ _found = []
 def check(function=None, *, limit=90, recorded=False):
     """Decorate a check: a function that raises if the check fails, and may return figures.
 
-    One that is recorded has no answer that is right. Its process is killed after limit
-    seconds, which is a failure.
+    A recorded check has no right answer. Its process is killed after limit seconds, which is a
+    failure.
     """
 
     def add(function):

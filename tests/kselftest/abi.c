@@ -24,7 +24,7 @@ FIXTURE_VARIANT(command)
 	size_t size;
 	size_t flags_offset;
 	__u32 flags;
-	/* Those that don't go with the others. */
+	/* Flags that don't go with the others. */
 	__u32 flags_apart;
 	/* Members that must be zero; none if the length is zero. */
 	size_t reserved_offset;

@@ -72,7 +72,7 @@ FIXTURE_SETUP(dmem)
 {
 	self->dev = open_device();
 	ASSERT_LE(0, self->dev);
-	/* Those of an earlier test that failed. */
+	/* An earlier test that failed has left groups. */
 	remove_groups();
 	ASSERT_EQ(0, mkdir(JOB, 0755));
 	ASSERT_TRUE(join(JOB));

@@ -70,7 +70,7 @@ static void fuzz_set_fail(int nth)
 		pwrite(fuzz_thread.fail_nth, text, sprintf(text, "%d", nth), 0);
 }
 
-/* Those in the header; ENOSYS is none, and neither is one that only the kernel may see. */
+/* The errors in the header. ENOSYS isn't there, and no error that only the kernel may see. */
 static bool fuzz_documented(int error)
 {
 	static const int errors[] = {
@@ -325,7 +325,7 @@ static int op_list(const struct fuzz_call *call)
 	if (call->arg[4] % 8 == 7)
 		args.entry_size = fuzz_size(call->arg[4] >> 3);
 	args.entries = (uintptr_t)fuzz_place(entries, sizeof(entries), call->arg[4] >> 8);
-	/* Whoever counts more entries than there is room for has to know. */
+	/* A call that counts more entries than there is room for gets memory that faults. */
 	if ((__u64)args.count * args.entry_size > sizeof(entries))
 		args.entries = (uintptr_t)fuzz.edge - PAGE;
 	return fuzz_ioctl(call, TSHARE_IOCTL_LIST, &args);

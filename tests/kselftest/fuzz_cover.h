@@ -12,7 +12,7 @@
 #define COVER_EDGES (1 << 18)
 #define COVER_PCS   (1 << 14)
 
-/* One thread's. Word 0 of the area counts those that follow. */
+/* A thread's own. Word 0 of the area counts the words that follow. */
 struct cover {
 	int fd;
 	unsigned long *area;

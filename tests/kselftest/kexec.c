@@ -30,7 +30,7 @@ static int open_named_by(const char *variable)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Names, persistent ones too, a pool, and memory that is not zero. Those stay open. */
+/* Names, persistent ones too, a pool, and memory that is not zero. All regions stay open. */
 static bool leave_behind(void)
 {
 	int dev = open_device();

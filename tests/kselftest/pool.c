@@ -184,7 +184,7 @@ TEST_F(pool, memory_is_zero_however_soon_it_is_used_again)
 	}
 }
 
-/* Whatever the worker had zeroed of a block before the region got it. */
+/* The worker may have zeroed any part of a block before the region got it. */
 TEST_F(pool, memory_that_is_lent_while_it_is_zeroed_is_zeroed_anew)
 {
 	int times = rounds(20), i, fd;

@@ -183,7 +183,7 @@ TEST_F(readonly, stays_so_when_it_is_passed_on)
 	EXPECT_EQ(0, in_child(receive_as_stranger, &passing));
 }
 
-/* Whatever a process does to the descriptor itself. */
+/* A process does all it can to the descriptor itself. */
 TEST_F(readonly, descriptor_can_not_be_written_to)
 {
 	char bytes[PAGE] = {};
@@ -275,7 +275,7 @@ FIXTURE_SETUP(shown)
 	ASSERT_EQ(((volatile char *)self->written)[0], ((volatile char *)self->shown)[0]);
 }
 
-/* Whatever a test has tried, nothing was written. */
+/* No test has written anything. */
 FIXTURE_TEARDOWN(shown)
 {
 	EXPECT_TRUE(filled(self->written, SHOWN, 1));

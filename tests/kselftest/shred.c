@@ -3,7 +3,7 @@
  * usage: shred COMMAND [ARGUMENT...]
  *
  * Not a test, but a tool: runs COMMAND on a machine without any large stretch of memory
- * that is free or could be freed. That ends with it.
+ * that is free or could be freed. The shortage ends with COMMAND.
  */
 #include <sys/wait.h>
 

@@ -106,8 +106,8 @@ static struct waiter *start_waiter(int dev, const char *name, __s64 deadline_ns,
 }
 
 /*
- * What the waiter's call returned. Whatever ends the call has woken the waiter before it returned
- * to the test, so a waiter that sleeps then sleeps for ever, which is -EDEADLK.
+ * The result of the waiter's call. The test's own call that ends it wakes the waiter before it
+ * returns, so a waiter that sleeps then sleeps for ever, which is -EDEADLK.
  */
 static int result_of(struct waiter *waiter)
 {
@@ -812,7 +812,7 @@ TEST_F(wait, misses_nothing_when_makers_are_killed)
 		ASSERT_EQ(WAITERS, write(go[1], bytes, WAITERS));
 		usleep(rand_r(&seed) % 20000);
 		ASSERT_TRUE(kill_and_reap(maker));
-		/* Those who have seen nothing yet, or have just begun to wait, see this. */
+		/* Waiters that have seen nothing yet, or have just begun to wait, see this. */
 		fd = create(self->dev, PAGE, "name");
 		ASSERT_LE(0, fd);
 		while (left--) {

@@ -301,7 +301,7 @@ static bool wait_for(int sock, const struct queue *queue, short events, __u32 co
 	for (tries = 0; tries < 3000; tries++) {
 		if (__atomic_load_n(queue->producer, __ATOMIC_ACQUIRE) >= count)
 			return true;
-		/* Those that are there don't count as news. */
+		/* Packets that are there already don't count as news. */
 		poll(&polled, 1, 10);
 		usleep(1000);
 	}

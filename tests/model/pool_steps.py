@@ -81,7 +81,7 @@ class Steps:
     def count(self, p, who):
         return self.tasks[who][p.task][1]
 
-    # What a slot is, and the index.
+    # Facts about a slot, and the index.
 
     def is_entry(self, g, slot):
         return g.maker[slot] or g.number[slot]
@@ -164,7 +164,7 @@ class Steps:
                 g = g._replace(get=put(g.get, who, key))
             yield g, p._replace(at="get_index", tries=2 * self.o.slots)
 
-    # What a seat's last process has left: by the next one, or by a maker. The seat is @i.
+    # Ends what the seat's last process has left: by the next one, or by a maker. The seat is @i.
 
     def s_free_maker(self, g, p, who):
         for slot in self.slots:
@@ -258,7 +258,7 @@ class Steps:
         now = g._replace(word=put(g.word, p.slot, g.word[p.slot] & ~(1 << p.seat)))
         yield now, p._replace(at="release_waiting") if wakes else self.go_back(p)
 
-    # Whoever has ended something looks whether somebody waits.
+    # A process that has ended something looks whether another one waits.
 
     def go_back(self, p):
         if p.back == "hold":

@@ -212,7 +212,7 @@ def open_fds():
     """The open descriptors, each with what it leads to."""
     fds = set()
     for fd in os.listdir("/proc/self/fd"):
-        # That of the directory itself is closed again.
+        # The directory's own descriptor is closed again.
         with contextlib.suppress(FileNotFoundError):
             fds.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
     return fds
@@ -237,7 +237,7 @@ def no_fd_leaks(request, lasting_fds):
     end = time.monotonic() + 60
     while len(open_fds()) > len(before) and time.monotonic() < end:
         time.sleep(0.01)
-    # That there are fewer is garbage of an earlier test, which was collected during this one.
+    # If there are fewer, garbage of an earlier test was collected during this one.
     if len(open_fds()) != len(before):
         assert lasting_fds <= open_fds() <= before
 

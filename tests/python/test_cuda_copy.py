@@ -458,7 +458,7 @@ def test_export_comes_back_as_the_same_copy(tensor, stream):
     g = tensor.cuda(copy=True, stream=stream)
     back = imported(exported(g, api), api)
     assert (data_of(back), back.path, back.readonly) == (data_of(g), "copy", False)
-    # That stream waits for the copy, and lasts.
+    # The legacy stream waits for the copy, and lasts.
     assert back.__cuda_array_interface__["stream"] == LEGACY
 
 

@@ -157,7 +157,7 @@ def test_programs_run_together(tmp_path):
     environment = {**os.environ, "TSHARE_BACKEND": "shm", "TSHARE_SHM_DIR": str(tmp_path)}
     produce, consume = ([sys.executable, "-c", code[name]] for name in PROGRAMS)
     with subprocess.Popen(consume, env=environment, stdout=subprocess.PIPE, text=True) as consumer:
-        # One that comes too late for a producer gets the next.
+        # A consumer that comes too late for a producer gets the next.
         for _ in range(5):
             if consumer.poll() is None:
                 subprocess.run(produce, env=environment, check=True)

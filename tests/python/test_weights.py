@@ -1383,7 +1383,7 @@ def test_random_headers_are_refused_or_taken_as_safetensors_does(tmp_path, name)
         if loaded is None:
             assert text.startswith(f"{path}: ")
         else:
-            # Whatever is taken, safetensors takes, too, and as the same.
+            # safetensors takes the file, too, and finds the same tensors.
             expected = safetensors.deserialize(file)
             assert sorted(loaded) == sorted(key for key, _ in expected)
             for key, found in expected:

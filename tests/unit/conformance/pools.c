@@ -248,7 +248,7 @@ TEST(an_entry_that_is_removed_is_only_its_holders)
 	tshare_entry_unref(held);
 	CHECK(!put_entry(pool, "l", 100, 3));
 	CHECK(byte_at(pool, "k") == 2);
-	/* One that is being made stays. */
+	/* An entry that is being made stays. */
 	CHECK(!make_entry(pool, "m", 100, 0, &made));
 	CHECK(tshare_pool_remove(pool, "m", 1) == -ENOENT);
 	CHECK((held = get_entry(pool, "l")));
@@ -435,7 +435,7 @@ TEST(a_pool_of_equal_entries_keeps_the_last_used_ones)
 	tshare_pool_unref(pool);
 }
 
-/* Who may what */
+/* Access */
 
 TEST(a_reader_gets_entries_and_makes_none)
 {

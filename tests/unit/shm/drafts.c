@@ -140,7 +140,7 @@ TEST(no_killed_maker_leaves_half_a_region_or_blocks_its_name)
 	CHECK(!tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region));
 	tshare_region_unref(region);
 	CHECK(!tshare_ctx_unlink(ctx, name));
-	/* That the directory is empty is checked at the end of the program. */
+	/* The end of the program checks that the directory is empty. */
 	close_context();
 	open_context();
 	tshare_region_unref(new_region(NULL));

@@ -256,7 +256,7 @@ static int wait_for_a_draft(void *name)
 	};
 	struct tshare_region *region;
 
-	/* One for the draft's directory, and one for its pipe, but none to look again. */
+	/* For the draft's directory and for its pipe, but none to look again. */
 	if (!leave_descriptors(2))
 		return 1;
 	return tshare_region_open(ctx, name, &options, &region) == -EMFILE ? 0 : 2;
