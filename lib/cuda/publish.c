@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Streams that publish: by a host function, because a device's store would wake no sleeper.
- */
+/* Streams that publish. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,51 +8,37 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/process.h"
-#include "cuda/driver.h"
-#include "cuda/reaper.h"
 #include "cuda/scope.h"
-#include "cuda/wait.h"
+#include "cuda/task.h"
 #include "generation/publisher.h"
 #include "region/object.h"
 
 struct stream_publish {
-	struct reaped reaped;
+	struct task task;
 	struct tshare_region *region;
 };
 
 static void drop_publish(struct reaped *reaped)
 {
-	struct stream_publish *publish = container_of(reaped, struct stream_publish, reaped);
+	struct stream_publish *publish = container_of(reaped, struct stream_publish, task.reaped);
 
 	tshare_region_unref(publish->region);
 	free(publish);
 }
 
-/* Runs in a thread of the driver. put_publish() has done what can fail. */
-static void publish_now(void *data)
+static void publish_now(struct task *task)
 {
-	struct stream_publish *publish = data;
-
-	tshare_region_publish(publish->region, NULL);
-	process_lock();
-	reaper_add(&publish->reaped);
-	process_unlock();
+	tshare_region_publish(container_of(task, struct stream_publish, task)->region, NULL);
 }
 
 static int put_publish(struct stream_publish *publish, struct CUstream_st *stream)
 {
 	int err;
 
-	stream_watch_exit();
 	process_lock();
 	err = publisher_start(publish->region);
-	if (!err)
-		err = reaper_start();
 	process_unlock();
-	if (err)
-		return err;
-	err = cuda_stream_call(stream, publish_now, publish);
-	return err ? cuda_fail(err, "stream") : 0;
+	return err ? err : task_put(&publish->task, stream);
 }
 
 TSHARE_EXPORT
@@ -74,7 +58,7 @@ int tshare_region_publish_on(struct tshare_region *region,
 	if (err)
 		return err;
 	*publish = (struct stream_publish){
-		.reaped.drop = drop_publish,
+		.task = { .run = publish_now, .reaped.drop = drop_publish },
 		.region = tshare_region_ref(region),
 	};
 	err = put_publish(publish, stream);
