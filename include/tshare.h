@@ -2363,6 +2363,46 @@ struct CUstream_st;
 int tshare_region_publish_on(struct tshare_region *region,
 			     const struct tshare_cuda_options *options, struct CUstream_st *stream);
 
+/**
+ * tshare_frame_publish_on() - make a stream publish a frame after its earlier work
+ * @frame: the frame, claimed by tshare_stream_loan()
+ * @options: which device, for a default stream; or NULL
+ * @stream: the stream of CUDA's
+ *
+ * For a frame that a device fills. When all earlier work of the stream has ended, its writes are
+ * visible, and a thread of the driver publishes the frame as tshare_frame_publish() does. The
+ * frame's number is that of the moment: frames of several streams are numbered as they end. Later
+ * work of the stream begins after that. The call itself doesn't wait.
+ *
+ * The caller may drop its reference at once. Until the frame is published its number is 0, the
+ * device may write to it, and calls that need a loaned frame are -EACCES. If
+ * tshare_stream_close() comes first the frame is never published, and is loaned again: the caller
+ * synchronises with CUDA's stream before it closes the stream of frames. Nor is it published if
+ * the process ends first.
+ *
+ * Return: 0; as tshare_frame_publish(); -EINVAL, -EOPNOTSUPP, -ENOMEM, -EAGAIN and -EIO as
+ * tshare_region_publish_on(). After an error the frame is still loaned.
+ */
+int tshare_frame_publish_on(struct tshare_frame *frame, const struct tshare_cuda_options *options,
+			    struct CUstream_st *stream);
+
+/**
+ * tshare_frame_release_on() - make a stream drop a reference to a frame after its earlier work
+ * @frame: the frame, a consumer's, or one that is to be abandoned
+ * @options: which device, for a default stream; or NULL
+ * @stream: the stream of CUDA's
+ *
+ * For a frame that a device reads. The call takes the caller's reference over, and doesn't wait.
+ * When all earlier work of the stream has ended, a thread of the driver drops it as
+ * tshare_frame_unref() does. The slot goes back then, unless a tensor or other reference keeps
+ * it. Until then the frame counts as held by this consumer.
+ *
+ * Return: 0; -EOPNOTSUPP in a child of fork(); -EINVAL, -EOPNOTSUPP, -ENOMEM, -EAGAIN and -EIO as
+ * tshare_region_publish_on(). After an error the reference is still the caller's.
+ */
+int tshare_frame_release_on(struct tshare_frame *frame, const struct tshare_cuda_options *options,
+			    struct CUstream_st *stream);
+
 struct tshare_cuda_wait; /* a stream's wait for a generation */
 
 /**

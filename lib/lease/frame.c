@@ -134,11 +134,11 @@ struct tshare_frame *tshare_frame_unref(struct tshare_frame *frame)
 TSHARE_EXPORT
 int tshare_frame_get_info(const struct tshare_frame *frame, struct tshare_frame_info *info)
 {
+	/* A thread of CUDA's may write the number just now. */
+	bool queued = atomic_load(&frame->state) == FRAME_QUEUED;
 	struct tshare_frame_info known = {
-		.number = frame->number,
 		.lost = frame->lost,
 		.captured_ns = frame->captured_ns,
-		.published_ns = frame->published_ns,
 		.sequence = frame->sequence,
 		.flags = frame->flags,
 		.slot = frame->slot,
@@ -147,6 +147,10 @@ int tshare_frame_get_info(const struct tshare_frame *frame, struct tshare_frame_
 	int err;
 
 	err = sized_check(info, "info.", SIZED_UPTO(struct tshare_frame_info, slot));
+	if (!err && !queued) {
+		known.number = frame->number;
+		known.published_ns = frame->published_ns;
+	}
 	if (!err)
 		sized_fill(info, &known, sizeof(known));
 	return err;
@@ -156,10 +160,16 @@ int frame_check_loaned(const struct tshare_frame *frame)
 {
 	int state = atomic_load(&frame->state);
 
-	if (state == FRAME_LOANED)
+	switch (state) {
+	case FRAME_LOANED:
 		return 0;
-	return fail(-EACCES, "frame: is %s",
-		    state == FRAME_PUBLISHED ? "published already" : "read-only");
+	case FRAME_QUEUED:
+		return fail(-EACCES, "frame: a CUDA stream is to publish it already");
+	case FRAME_PUBLISHED:
+		return fail(-EACCES, "frame: is published already");
+	default:
+		return fail(-EACCES, "frame: is read-only");
+	}
 }
 
 TSHARE_EXPORT
@@ -278,7 +288,7 @@ int tshare_frame_check(struct tshare_frame *frame)
 	const struct tshare_stream *stream = frame->stream;
 	int state = atomic_load(&frame->state);
 
-	if (state == FRAME_LOANED || state == FRAME_PUBLISHED)
+	if (state != FRAME_LEASED && state != FRAME_OBSERVED)
 		return 0;
 	atomic_thread_fence(memory_order_acquire);
 	if (ring_number(&stream->ring, frame->slot) != frame->number)

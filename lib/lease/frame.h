@@ -14,7 +14,7 @@ void frame_remove(struct tshare_frame *frame);
 /* Lets tensors be made of memory of the stream's frames, which keep their frame: see owners.h. */
 void frames_begin(struct tshare_stream *stream);
 
-/* 0, or -EACCES for a frame that is a consumer's, or published. */
+/* 0, or -EACCES for a frame that is a consumer's, published, or queued to be. */
 int frame_check_loaned(const struct tshare_frame *frame);
 
 #endif /* TSHARE_LEASE_FRAME_H */

@@ -88,7 +88,13 @@ struct tshare_stream {
 /* In a slot's header. */
 enum { HEADER_CAPTURED, HEADER_PUBLISHED, HEADER_SEQUENCE, HEADER_FLAGS, STREAM_HEADER = 8 };
 
-enum frame_state { FRAME_LOANED, FRAME_PUBLISHED, FRAME_LEASED, FRAME_OBSERVED };
+enum frame_state {
+	FRAME_LOANED,
+	FRAME_QUEUED, /* a CUDA stream will publish it */
+	FRAME_PUBLISHED,
+	FRAME_LEASED,
+	FRAME_OBSERVED,
+};
 
 struct tshare_frame {
 	struct tensor_owner owner; /* for its tensors */

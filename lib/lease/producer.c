@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* A stream's producer: loans, publishing, and slots that others hold. */
+#include "lease/producer.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -272,11 +274,7 @@ static int publish(struct tshare_frame *frame)
 	struct tshare_stream *stream = frame->stream;
 	int err;
 
-	err = frame_check_loaned(frame);
-	if (err)
-		return err;
-	if (stream->closed)
-		return fail_closed();
+	frame->published_ns = clock_ns();
 	write_header(frame);
 	frame->number = newest(stream) + 1;
 	ring_publish(&stream->ring, frame->slot, frame->number);
@@ -289,8 +287,8 @@ static int publish(struct tshare_frame *frame)
 	return err;
 }
 
-TSHARE_EXPORT
-int tshare_frame_publish(struct tshare_frame *frame)
+/* 0 with the lock held, if the frame can be published now or queued. */
+static int lock_loaned(struct tshare_frame *frame)
 {
 	struct tshare_stream *stream = frame->stream;
 	int err;
@@ -300,12 +298,54 @@ int tshare_frame_publish(struct tshare_frame *frame)
 		err = role_check_producer(stream);
 	if (err)
 		return err;
-	no_cancellation();
 	pthread_mutex_lock(&stream->lock);
-	frame->published_ns = clock_ns();
-	err = publish(frame);
-	pthread_mutex_unlock(&stream->lock);
+	err = stream->closed ? fail_closed() : frame_check_loaned(frame);
+	if (err)
+		pthread_mutex_unlock(&stream->lock);
 	return err;
+}
+
+TSHARE_EXPORT
+int tshare_frame_publish(struct tshare_frame *frame)
+{
+	int err;
+
+	no_cancellation();
+	err = lock_loaned(frame);
+	if (err)
+		return err;
+	err = publish(frame);
+	pthread_mutex_unlock(&frame->stream->lock);
+	return err;
+}
+
+int producer_queue(struct tshare_frame *frame)
+{
+	int err;
+
+	err = lock_loaned(frame);
+	if (err)
+		return err;
+	atomic_store(&frame->state, FRAME_QUEUED);
+	pthread_mutex_unlock(&frame->stream->lock);
+	return 0;
+}
+
+void producer_unqueue(struct tshare_frame *frame)
+{
+	atomic_store(&frame->state, FRAME_LOANED);
+}
+
+void producer_publish_queued(struct tshare_frame *frame)
+{
+	struct tshare_stream *stream = frame->stream;
+
+	pthread_mutex_lock(&stream->lock);
+	if (stream->closed)
+		producer_unqueue(frame);
+	else
+		publish(frame);
+	pthread_mutex_unlock(&stream->lock);
 }
 
 /* The end */

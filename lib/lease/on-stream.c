@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Frames that a CUDA stream publishes or releases when it comes to that.
+ *
+ * It does so in a host function, which must not call CUDA. The last unref of a stream of frames
+ * does, since that unmaps the region. So each task has a reference of its own to that stream, which
+ * the reaper drops: the references that the host function drops are never the last.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/container.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "cuda/scope.h"
+#include "cuda/task.h"
+#include "lease/producer.h"
+#include "lease/role.h"
+
+struct action {
+	void (*run)(void *object); /* drops a reference to it, too */
+	void (*unref_home)(void *home);
+};
+
+struct action_task {
+	struct task task;
+	const struct action *action;
+	void *object; /* a frame */
+	void *home;   /* its stream */
+};
+
+static void drop_task(struct reaped *reaped)
+{
+	struct action_task *task = container_of(reaped, struct action_task, task.reaped);
+
+	task->action->unref_home(task->home);
+	free(task);
+}
+
+static void run_task(struct task *task)
+{
+	const struct action_task *own = container_of(task, struct action_task, task);
+
+	own->action->run(own->object);
+}
+
+/* Takes over a reference to @home, also if it fails, and on success one to @object. */
+static int put(const struct action *action, void *object, void *home,
+	       const struct tshare_cuda_options *options, struct CUstream_st *stream)
+{
+	_cleanup_free_ struct action_task *task = malloc(sizeof(*task));
+	struct cuda_scope scope;
+	int err;
+
+	err = task ? stream_enter(&scope, options, stream) : fail(-ENOMEM, "stream: out of memory");
+	if (!err) {
+		*task = (struct action_task){
+			.task = { .run = run_task, .reaped.drop = drop_task },
+			.action = action,
+			.object = object,
+			.home = home,
+		};
+		err = task_put(&task->task, stream);
+		cuda_leave(&scope);
+	}
+	if (err)
+		action->unref_home(home);
+	else
+		(void)no_cleanup(task); /* now the CUDA stream's */
+	return err;
+}
+
+/* Frames */
+
+static void unref_stream(void *home)
+{
+	tshare_stream_unref(home);
+}
+
+static void publish_frame(void *object)
+{
+	producer_publish_queued(object);
+	tshare_frame_unref(object);
+}
+
+static void release_frame(void *object)
+{
+	tshare_frame_unref(object);
+}
+
+static const struct action publishing_frame = { publish_frame, unref_stream };
+static const struct action releasing_frame = { release_frame, unref_stream };
+
+TSHARE_EXPORT
+int tshare_frame_publish_on(struct tshare_frame *frame, const struct tshare_cuda_options *options,
+			    struct CUstream_st *stream)
+{
+	int err;
+
+	err = producer_queue(frame);
+	if (err)
+		return err;
+	err = put(&publishing_frame, tshare_frame_ref(frame), tshare_stream_ref(frame->stream),
+		  options, stream);
+	if (err) {
+		producer_unqueue(frame);
+		tshare_frame_unref(frame);
+	}
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_frame_release_on(struct tshare_frame *frame, const struct tshare_cuda_options *options,
+			    struct CUstream_st *stream)
+{
+	if (seats_is_child(&frame->stream->seats))
+		return role_fail_child();
+	return put(&releasing_frame, frame, tshare_stream_ref(frame->stream), options, stream);
+}
