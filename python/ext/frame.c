@@ -15,12 +15,14 @@
 #include "errors.h"
 #include "gil.h"
 #include "mapping.h"
+#include "stream.h"
 #include "tensor.h"
 
 struct ts_frame {
 	PyObject ob_base;
 	struct tshare_frame *handle; /* NULL when closed */
 	PyObject *names;
+	bool queued;			/* a CUDA stream publishes it */
 	struct tshare_frame_info known; /* when it was closed */
 	PyObject *weakrefs;
 };
@@ -37,6 +39,7 @@ PyObject *ts_frame_wrap(struct tshare_frame *handle, PyObject *names)
 	}
 	self->handle = handle;
 	self->names = Py_NewRef(names);
+	self->queued = false;
 	self->known = (struct tshare_frame_info){ .size = sizeof(self->known) };
 	self->weakrefs = NULL;
 	return (PyObject *)self;
@@ -68,7 +71,9 @@ static struct tshare_frame_info info_of(PyObject *self)
 /* Whether it is the producer's, to publish. */
 static bool is_loaned(PyObject *self)
 {
-	return ((struct ts_frame *)self)->handle && !info_of(self).number;
+	struct ts_frame *frame = (struct ts_frame *)self;
+
+	return frame->handle && !frame->queued && !info_of(self).number;
 }
 
 static void drop(struct ts_frame *frame)
@@ -340,6 +345,14 @@ static PyObject *frame_set_shape(PyObject *self, PyObject *const *args, Py_ssize
 	Py_RETURN_NONE;
 }
 
+static PyObject *raise_unpublished(int err)
+{
+	if (err != -ENODATA)
+		return ts_raise(err, NULL);
+	PyErr_SetString(PyExc_ValueError, "stream is closed");
+	return NULL;
+}
+
 static PyObject *frame_publish(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct tshare_frame *handle = handle_of(self);
@@ -348,12 +361,44 @@ static PyObject *frame_publish(PyObject *self, PyObject *Py_UNUSED(unused))
 	if (!handle)
 		return NULL;
 	err = tshare_frame_publish(handle);
-	if (err == -ENODATA) {
-		PyErr_SetString(PyExc_ValueError, "stream is closed");
+	return err < 0 ? raise_unpublished(err) : Py_NewRef(Py_None);
+}
+
+typedef int (*on_stream)(struct tshare_frame *frame, const struct tshare_cuda_options *options,
+			 struct CUstream_st *stream);
+
+/* 0, a negative errno, or 1 with an error set. The function may keep a reference of its own. */
+static int call_on_stream(PyObject *self, const struct ts_on_stream *on, on_stream function)
+{
+	/* The arguments' methods may have closed the frame. */
+	struct tshare_frame *handle = handle_of(self);
+	PyThreadState *state;
+	int err;
+
+	if (!handle)
+		return 1;
+	/* close() may come while the GIL is released. */
+	tshare_frame_ref(handle);
+	state = PyEval_SaveThread();
+	err = function(handle, &on->options, on->stream);
+	PyEval_RestoreThread(state);
+	if (err || function == tshare_frame_publish_on)
+		ts_frame_unref(handle);
+	return err;
+}
+
+static PyObject *frame_publish_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				  PyObject *kwnames)
+{
+	struct ts_on_stream on;
+	int err;
+
+	if (!handle_of(self) || ts_on_stream_args("publish_on", args, nargs, kwnames, &on) < 0)
 		return NULL;
-	}
-	if (err < 0)
-		return ts_raise(err, NULL);
+	err = call_on_stream(self, &on, tshare_frame_publish_on);
+	if (err)
+		return err < 0 ? raise_unpublished(err) : NULL;
+	((struct ts_frame *)self)->queued = true;
 	Py_RETURN_NONE;
 }
 
@@ -369,6 +414,22 @@ static PyObject *frame_check(PyObject *self, PyObject *Py_UNUSED(unused))
 	err = tshare_frame_check(handle);
 	if (err < 0)
 		return ts_raise(err, NULL);
+	Py_RETURN_NONE;
+}
+
+/* The CUDA stream gets a reference beside the object's, which ends here. */
+static PyObject *frame_release_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				  PyObject *kwnames)
+{
+	struct ts_on_stream on;
+	int err;
+
+	if (!handle_of(self) || ts_on_stream_args("release_on", args, nargs, kwnames, &on) < 0)
+		return NULL;
+	err = call_on_stream(self, &on, tshare_frame_release_on);
+	if (err)
+		return err < 0 ? ts_raise(err, NULL) : NULL;
+	drop((struct ts_frame *)self);
 	Py_RETURN_NONE;
 }
 
@@ -411,12 +472,15 @@ static PyObject *frame_repr(PyObject *self)
 {
 	struct ts_frame *frame = (struct ts_frame *)self;
 	struct tshare_frame_info info = info_of(self);
+	const char *state = "";
 
+	if (!frame->handle)
+		state = " closed";
+	else if (!info.number)
+		state = frame->queued ? " queued" : " loaned";
 	return PyUnicode_FromFormat("<tshare.Frame number=%llu slot=%u fields=%R%s>",
 				    (unsigned long long)info.number, info.slot, frame->names,
-				    !frame->handle  ? " closed" :
-				    is_loaned(self) ? " loaned" :
-						      "");
+				    state);
 }
 
 static PyGetSetDef frame_getset[] = {
@@ -440,7 +504,11 @@ static PyMethodDef frame_methods[] = {
 	{ "set_shape", TS_FASTCALL(frame_set_shape), METH_FASTCALL | METH_KEYWORDS,
 	  DOC_Frame_set_shape },
 	{ "publish", frame_publish, METH_NOARGS, DOC_Frame_publish },
+	{ "publish_on", TS_FASTCALL(frame_publish_on), METH_FASTCALL | METH_KEYWORDS,
+	  DOC_Frame_publish_on },
 	{ "check", frame_check, METH_NOARGS, DOC_Frame_check },
+	{ "release_on", TS_FASTCALL(frame_release_on), METH_FASTCALL | METH_KEYWORDS,
+	  DOC_Frame_release_on },
 	{ "close", frame_close, METH_NOARGS, DOC_Frame_close },
 	{ "__enter__", frame_enter, METH_NOARGS, DOC_Frame___enter__ },
 	{ "__exit__", frame_exit, METH_VARARGS, DOC_Frame___exit__ },

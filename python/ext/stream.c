@@ -61,7 +61,7 @@ static int register_end_waits(void)
 	return result ? 0 : -1;
 }
 
-/* Arguments of Region's methods */
+/* Arguments of methods */
 
 /* A stream argument that must be given, and not None: 0, or -1 with an error set. */
 static int parse_stream(const char *function, PyObject *obj, struct CUstream_st **stream)
@@ -75,21 +75,29 @@ static int parse_stream(const char *function, PyObject *obj, struct CUstream_st 
 	return -1;
 }
 
+int ts_on_stream_args(const char *function, PyObject *const *args, Py_ssize_t nargs,
+		      PyObject *kwnames, struct ts_on_stream *on)
+{
+	static const char *const names[] = { "stream", "device" };
+	PyObject *given[2];
+
+	on->options = (struct tshare_cuda_options){ .size = sizeof(on->options) };
+	if (ts_parse(function, args, nargs, kwnames, names, 1, 2, given) < 0 ||
+	    parse_stream(function, given[0], &on->stream) < 0)
+		return -1;
+	return ts_device_arg(given[1], &on->options);
+}
+
 PyObject *ts_region_publish_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 			       PyObject *kwnames)
 {
-	static const char *const names[] = { "stream", "device" };
-	struct tshare_cuda_options options = { .size = sizeof(options) };
-	struct CUstream_st *stream;
 	struct tshare_region *handle;
+	struct ts_on_stream on;
 	PyThreadState *state;
-	PyObject *given[2];
 	int err;
 
 	if (!ts_region_handle(self) ||
-	    ts_parse("publish_on", args, nargs, kwnames, names, 1, 2, given) < 0 ||
-	    parse_stream("publish_on", given[0], &stream) < 0 ||
-	    ts_device_arg(given[1], &options) < 0)
+	    ts_on_stream_args("publish_on", args, nargs, kwnames, &on) < 0)
 		return NULL;
 	/* The arguments' methods may have closed the region. */
 	handle = ts_region_handle(self);
@@ -98,7 +106,7 @@ PyObject *ts_region_publish_on(PyObject *self, PyObject *const *args, Py_ssize_t
 	/* close() may come while the GIL is released. */
 	tshare_region_ref(handle);
 	state = PyEval_SaveThread();
-	err = tshare_region_publish_on(handle, &options, stream);
+	err = tshare_region_publish_on(handle, &on.options, on.stream);
 	tshare_region_unref(handle);
 	PyEval_RestoreThread(state);
 	if (err < 0)

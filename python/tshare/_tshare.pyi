@@ -1395,6 +1395,32 @@ class Frame(Mapping[str, Tensor]):
         :raises ValueError: The frame or its stream is closed.
         :raises OSError: EOPNOTSUPP: this is a child by fork() of the producer.
         """
+    def publish_on(self, stream: _CudaStream, *, device: _CudaDevice | None = None) -> None:
+        """Make a CUDA stream publish the frame after its earlier work, which fills it.
+
+        The call returns at once, and the frame may be closed. It is the next number when the
+        stream comes to it; until then its number is 0, and only the device may write to it.
+        Synchronise with the CUDA stream before Stream.close(): frames that are published later
+        are lost.
+
+        :param stream: As for Region.publish_on().
+        :param device: As for Region.publish_on().
+        :raises PermissionError: The frame is a consumer's, or was published or passed to a CUDA
+            stream.
+        :raises ValueError: As by Region.publish_on(), or the frame or its stream is closed.
+        :raises OSError: As by Region.publish_on(). The frame is still loaned then.
+        """
+    def release_on(self, stream: _CudaStream, *, device: _CudaDevice | None = None) -> None:
+        """Close the frame now, and let a CUDA stream keep it until its earlier work has ended.
+
+        The call returns at once. The slot returns when the stream has read it, and the last
+        tensor and array over it are gone.
+
+        :param stream: As for Region.publish_on().
+        :param device: As for Region.publish_on().
+        :raises ValueError: As by Region.publish_on(), or the frame is closed.
+        :raises OSError: As by Region.publish_on(). The frame isn't closed then.
+        """
     def check(self) -> None:
         """Check that what was read of the frame was whole.
 

@@ -6,7 +6,18 @@ import time
 from pathlib import Path
 
 import driver
-from checks import Other, address_of, check, equal, nothing_left, refused, same, unused_name, words
+from checks import (
+    Other,
+    address_of,
+    check,
+    equal,
+    host_address,
+    nothing_left,
+    refused,
+    same,
+    unused_name,
+    words,
+)
 from imports import COUNT, PATIENCE
 
 # Another process opens a region and does as it is told: "publish N" adds N to all words and
@@ -24,6 +35,37 @@ PARTNER = """
             print(region.publish(), flush=True)
         else:
             print(region.wait(int(number), 30), array[-1], flush=True)
+"""
+
+# Takes the frames of a stream, and prints of each its number and last word, if it is whole.
+TAKER = """
+    import sys
+    import numpy as np
+    import tshare
+    stream = tshare.Stream.open(sys.argv[1])
+    print("ready", flush=True)
+    for frame in stream:
+        words = frame["words"].numpy()
+        whole = np.array_equal(words, words[0] + np.arange(len(words), dtype=words.dtype))
+        print(frame.number, words[-1] if whole else "torn", flush=True)
+        del words
+"""
+
+# Publishes a frame of 0, 1, 2, ... plus a number when it is told, unless no slot is free.
+GIVER = """
+    import sys
+    import numpy as np
+    import tshare
+    name, count = sys.argv[1], int(sys.argv[2])
+    stream = tshare.Stream.create(name, {"words": (count, "uint32")}, slots=2)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        try:
+            with stream.loan(0) as frame:
+                frame["words"].numpy()[:] = np.arange(count, dtype="uint32") + int(line)
+            print(stream.newest, flush=True)
+        except TimeoutError:
+            print("full", flush=True)
 """
 
 
@@ -161,6 +203,66 @@ def others_captures_stay_whole():
         captured_kernels.fill(address_of(target), COUNT, 2)
     stream.synchronize()
     equal(tensor.region.generation, 2, "the generation")
+
+
+@check
+def stream_publishes_frames_that_kernels_fill():
+    """One pin is for all slots, and nothing is synchronised in between."""
+    import tshare
+
+    stream, kernels = ready()
+    name = unused_name("fills")
+    fields = {"words": (COUNT, "uint32")}
+    flags = driver.Watch()
+    with tshare.Stream.create(name, fields, slots=4) as frames, frames.region.pin():
+        partner = Other(TAKER, name)
+        equal(partner.hear(), "ready", "the other process")
+        for number in range(1, 101):
+            with frames.loan(30) as frame:
+                address = address_of(frame["words"].cuda(0))
+                if number == 1:
+                    kernels.watch(address, 4 * COUNT, flags, PATIENCE)
+                kernels.fill(address, COUNT, number)
+                frame.publish_on(stream.handle)
+                if number == 1:
+                    time.sleep(0.3)
+                    equal(frame.number, 0, "the number before the stream has come to it")
+                    flags.stop()
+            equal(partner.hear(), f"{number} {COUNT - 1 + number}", "what the other process finds")
+        stream.synchronize()
+    partner.end()
+
+
+@check
+def stream_releases_frames_that_it_has_read():
+    import tshare
+
+    stream, kernels = ready()
+    name = unused_name("reads")
+    partner = Other(GIVER, name, COUNT)
+    equal(partner.hear(), "ready", "the other process")
+    held, flags = words(COUNT).cuda(0), driver.Watch()
+    with tshare.Stream.open(name) as frames, driver.Device(4 * COUNT) as copy:
+        partner.say("7")
+        equal(partner.hear(), "1", "the first frame")
+        frame = frames.take(30)
+        copy.write(host_address(frame["words"]), stream=stream.handle)
+        kernels.watch(address_of(held), held.nbytes, flags, PATIENCE)
+        frame.release_on(stream.handle)
+        assert frame.closed, "the frame is open"
+        partner.say("8")
+        equal(partner.hear(), "2", "the second frame")
+        partner.say("9")
+        equal(partner.hear(), "full", "the stream while the first frame is read")
+        flags.stop()
+        stream.synchronize()
+        partner.say("9")
+        equal(partner.hear(), "3", "the frame in the first one's slot")
+        with driver.Device(64) as total:
+            kernels.sum(copy.address, 4 * COUNT, total.address)
+            stream.synchronize()
+            equal(total.number(), COUNT * (COUNT - 1) // 2 + 7 * COUNT, "the sum of the copy")
+    partner.end()
 
 
 @check
