@@ -2378,7 +2378,9 @@ int tshare_region_publish_on(struct tshare_region *region,
  * device may write to it, and calls that need a loaned frame are -EACCES. If
  * tshare_stream_close() comes first the frame is never published, and is loaned again: the caller
  * synchronises with CUDA's stream before it closes the stream of frames. Nor is it published if
- * the process ends first.
+ * the process ends first, or the context of CUDA's stream does, or has an error that stops its
+ * streams. In a lost context the frame is loaned again, or abandoned if nobody has a reference,
+ * once a tshare_stream_loan() finds no slot.
  *
  * Return: 0; as tshare_frame_publish(); -EINVAL, -EOPNOTSUPP, -ENOMEM, -EAGAIN and -EIO as
  * tshare_region_publish_on(). After an error the frame is still loaned.
@@ -2395,7 +2397,9 @@ int tshare_frame_publish_on(struct tshare_frame *frame, const struct tshare_cuda
  * For a frame that a device reads. The call takes the caller's reference over, and doesn't wait.
  * When all earlier work of the stream has ended, a thread of the driver drops it as
  * tshare_frame_unref() does. The slot goes back then, unless a tensor or other reference keeps
- * it. Until then the frame counts as held by this consumer.
+ * it. Until then the frame counts as held by this consumer. In a context that has ended, or has an
+ * error that stops its streams, that lasts until a call of this process for a frame would be
+ * -ENOBUFS, or would find no slot.
  *
  * Return: 0; -EOPNOTSUPP in a child of fork(); -EINVAL, -EOPNOTSUPP, -ENOMEM, -EAGAIN and -EIO as
  * tshare_region_publish_on(). After an error the reference is still the caller's.

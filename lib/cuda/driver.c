@@ -347,6 +347,30 @@ bool cuda_memory_is(uint64_t address, uint64_t id)
 	return current && (current == id || current == UNKNOWN_ID || id == UNKNOWN_ID);
 }
 
+/* Any call in a context that has had such an error returns it. Of these only they do here. */
+static bool is_fatal(CUresult result)
+{
+	return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED;
+}
+
+bool cuda_context_is_lost(uint64_t address, uint64_t id)
+{
+	struct cuda_scope scope;
+	CUresult result;
+	CUevent event;
+
+	if (!cuda_memory_is(address, id))
+		return true;
+	result = cuda_enter_memory(&scope, address);
+	if (result)
+		return is_fatal(result);
+	result = libcuda.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	if (!result)
+		libcuda.cuEventDestroy(event);
+	cuda_leave(&scope);
+	return is_fatal(result);
+}
+
 int cuda_allocate(uint64_t size, uint64_t *address)
 {
 	CUdeviceptr allocated;

@@ -127,6 +127,12 @@ uint64_t cuda_memory_id(uint64_t address);
 /* Whether the address still has the memory of that number, as far as the driver tells. */
 bool cuda_memory_is(uint64_t address, uint64_t id);
 
+/*
+ * Whether the context of that memory has ended, or has had an error after which it runs nothing
+ * any more, as far as the driver tells.
+ */
+bool cuda_context_is_lost(uint64_t address, uint64_t id);
+
 /* In a scope: the device's own memory. */
 int cuda_allocate(uint64_t size, uint64_t *address);
 void cuda_free(uint64_t address);

@@ -147,3 +147,18 @@ void gate_release(struct gate *gate)
 		page_free(page);
 	}
 }
+
+struct context_mark gate_mark_context(void)
+{
+	struct context_mark mark = { 0 };
+	struct gate gate = { .page = NULL };
+
+	if (gate_take(&gate) || !gate.page)
+		return mark;
+	mark.address = (uintptr_t)gate.page->start;
+	mark.id = gate.page->memory_id;
+	process_lock();
+	gate_release(&gate);
+	process_unlock();
+	return mark;
+}

@@ -27,4 +27,13 @@ int gate_take(struct gate *gate);
 /* With the process's lock held: releases the streams that wait for it. */
 void gate_release(struct gate *gate);
 
+/* A context, by memory that is registered as long as it lasts. */
+struct context_mark {
+	uint64_t address; /* 0 for none */
+	uint64_t id;
+};
+
+/* In a scope, without the process's lock: of the current context. */
+struct context_mark gate_mark_context(void);
+
 #endif /* TSHARE_CUDA_GATE_H */

@@ -6,6 +6,10 @@
 #ifndef TSHARE_CUDA_TASK_H
 #define TSHARE_CUDA_TASK_H
 
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "cuda/gate.h"
 #include "cuda/reaper.h"
 
 struct CUstream_st;
@@ -17,13 +21,31 @@ struct task {
 	 */
 	void (*run)(struct task *task);
 	struct reaped reaped; /* dropped after that, in the reaper's thread, which may call CUDA */
+
+	/*
+	 * For tasks_end_lost(), unless @lost is NULL: in place of @run and @reaped, in the thread
+	 * of that call. The task's own memory stays, since the driver might still have it.
+	 */
+	void (*lost)(struct task *task);
+	const void *owner;
+
+	/* The wing's own, under the process's lock. */
+	LIST_ENTRY(task) entry;
+	struct context_mark context;
+	bool over; /* it runs, or is lost */
 };
 
 /*
  * In the scope of a stream, and without a lock that @task->run takes: 0, or a negative errno with
  * a text, and then the task was not and will not be run. After an error that ends the stream's
- * context a task is neither run nor dropped.
+ * context a task isn't run.
  */
 int task_put(struct task *task, struct CUstream_st *stream);
+
+/*
+ * Without locks: gives up the owner's tasks whose context has ended, or runs nothing after an error.
+ * Returns whether there were any.
+ */
+bool tasks_end_lost(const void *owner);
 
 #endif /* TSHARE_CUDA_TASK_H */

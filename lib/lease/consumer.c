@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cuda/task.h"
 #include "lease/frame.h"
 #include "lease/role.h"
 
@@ -377,6 +378,8 @@ int consumer_take(struct tshare_stream *stream, bool latest, int64_t timeout_ns,
 	if (!new)
 		return -ENOMEM;
 	err = take_within(stream, new, latest, timeout_ns);
+	if (err == -ENOBUFS && tasks_end_lost(stream->held))
+		err = take_within(stream, new, latest, timeout_ns);
 	if (err)
 		tshare_frame_unref(new);
 	else
@@ -407,6 +410,16 @@ static int get_number(struct tshare_frame *frame, uint64_t number)
 	return err;
 }
 
+static int get_locked(struct tshare_frame *frame, uint64_t number)
+{
+	int err;
+
+	pthread_mutex_lock(&frame->stream->lock);
+	err = get_number(frame, number);
+	pthread_mutex_unlock(&frame->stream->lock);
+	return err;
+}
+
 int consumer_get(struct tshare_stream *stream, uint64_t number, struct tshare_frame **frame)
 {
 	struct tshare_frame *new;
@@ -415,13 +428,12 @@ int consumer_get(struct tshare_stream *stream, uint64_t number, struct tshare_fr
 	new = frame_new(stream);
 	if (!new)
 		return -ENOMEM;
-	pthread_mutex_lock(&stream->lock);
-	err = get_number(new, number);
-	pthread_mutex_unlock(&stream->lock);
-	if (err) {
+	err = get_locked(new, number);
+	if (err == -ENOBUFS && tasks_end_lost(stream->held))
+		err = get_locked(new, number);
+	if (err)
 		tshare_frame_unref(new);
-		return err;
-	}
-	*frame = new;
-	return 0;
+	else
+		*frame = new;
+	return err;
 }

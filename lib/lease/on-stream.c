@@ -5,6 +5,9 @@
  * It does so in a host function, which must not call CUDA. The last unref of a stream of frames
  * does, since that unmaps the region. So each task has a reference of its own to that stream, which
  * the reaper drops: the references that the host function drops are never the last.
+ *
+ * A CUDA stream whose context has ended, or has had an error, calls no host functions. A call that
+ * then finds no slot, or may hold no more frames, gives up what was put on such streams.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,8 +21,10 @@
 #include "lease/producer.h"
 #include "lease/role.h"
 
+/* Both @run and @lose drop a reference to the object, too. */
 struct action {
-	void (*run)(void *object); /* drops a reference to it, too */
+	void (*run)(void *object);
+	void (*lose)(void *object); /* as if CUDA had refused the call */
 	void (*unref_home)(void *home);
 };
 
@@ -45,8 +50,16 @@ static void run_task(struct task *task)
 	own->action->run(own->object);
 }
 
+static void lose_task(struct task *task)
+{
+	const struct action_task *own = container_of(task, struct action_task, task);
+
+	own->action->lose(own->object);
+	own->action->unref_home(own->home);
+}
+
 /* Takes over a reference to @home, also if it fails, and on success one to @object. */
-static int put(const struct action *action, void *object, void *home,
+static int put(const struct action *action, void *object, void *home, const void *owner,
 	       const struct tshare_cuda_options *options, struct CUstream_st *stream)
 {
 	_cleanup_free_ struct action_task *task = malloc(sizeof(*task));
@@ -56,7 +69,12 @@ static int put(const struct action *action, void *object, void *home,
 	err = task ? stream_enter(&scope, options, stream) : fail(-ENOMEM, "stream: out of memory");
 	if (!err) {
 		*task = (struct action_task){
-			.task = { .run = run_task, .reaped.drop = drop_task },
+			.task = {
+				.run = run_task,
+				.reaped.drop = drop_task,
+				.lost = lose_task,
+				.owner = owner,
+			},
 			.action = action,
 			.object = object,
 			.home = home,
@@ -89,8 +107,28 @@ static void release_frame(void *object)
 	tshare_frame_unref(object);
 }
 
-static const struct action publishing_frame = { publish_frame, unref_stream };
-static const struct action releasing_frame = { release_frame, unref_stream };
+static void lose_frame(void *object)
+{
+	producer_unqueue(object);
+	tshare_frame_unref(object);
+}
+
+static const struct action publishing_frame = { publish_frame, lose_frame, unref_stream };
+static const struct action releasing_frame = { release_frame, release_frame, unref_stream };
+
+/* A consumer's frames count in all streams that it has followed. */
+static const void *owner_of(const struct tshare_stream *stream)
+{
+	return stream->held ? (const void *)stream->held : stream;
+}
+
+static int put_frame(const struct action *action, struct tshare_frame *frame,
+		     const struct tshare_cuda_options *options, struct CUstream_st *stream)
+{
+	struct tshare_stream *home = frame->stream;
+
+	return put(action, frame, tshare_stream_ref(home), owner_of(home), options, stream);
+}
 
 TSHARE_EXPORT
 int tshare_frame_publish_on(struct tshare_frame *frame, const struct tshare_cuda_options *options,
@@ -101,12 +139,9 @@ int tshare_frame_publish_on(struct tshare_frame *frame, const struct tshare_cuda
 	err = producer_queue(frame);
 	if (err)
 		return err;
-	err = put(&publishing_frame, tshare_frame_ref(frame), tshare_stream_ref(frame->stream),
-		  options, stream);
-	if (err) {
-		producer_unqueue(frame);
-		tshare_frame_unref(frame);
-	}
+	err = put_frame(&publishing_frame, tshare_frame_ref(frame), options, stream);
+	if (err)
+		lose_frame(frame);
 	return err;
 }
 
@@ -116,5 +151,5 @@ int tshare_frame_release_on(struct tshare_frame *frame, const struct tshare_cuda
 {
 	if (seats_is_child(&frame->stream->seats))
 		return role_fail_child();
-	return put(&releasing_frame, frame, tshare_stream_ref(frame->stream), options, stream);
+	return put_frame(&releasing_frame, frame, options, stream);
 }

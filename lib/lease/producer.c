@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/thread.h"
+#include "cuda/task.h"
 #include "lease/frame.h"
 #include "lease/role.h"
 #include "lease/seats-region.h"
@@ -142,6 +143,7 @@ static int attempt_within(struct tshare_stream *stream, attempt_fn *attempt,
 	int result;
 
 	for (;;) {
+		tasks_end_lost(stream);
 		pthread_mutex_lock(&stream->lock);
 		ring_clear_strays(&stream->ring, stream->claimed);
 		reap(stream, ring_occupied(&stream->ring));

@@ -204,6 +204,26 @@ def test_one_pin_is_for_all_slots(stub, cuda, producer, consumer):
         assert stub.stub_calls(b"cuMemHostRegister") == 2
 
 
+# What threads of streams whose context has ended may still look at.
+lost = []
+
+
+def test_context_that_ends_gives_queued_frames_back(stub, cuda, producer, consumer):
+    let_go = cuda.hold()
+    frames = [producer.loan(0) for _ in range(3)]
+    for frame in frames[1:]:
+        frame.publish_on(cuda)
+        frame.close()
+    assert stub.stub_calls(b"cuMemHostRegister") == 1
+    cuda.destroy()
+    assert len([producer.loan(0) for _ in range(2)]) == 2
+    let_go()
+    lost.append(let_go)
+    cuda.__init__(stub)
+    frames[0].publish_on(cuda)
+    assert consumer.take(60).number == 1
+
+
 # Arguments and failures
 
 

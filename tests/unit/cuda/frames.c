@@ -413,6 +413,130 @@ TEST(a_call_that_fails_changes_nothing)
 	CHECK(failed > 4);
 }
 
+/* Lost contexts */
+
+TEST(a_context_that_ends_gives_queued_frames_back)
+{
+	struct tshare_frame *frame, *kept;
+	static struct hold hold; /* the old stream's thread may look at it later */
+
+	open_all(4);
+	begin_hold(&hold, cuda);
+	frame = loan();
+	kept = loan();
+	CHECK(!tshare_frame_publish_on(frame, NULL, cuda));
+	CHECK(!tshare_frame_publish_on(kept, NULL, cuda));
+	tshare_frame_unref(frame);
+	CHECK(!tshare_frame_release_on(loan(), NULL, cuda));
+	CHECK(free_slots(0) == 1);
+	replace_context();
+	CHECK(free_slots(0) == 3);
+	end_hold(&hold);
+	fill_frame(kept, 1);
+	CHECK(!tshare_frame_publish_on(kept, NULL, cuda));
+	CHECK(!cuStreamSynchronize(cuda));
+	CHECK(take_number(consumer) == 1);
+	tshare_frame_unref(kept);
+	close_all();
+}
+
+/* Two, as many as it may hold. */
+static void take_and_release_all(void)
+{
+	struct tshare_frame *frame;
+	int i;
+
+	for (i = 1; i <= 2; i++) {
+		CHECK(publish_until(producer, i));
+		frame = take_frame(consumer);
+		CHECK(!tshare_frame_release_on(frame, NULL, cuda));
+	}
+}
+
+TEST(a_context_that_ends_releases_a_consumer_s_frames)
+{
+	struct tshare_frame *frame;
+	static struct hold hold; /* the old stream's thread may look at it later */
+
+	open_all(4);
+	begin_hold(&hold, cuda);
+	take_and_release_all();
+	CHECK(publish_until(producer, 3));
+	CHECK(take(0, &frame) == -ENOBUFS);
+	replace_context();
+	CHECK(take_number(consumer) == 3);
+	CHECK(free_slots(0) == 3);
+	end_hold(&hold);
+	close_all();
+}
+
+TEST(a_get_looks_for_lost_contexts_too)
+{
+	struct tshare_frame *frame;
+	static struct hold hold; /* the old stream's thread may look at it later */
+
+	open_all(4);
+	begin_hold(&hold, cuda);
+	take_and_release_all();
+	CHECK(publish_until(producer, 3));
+	CHECK(tshare_stream_get(consumer, 3, &frame) == -ENOBUFS);
+	replace_context();
+	CHECK(!tshare_stream_get(consumer, 3, &frame));
+	tshare_frame_unref(frame);
+	end_hold(&hold);
+	close_all();
+}
+
+TEST(a_context_that_ends_releases_frames_of_the_stream_before)
+{
+	struct tshare_frame *frame;
+	static struct hold hold; /* the old stream's thread may look at it later */
+
+	open_all(4);
+	tshare_stream_unref(consumer);
+	consumer = open_stream(name, TSHARE_FOLLOW);
+	begin_hold(&hold, cuda);
+	take_and_release_all();
+	tshare_stream_unref(producer);
+	producer = new_stream(name, 4, 1, 0);
+	CHECK(publish_until(producer, 1));
+	CHECK(take(LONG, &frame) == -ENOBUFS);
+	replace_context();
+	CHECK(!take(LONG, &frame));
+	CHECK(info_of(frame).number == 1 && info_of(frame).epoch == 1);
+	tshare_frame_unref(frame);
+	end_hold(&hold);
+	close_all();
+}
+
+/* The stub goes on with its work. A driver doesn't, as far as it says. */
+TEST(after_an_error_of_its_context_a_cuda_stream_publishes_nothing)
+{
+	struct hold hold, other = { false, false };
+	struct tshare_frame *frame;
+
+	open_all(3);
+	begin_hold(&hold, cuda);
+	frame = loan();
+	fill_frame(frame, 1);
+	CHECK(!tshare_frame_publish_on(frame, NULL, cuda));
+	stub_fail("cuEventCreate", 0, 700);
+	CHECK(free_slots(0) == 2);
+	stub_fail("cuEventCreate", UINT32_MAX, 0);
+	CHECK(!cuLaunchHostFunc(cuda, hold_stream, &other));
+	CHECK(!tshare_frame_publish_on(frame, NULL, cuda));
+	end_hold(&hold);
+	while (!atomic_load(&other.begun))
+		sleep_ns(MS);
+	CHECK(take_number(consumer) == -ETIMEDOUT);
+	end_hold(&other);
+	CHECK(!cuStreamSynchronize(cuda));
+	CHECK(take_number(consumer) == 1);
+	tshare_frame_unref(frame);
+	CHECK(free_slots(0) == 2);
+	close_all();
+}
+
 /* Threads */
 
 #define ROUNDS 300

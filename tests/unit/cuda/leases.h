@@ -17,6 +17,12 @@ static inline void open_cuda(const char *stem)
 	name = unique(stem);
 }
 
+static inline void replace_context(void)
+{
+	CHECK(!cuCtxDestroy_v2(context) && !cuCtxCreate_v2(&context, 0, 0));
+	CHECK(!cuStreamCreate(&cuda, 0));
+}
+
 static inline bool has_name(void)
 {
 	struct tshare_region *region;
