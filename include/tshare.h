@@ -2407,6 +2407,38 @@ int tshare_frame_publish_on(struct tshare_frame *frame, const struct tshare_cuda
 int tshare_frame_release_on(struct tshare_frame *frame, const struct tshare_cuda_options *options,
 			    struct CUstream_st *stream);
 
+/**
+ * tshare_entry_finish_on() - make a stream finish an entry after its earlier work
+ * @entry: the entry, made by tshare_pool_make()
+ * @options: which device, for a default stream; or NULL
+ * @stream: the stream of CUDA's
+ *
+ * For an entry that a device fills, as a cache of blocks on the host: as
+ * tshare_frame_publish_on(). Others that want the key wait meanwhile, as for any maker. In a lost
+ * context the entry is unfinished again, or given up if nobody has a reference, once a
+ * tshare_pool_make() finds no room.
+ *
+ * Return: 0; as tshare_entry_finish(); -EINVAL, -EOPNOTSUPP, -ENOMEM, -EAGAIN and -EIO as
+ * tshare_region_publish_on(). After an error the entry is still unfinished.
+ */
+int tshare_entry_finish_on(struct tshare_entry *entry, const struct tshare_cuda_options *options,
+			   struct CUstream_st *stream);
+
+/**
+ * tshare_entry_release_on() - make a stream drop a reference to an entry after its earlier work
+ * @entry: the entry
+ * @options: which device, for a default stream; or NULL
+ * @stream: the stream of CUDA's
+ *
+ * For an entry that a device reads: as tshare_frame_release_on(). In a lost context this process
+ * holds the entry until its tshare_pool_make() finds no room.
+ *
+ * Return: 0; -EOPNOTSUPP in a child of fork(); -EINVAL, -EOPNOTSUPP, -ENOMEM, -EAGAIN and -EIO as
+ * tshare_region_publish_on(). After an error the reference is still the caller's.
+ */
+int tshare_entry_release_on(struct tshare_entry *entry, const struct tshare_cuda_options *options,
+			    struct CUstream_st *stream);
+
 struct tshare_cuda_wait; /* a stream's wait for a generation */
 
 /**

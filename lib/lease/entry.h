@@ -17,6 +17,14 @@ void entry_add(struct tshare_entry *entry, uint32_t slot, uint32_t count, enum e
 /* Checks a caller's key, and whether this process may use the pool. */
 int entry_read_key(struct tshare_pool *pool, const void *key, size_t size, struct key *known);
 
+/*
+ * Makes an unfinished entry one that a CUDA stream will finish: 0, or as tshare_entry_finish(). The
+ * others are for such an entry. They call neither CUDA nor what waits for it.
+ */
+int entry_queue(struct tshare_entry *entry);
+void entry_unqueue(struct tshare_entry *entry);
+void entry_finish_queued(struct tshare_entry *entry);
+
 /* Where tensors begin in an entry with that many bytes of descriptors, which may be before them. */
 uint64_t entry_base(uint64_t descs_size);
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/thread.h"
+#include "cuda/task.h"
 #include "format/layout.h"
 #include "lease/entry.h"
 #include "lease/seats-region.h"
@@ -251,6 +252,8 @@ static int make_within(struct tshare_entry *entry, struct request *request, int6
 		unlock_makers(pool);
 		if (err != -EAGAIN)
 			return err;
+		if (tasks_end_lost(pool))
+			continue;
 		if (now >= deadline)
 			return fail_full(pool, request);
 		if (waits)
@@ -323,26 +326,71 @@ bool tshare_entry_is_finished(const struct tshare_entry *entry)
 	return atomic_load(&entry->state) == ENTRY_LEASED;
 }
 
-TSHARE_EXPORT
-int tshare_entry_finish(struct tshare_entry *entry)
+/* 0 with the lock held, if the entry can be finished now or queued. */
+static int lock_unfinished(struct tshare_entry *entry)
 {
 	struct tshare_pool *pool = entry->pool;
-	int err;
+	int state, err;
 
 	err = pool_check(pool);
 	if (err)
 		return err;
 	pthread_mutex_lock(&pool->lock);
-	if (atomic_load(&entry->state) == ENTRY_MADE_HERE) {
-		directory_finish(&pool->directory, entry->slot, pool->seat);
-		pool->holds[entry->slot]++;
-		atomic_store(&entry->state, ENTRY_LEASED);
-		entry_wake_makers(pool);
-	} else {
-		err = fail(-EACCES, "entry: is finished already");
-	}
+	state = atomic_load(&entry->state);
+	if (state == ENTRY_MADE_HERE)
+		return 0;
 	pthread_mutex_unlock(&pool->lock);
-	return err;
+	return fail(-EACCES, state == ENTRY_QUEUED ?
+				     "entry: a CUDA stream is to finish it already" :
+				     "entry: is finished already");
+}
+
+/* With the lock held. */
+static void finish(struct tshare_entry *entry)
+{
+	struct tshare_pool *pool = entry->pool;
+
+	directory_finish(&pool->directory, entry->slot, pool->seat);
+	pool->holds[entry->slot]++;
+	atomic_store(&entry->state, ENTRY_LEASED);
+	entry_wake_makers(pool);
+}
+
+TSHARE_EXPORT
+int tshare_entry_finish(struct tshare_entry *entry)
+{
+	int err;
+
+	err = lock_unfinished(entry);
+	if (err)
+		return err;
+	finish(entry);
+	pthread_mutex_unlock(&entry->pool->lock);
+	return 0;
+}
+
+int entry_queue(struct tshare_entry *entry)
+{
+	int err;
+
+	err = lock_unfinished(entry);
+	if (err)
+		return err;
+	atomic_store(&entry->state, ENTRY_QUEUED);
+	pthread_mutex_unlock(&entry->pool->lock);
+	return 0;
+}
+
+void entry_unqueue(struct tshare_entry *entry)
+{
+	atomic_store(&entry->state, ENTRY_MADE_HERE);
+}
+
+void entry_finish_queued(struct tshare_entry *entry)
+{
+	pthread_mutex_lock(&entry->pool->lock);
+	finish(entry);
+	pthread_mutex_unlock(&entry->pool->lock);
 }
 
 /* Removing */

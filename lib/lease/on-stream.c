@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Frames that a CUDA stream publishes or releases when it comes to that.
+ * Frames and entries that a CUDA stream publishes, finishes or releases when it comes to that.
  *
- * It does so in a host function, which must not call CUDA. The last unref of a stream of frames
- * does, since that unmaps the region. So each task has a reference of its own to that stream, which
- * the reaper drops: the references that the host function drops are never the last.
+ * It does so in a host function, which must not call CUDA. The last unref of a stream of frames, or
+ * of a pool, does, since that unmaps the region. So each task has a reference of its own to that,
+ * which the reaper drops: the references that the host function drops are never the last.
  *
  * A CUDA stream whose context has ended, or has had an error, calls no host functions. A call that
- * then finds no slot, or may hold no more frames, gives up what was put on such streams.
+ * then finds no room, or may hold no more frames, gives up what was put on such streams.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@
 #include "base/export.h"
 #include "cuda/scope.h"
 #include "cuda/task.h"
+#include "lease/entry.h"
 #include "lease/producer.h"
 #include "lease/role.h"
 
@@ -31,8 +32,8 @@ struct action {
 struct action_task {
 	struct task task;
 	const struct action *action;
-	void *object; /* a frame */
-	void *home;   /* its stream */
+	void *object; /* a frame or an entry */
+	void *home;   /* its stream or pool */
 };
 
 static void drop_task(struct reaped *reaped)
@@ -152,4 +153,63 @@ int tshare_frame_release_on(struct tshare_frame *frame, const struct tshare_cuda
 	if (seats_is_child(&frame->stream->seats))
 		return role_fail_child();
 	return put_frame(&releasing_frame, frame, options, stream);
+}
+
+/* Entries */
+
+static void unref_pool(void *home)
+{
+	tshare_pool_unref(home);
+}
+
+static void finish_entry(void *object)
+{
+	entry_finish_queued(object);
+	tshare_entry_unref(object);
+}
+
+static void release_entry(void *object)
+{
+	tshare_entry_unref(object);
+}
+
+static void lose_entry(void *object)
+{
+	entry_unqueue(object);
+	tshare_entry_unref(object);
+}
+
+static const struct action finishing_entry = { finish_entry, lose_entry, unref_pool };
+static const struct action releasing_entry = { release_entry, release_entry, unref_pool };
+
+static int put_entry(const struct action *action, struct tshare_entry *entry,
+		     const struct tshare_cuda_options *options, struct CUstream_st *stream)
+{
+	struct tshare_pool *home = entry->pool;
+
+	return put(action, entry, tshare_pool_ref(home), home, options, stream);
+}
+
+TSHARE_EXPORT
+int tshare_entry_finish_on(struct tshare_entry *entry, const struct tshare_cuda_options *options,
+			   struct CUstream_st *stream)
+{
+	int err;
+
+	err = entry_queue(entry);
+	if (err)
+		return err;
+	err = put_entry(&finishing_entry, tshare_entry_ref(entry), options, stream);
+	if (err)
+		lose_entry(entry);
+	return err;
+}
+
+TSHARE_EXPORT
+int tshare_entry_release_on(struct tshare_entry *entry, const struct tshare_cuda_options *options,
+			    struct CUstream_st *stream)
+{
+	int err = pool_check(entry->pool);
+
+	return err ? err : put_entry(&releasing_entry, entry, options, stream);
 }

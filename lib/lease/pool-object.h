@@ -38,7 +38,11 @@ struct tshare_pool {
 	uint32_t *holds;		   /* entries' objects of each slot, under @lock */
 };
 
-enum entry_state { ENTRY_MADE_HERE, ENTRY_LEASED };
+enum entry_state {
+	ENTRY_MADE_HERE,
+	ENTRY_QUEUED, /* a CUDA stream will finish it */
+	ENTRY_LEASED,
+};
 
 struct tshare_entry {
 	struct tensor_owner owner; /* for its tensors */

@@ -15,11 +15,13 @@
 #include "errors.h"
 #include "gil.h"
 #include "mapping.h"
+#include "stream.h"
 #include "tensor.h"
 
 struct ts_entry {
 	PyObject ob_base;
 	struct tshare_entry *handle; /* NULL when closed */
+	bool queued;		     /* a CUDA stream finishes it */
 	PyObject *weakrefs;
 };
 
@@ -34,6 +36,7 @@ PyObject *ts_entry_wrap(struct tshare_entry *handle)
 		return NULL;
 	}
 	self->handle = handle;
+	self->queued = false;
 	self->weakrefs = NULL;
 	return (PyObject *)self;
 }
@@ -182,6 +185,56 @@ static PyObject *entry_finish(PyObject *self, PyObject *Py_UNUSED(unused))
 	Py_RETURN_NONE;
 }
 
+typedef int (*on_stream)(struct tshare_entry *entry, const struct tshare_cuda_options *options,
+			 struct CUstream_st *stream);
+
+/* 0, or -1 with an error set. The function may keep a reference of its own. */
+static int call_on_stream(PyObject *self, const struct ts_on_stream *on, on_stream function)
+{
+	/* The arguments' methods may have closed the entry. */
+	struct tshare_entry *handle = handle_of(self);
+	PyThreadState *state;
+	int err;
+
+	if (!handle)
+		return -1;
+	/* close() may come while the GIL is released. */
+	tshare_entry_ref(handle);
+	state = PyEval_SaveThread();
+	err = function(handle, &on->options, on->stream);
+	PyEval_RestoreThread(state);
+	if (err)
+		ts_raise(err, NULL);
+	if (err || function == tshare_entry_finish_on)
+		ts_entry_unref(handle);
+	return err ? -1 : 0;
+}
+
+static PyObject *entry_finish_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				 PyObject *kwnames)
+{
+	struct ts_on_stream on;
+
+	if (!handle_of(self) || ts_on_stream_args("finish_on", args, nargs, kwnames, &on) < 0 ||
+	    call_on_stream(self, &on, tshare_entry_finish_on) < 0)
+		return NULL;
+	((struct ts_entry *)self)->queued = true;
+	Py_RETURN_NONE;
+}
+
+/* The CUDA stream gets a reference beside the object's, which ends here. */
+static PyObject *entry_release_on(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+				  PyObject *kwnames)
+{
+	struct ts_on_stream on;
+
+	if (!handle_of(self) || ts_on_stream_args("release_on", args, nargs, kwnames, &on) < 0 ||
+	    call_on_stream(self, &on, tshare_entry_release_on) < 0)
+		return NULL;
+	drop((struct ts_entry *)self);
+	Py_RETURN_NONE;
+}
+
 static PyObject *entry_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	drop((struct ts_entry *)self);
@@ -200,7 +253,7 @@ static PyObject *entry_exit(PyObject *self, PyObject *args)
 	bool failed = PyTuple_Size(args) > 0 && PyTuple_GetItem(args, 0) != Py_None;
 	int err = 0;
 
-	if (entry->handle && !failed && !tshare_entry_is_finished(entry->handle))
+	if (entry->handle && !failed && !entry->queued && !tshare_entry_is_finished(entry->handle))
 		err = tshare_entry_finish(entry->handle);
 	if (err < 0)
 		ts_raise(err, NULL);
@@ -221,14 +274,14 @@ static PyObject *entry_repr(PyObject *self)
 {
 	struct ts_entry *entry = (struct ts_entry *)self;
 	PyObject *names, *repr;
+	const char *state = "";
 
 	if (!entry->handle)
 		return PyUnicode_FromString("<tshare.Entry closed>");
+	if (!tshare_entry_is_finished(entry->handle))
+		state = entry->queued ? " queued" : " unfinished";
 	names = names_of(entry->handle);
-	repr = names ? PyUnicode_FromFormat(
-			       "<tshare.Entry %R%s>", names,
-			       tshare_entry_is_finished(entry->handle) ? "" : " unfinished") :
-		       NULL;
+	repr = names ? PyUnicode_FromFormat("<tshare.Entry %R%s>", names, state) : NULL;
 	Py_XDECREF(names);
 	return repr;
 }
@@ -244,6 +297,10 @@ static PyMethodDef entry_methods[] = {
 	{ "items", ts_mapping_items, METH_NOARGS, DOC_Entry_items },
 	{ "get", TS_FASTCALL(entry_get), METH_FASTCALL | METH_KEYWORDS, DOC_Entry_get },
 	{ "finish", entry_finish, METH_NOARGS, DOC_Entry_finish },
+	{ "finish_on", TS_FASTCALL(entry_finish_on), METH_FASTCALL | METH_KEYWORDS,
+	  DOC_Entry_finish_on },
+	{ "release_on", TS_FASTCALL(entry_release_on), METH_FASTCALL | METH_KEYWORDS,
+	  DOC_Entry_release_on },
 	{ "close", entry_close, METH_NOARGS, DOC_Entry_close },
 	{ "__enter__", entry_enter, METH_NOARGS, DOC_Entry___enter__ },
 	{ "__exit__", entry_exit, METH_VARARGS, DOC_Entry___exit__ },

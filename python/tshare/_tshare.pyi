@@ -1096,6 +1096,29 @@ class Entry(Mapping[str, Tensor]):
         :raises ValueError: close() was called.
         :raises OSError: EOPNOTSUPP: this is a child by fork() of its maker.
         """
+    def finish_on(self, stream: _CudaStream, *, device: _CudaDevice | None = None) -> None:
+        """Make a CUDA stream finish the entry after its earlier work, which fills it.
+
+        The call returns at once, and the entry may be closed. Only the device may write to it
+        from now on.
+
+        :param stream: As for Region.publish_on().
+        :param device: As for Region.publish_on().
+        :raises PermissionError: The entry is finished, or was passed to a CUDA stream.
+        :raises ValueError: As by Region.publish_on(), or close() was called.
+        :raises OSError: As by Region.publish_on(). The entry is still unfinished then.
+        """
+    def release_on(self, stream: _CudaStream, *, device: _CudaDevice | None = None) -> None:
+        """Close the entry now, and let a CUDA stream keep it until its earlier work has ended.
+
+        The call returns at once. The pool keeps the entry until the stream has read it, and the
+        last tensor and array over it are gone.
+
+        :param stream: As for Region.publish_on().
+        :param device: As for Region.publish_on().
+        :raises ValueError: As by Region.publish_on(), or close() was called.
+        :raises OSError: As by Region.publish_on(). The entry isn't closed then.
+        """
     def close(self) -> None:
         """Drop the entry. An entry that isn't finished is given up, and was never there.
 

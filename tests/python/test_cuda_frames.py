@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""CUDA streams that publish and release frames, on the stub of NVIDIA's driver."""
+"""CUDA streams that publish and release frames and entries, on the stub of NVIDIA's driver."""
 
 import contextlib
 import errno
@@ -222,6 +222,67 @@ def test_context_that_ends_gives_queued_frames_back(stub, cuda, producer, consum
     cuda.__init__(stub)
     frames[0].publish_on(cuda)
     assert consumer.take(60).number == 1
+
+
+# Entries of pools
+
+
+@pytest.fixture
+def pool(name):
+    with tshare.Pool.create(name, 4096, slots=1) as pool:
+        yield pool
+
+
+def test_entry_is_finished_when_the_cuda_stream_comes_to_it(cuda, pool):
+    let_go = cuda.hold()
+    with pool.make("a", {"x": (4, "uint8")}) as entry:
+        entry["x"].numpy()[:] = 7
+        assert entry.finish_on(cuda) is None
+        assert repr(entry) == "<tshare.Entry ('x',) queued>"
+        with pytest.raises(PermissionError, match="a CUDA stream is to finish it already"):
+            entry.finish()
+    assert entry.closed
+    assert pool.get("a") is None
+    let_go()
+    cuda.synchronize()
+    assert list(pool.get("a")["x"].numpy()) == [7] * 4
+
+
+def test_entry_is_released_when_the_cuda_stream_comes_to_it(cuda, pool):
+    entry = pool.put("a", {"x": np.ones(4)})
+    let_go = cuda.hold()
+    assert entry.release_on(stream=cuda.handle) is None
+    assert entry.closed
+    with pytest.raises(TimeoutError):
+        pool.put("b", {"x": np.ones(4)}, timeout=0.1)
+    let_go()
+    assert pool.put("b", {"x": np.ones(4)}, timeout=60)
+    cuda.synchronize()
+
+
+entry_both = pytest.mark.parametrize("method", ["finish_on", "release_on"])
+
+
+@entry_both
+def test_entry_stays_as_it_was_if_cuda_refuses(stub, cuda, pool, method):
+    with pool.make("a", {"x": (4, "uint8")}) as entry:
+        stub.stub_fail(b"cuLaunchHostFunc", 1, 999)
+        with pytest.raises(OSError, match="stream") as caught:
+            getattr(entry, method)(cuda)
+        assert caught.value.errno == errno.EIO
+        with pytest.raises(TypeError, match="stream: "):
+            getattr(entry, method)(None)
+        assert " unfinished>" in repr(entry)
+    assert pool.get("a")
+
+
+@entry_both
+def test_closed_entry_is_refused(cuda, pool, method):
+    entry = pool.make("a", {"x": (4, "uint8")})
+    for given in (Closes(entry, cuda), cuda):
+        with pytest.raises(ValueError, match="^entry is closed$"):
+            getattr(entry, method)(given)
+    assert cuda.is_idle()
 
 
 # Arguments and failures
