@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -294,33 +295,48 @@ def test_exchange_reports_that_it_was_not_built():
     assert "'make lib' builds it" in fails(command)
 
 
-SIDES = {"C": lambda *args: program("frames", *args), "Python": lambda *a: script("frames.py", *a)}
+PRODUCERS = {
+    "C": lambda name: program("stream_producer", name),
+    "Python": lambda name: script("stream.py", "produce", name),
+}
+CONSUMERS = {
+    "C": lambda name: program("stream_consumer", name),
+    "Python": lambda name: script("stream.py", "consume", name),
+}
 
 
-@pytest.mark.parametrize("consumer", SIDES)
-@pytest.mark.parametrize("producer", SIDES)
-def test_frames(producer, consumer, name):
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_stream(producer, consumer, name):
     need("numpy")
-    produce = Example(SIDES[producer]("produce", name, 100))
-    produce.read_until(f"'{name}' has 2 slots")
-    taken = run(SIDES[consumer]("consume", name))
-    assert taken == ["consume: took 100 frames, all of them whole; the producer has exited"]
-    assert produce.end()[0] == ["produce: all 100 frames were taken"]
+    consume = Example(CONSUMERS[consumer](name))
+    produce = Example(PRODUCERS[producer](name))
+    first = int(consume.process.stdout.readline().split()[1])
+    consume.read_until(f"frame {first + 20} ")
+    os.kill(produce.process.pid, signal.SIGINT)
+    *lines, end = consume.end()[0]
+    assert end == "the stream has ended"
+    for number, line in enumerate(lines, first + 21):
+        assert line == f"frame {number} is {number % 256}, 0 were lost"
+    assert not produce.end()[0]
 
 
-def test_frames_in_one_program(name):
+POOLS = {"C": lambda *a: program("pool", *a), "Python": lambda *a: script("pool.py", *a)}
+
+
+@pytest.mark.parametrize("second", POOLS)
+@pytest.mark.parametrize("first", POOLS)
+def test_pool(first, second, name):
     need("numpy")
-    assert run(script("frames.py", name)) == [
-        f"produce: '{name}' has 2 slots",
-        "produce: all 1000 frames were taken",
-        "consume: took 1000 frames, all of them whole; the producer has exited",
+    maker = Example(POOLS[first](name, "a", "bc", "a"))
+    maker.read_until("found 'a', its pixels are 1")
+    maker.read_until("waiting for Enter")
+    assert run(POOLS[second](name, "bc", "def")) == [
+        "found 'bc', its pixels are 2",
+        "made 'def', its pixels are 3",
+        "waiting for Enter",
     ]
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_frames_reports_a_missing_producer(side, name):
-    need("numpy")
-    assert f"produce {name}' first" in fails(SIDES[side]("consume", name))
+    assert not maker.end()[0]
 
 
 def test_camera_s_reader_prints_frames_until_the_stream_ends(name):
