@@ -17,7 +17,7 @@ import pytest
 
 import tshare
 import vivid
-from support import load_stub
+from support import Stream, load_stub
 
 # A shell that runs this in the background ignores SIGINT, and so would all processes that
 # are started here, also in tests about Ctrl-C.
@@ -265,3 +265,14 @@ def stub(request):
     gc.collect()
     assert stub.stub_left() is None
     assert stub.stub_complaint() is None
+
+
+@pytest.fixture
+def cuda(stub):
+    """A CUDA stream on the stub, in the thread's context."""
+    stream = Stream(stub)
+    yield stream
+    try:
+        stream.synchronize()
+    finally:
+        stream.destroy()

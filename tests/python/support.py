@@ -2,6 +2,7 @@
 """Helpers for the tests: other processes, optional libraries, DLPack's structs."""
 
 import ctypes
+import errno
 import importlib
 import mmap
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import tshare
+
+NOT_SUPPORTED = errno.errorcode[errno.EOPNOTSUPP]  # it has two names
 
 # The stub of NVIDIA's driver, which has the driver's file name.
 STUB = Path(__file__).resolve().parents[2] / "build/c/tests/cuda-stub/libcuda.so.1"

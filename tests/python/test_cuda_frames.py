@@ -4,36 +4,14 @@
 import contextlib
 import errno
 import os
-import time
 
 import numpy as np
 import pytest
 
 import tshare
-from support import Stream, other_threads_run_during, run, spawn, with_stub
+from support import NOT_SUPPORTED, other_threads_run_during, run, spawn, with_stub
 
 FIELDS = {"image": ((4, 6), "float32")}
-NOT_SUPPORTED = errno.errorcode[errno.EOPNOTSUPP]  # it has two names
-
-
-@pytest.fixture(autouse=True)
-def everything_is_reaped(no_fd_leaks):
-    """What the library holds for a CUDA stream goes in a thread of its own, a bit later."""
-    before = len(os.listdir("/proc/self/fd"))
-    yield
-    until = time.monotonic() + 60
-    while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < until:
-        time.sleep(0.001)
-
-
-@pytest.fixture
-def cuda(stub):
-    stream = Stream(stub)
-    yield stream
-    try:
-        stream.synchronize()
-    finally:
-        stream.destroy()
 
 
 @pytest.fixture
@@ -204,7 +182,7 @@ def test_one_pin_is_for_all_slots(stub, cuda, producer, consumer):
         assert stub.stub_calls(b"cuMemHostRegister") == 2
 
 
-# What threads of streams whose context has ended may still look at.
+# Threads of CUDA streams whose context has ended may still look at these.
 lost = []
 
 

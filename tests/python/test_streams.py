@@ -17,31 +17,24 @@ import numpy as np
 import pytest
 
 import tshare
-from support import STUB, Stream, need, other_threads_run_during, run, spawn, version, with_stub
+from support import (
+    NOT_SUPPORTED,
+    STUB,
+    need,
+    other_threads_run_during,
+    run,
+    spawn,
+    version,
+    with_stub,
+)
 
 LEGACY, PER_THREAD = 1, 2
 STREAM_VALUES = 122  # an attribute of devices
-NOT_SUPPORTED = errno.errorcode[errno.EOPNOTSUPP]  # it has two names
-
-
-@pytest.fixture(autouse=True)
-def everything_is_reaped(no_fd_leaks):
-    """What the library holds for a stream goes in a thread of its own, a bit later."""
-    before = len(os.listdir("/proc/self/fd"))
-    yield
-    until = time.monotonic() + 60
-    while len(os.listdir("/proc/self/fd")) > before and time.monotonic() < until:
-        time.sleep(0.001)
 
 
 @pytest.fixture
-def stream(stub):
-    stream = Stream(stub)
-    yield stream
-    try:
-        stream.synchronize()
-    finally:
-        stream.destroy()
+def stream(cuda):
+    return cuda
 
 
 @pytest.fixture
