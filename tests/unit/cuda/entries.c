@@ -42,16 +42,15 @@ static struct tshare_entry *made(const char *key)
 	return entry;
 }
 
-/* Makes and drops an entry, finished or not. */
-static int make_room(const char *key, bool finish)
+/* Makes, finishes and drops an entry. */
+static int make_room(const char *key)
 {
 	struct tshare_entry *entry;
 	int err = make(key, &entry);
 
 	if (err)
 		return err;
-	if (finish)
-		CHECK(!tshare_entry_finish(entry));
+	CHECK(!tshare_entry_finish(entry));
 	tshare_entry_unref(entry);
 	return 0;
 }
@@ -71,15 +70,23 @@ static bool has(const char *key)
 	return entry;
 }
 
-TEST(an_entry_is_finished_when_the_cuda_stream_comes_to_it)
+/* An entry of a new pool, which the CUDA stream is to finish. */
+static struct tshare_entry *queued(struct hold *hold)
 {
 	struct tshare_entry *entry;
-	struct hold hold;
 
 	open_all(4);
-	begin_hold(&hold, cuda);
+	begin_hold(hold, cuda);
 	entry = made("a");
 	CHECK(!tshare_entry_finish_on(entry, NULL, cuda));
+	return entry;
+}
+
+TEST(an_entry_is_finished_when_the_cuda_stream_comes_to_it)
+{
+	struct hold hold;
+	struct tshare_entry *entry = queued(&hold);
+
 	CHECK(!tshare_entry_is_finished(entry) && !has("a"));
 	CHECK(tshare_entry_finish(entry) == -EACCES);
 	CHECK(error_says("entry: a CUDA stream is to finish it already"));
@@ -95,13 +102,9 @@ TEST(an_entry_is_finished_when_the_cuda_stream_comes_to_it)
 
 TEST(a_queued_entry_keeps_its_pool)
 {
-	struct tshare_entry *entry;
 	struct hold hold;
+	struct tshare_entry *entry = queued(&hold);
 
-	open_all(4);
-	begin_hold(&hold, cuda);
-	entry = made("a");
-	CHECK(!tshare_entry_finish_on(entry, NULL, cuda));
 	tshare_entry_unref(entry);
 	pool = tshare_pool_unref(pool);
 	CHECK(has_name());
@@ -112,36 +115,32 @@ TEST(a_queued_entry_keeps_its_pool)
 	close_all();
 }
 
-TEST(an_entry_is_released_when_the_cuda_stream_comes_to_it)
+/* Of a pool of one slot. */
+static void check_release(struct tshare_entry *entry)
 {
-	struct tshare_entry *entry;
 	struct hold hold;
 
-	open_all(1);
-	CHECK(!make_room("a", true));
-	entry = get(other, "a");
 	begin_hold(&hold, cuda);
 	CHECK(!tshare_entry_release_on(entry, NULL, cuda));
-	CHECK(make_room("b", true) == -ETIMEDOUT);
+	CHECK(make_room("b") == -ETIMEDOUT);
 	end_hold(&hold);
 	CHECK(!cuStreamSynchronize(cuda));
-	CHECK(!make_room("b", true));
+	CHECK(!make_room("b"));
+}
+
+TEST(an_entry_is_released_when_the_cuda_stream_comes_to_it)
+{
+	open_all(1);
+	CHECK(!make_room("a"));
+	check_release(get(other, "a"));
 	close_all();
 }
 
 TEST(an_unfinished_entry_is_given_up_when_the_cuda_stream_comes_to_it)
 {
-	struct tshare_entry *entry;
-	struct hold hold;
-
 	open_all(1);
-	begin_hold(&hold, cuda);
-	entry = made("a");
-	CHECK(!tshare_entry_release_on(entry, NULL, cuda));
-	CHECK(make_room("b", false) == -ETIMEDOUT);
-	end_hold(&hold);
-	CHECK(!cuStreamSynchronize(cuda));
-	CHECK(!make_room("b", false));
+	check_release(made("a"));
+	CHECK(!has("a"));
 	close_all();
 }
 
@@ -157,9 +156,9 @@ TEST(a_call_that_fails_changes_nothing)
 	CHECK(!tshare_entry_finish(entry));
 	stub_fail("cuLaunchHostFunc", 1, 2);
 	CHECK(tshare_entry_release_on(entry, NULL, cuda) == -ENOMEM);
-	CHECK(make_room("b", true) == -ETIMEDOUT);
+	CHECK(make_room("b") == -ETIMEDOUT);
 	tshare_entry_unref(entry);
-	CHECK(!make_room("b", true));
+	CHECK(!make_room("b"));
 	close_all();
 }
 
@@ -178,9 +177,9 @@ TEST(a_context_that_ends_gives_entries_up)
 	entry = made("c");
 	CHECK(!tshare_entry_finish(entry));
 	CHECK(!tshare_entry_release_on(entry, NULL, cuda));
-	CHECK(make_room("d", true) == -ETIMEDOUT);
+	CHECK(make_room("d") == -ETIMEDOUT);
 	replace_context();
-	CHECK(!make_room("d", true) && !make_room("e", true));
+	CHECK(!make_room("d") && !make_room("e"));
 	end_hold(&hold);
 	CHECK(!tshare_entry_finish(kept));
 	tshare_entry_unref(kept);

@@ -60,18 +60,26 @@ static int free_slots(int64_t timeout_ns)
 	return count;
 }
 
+/* A frame of 1 of a new stream, which the CUDA stream is to publish. */
+static struct tshare_frame *queued(struct hold *hold)
+{
+	struct tshare_frame *frame;
+
+	open_all(4);
+	begin_hold(hold, cuda);
+	frame = loan();
+	fill_frame(frame, 1);
+	CHECK(!tshare_frame_publish_on(frame, NULL, cuda));
+	return frame;
+}
+
 /* Publishing */
 
 TEST(a_frame_is_published_when_the_cuda_stream_comes_to_it)
 {
-	struct tshare_frame *frame, *taken;
 	struct hold hold;
+	struct tshare_frame *frame = queued(&hold), *taken;
 
-	open_all(4);
-	begin_hold(&hold, cuda);
-	frame = loan();
-	fill_frame(frame, 1);
-	CHECK(!tshare_frame_publish_on(frame, NULL, cuda));
 	CHECK(take(100 * MS, &taken) == -ETIMEDOUT);
 	CHECK(!info_of(frame).number && !info_of(frame).published_ns);
 	end_hold(&hold);
@@ -117,14 +125,9 @@ TEST(a_queued_frame_is_published_once_and_described_no_more)
 {
 	struct tshare_frame_info info = { .size = sizeof(info) };
 	const int64_t shape[] = { 1 };
-	struct tshare_frame *frame;
 	struct hold hold;
+	struct tshare_frame *frame = queued(&hold);
 
-	open_all(4);
-	begin_hold(&hold, cuda);
-	frame = loan();
-	fill_frame(frame, 1);
-	CHECK(!tshare_frame_publish_on(frame, NULL, cuda));
 	CHECK(tshare_frame_publish(frame) == -EACCES);
 	CHECK(error_says("frame: a CUDA stream is to publish it already"));
 	CHECK(tshare_frame_publish_on(frame, NULL, cuda) == -EACCES);
@@ -160,14 +163,9 @@ TEST(a_published_frame_or_a_consumer_s_is_not_queued)
 
 TEST(a_queued_frame_keeps_its_stream_and_slot)
 {
-	struct tshare_frame *frame;
 	struct hold hold;
+	struct tshare_frame *frame = queued(&hold);
 
-	open_all(4);
-	begin_hold(&hold, cuda);
-	frame = loan();
-	fill_frame(frame, 1);
-	CHECK(!tshare_frame_publish_on(frame, NULL, cuda));
 	tshare_frame_unref(frame);
 	CHECK(free_slots(0) == 3);
 	producer = tshare_stream_unref(producer);
@@ -440,12 +438,13 @@ TEST(a_context_that_ends_gives_queued_frames_back)
 	close_all();
 }
 
-/* Two, as many as it may hold. */
-static void take_and_release_all(void)
+/* The consumer releases two, as many as it may hold, which the CUDA stream doesn't come to. */
+static void release_all(struct hold *hold)
 {
 	struct tshare_frame *frame;
 	int i;
 
+	begin_hold(hold, cuda);
 	for (i = 1; i <= 2; i++) {
 		CHECK(publish_until(producer, i));
 		frame = take_frame(consumer);
@@ -453,38 +452,42 @@ static void take_and_release_all(void)
 	}
 }
 
-TEST(a_context_that_ends_releases_a_consumer_s_frames)
+static int get_third(int64_t timeout_ns, struct tshare_frame **frame)
+{
+	(void)timeout_ns;
+	return tshare_stream_get(consumer, 3, frame);
+}
+
+static void check_third(int (*call)(int64_t timeout_ns, struct tshare_frame **frame),
+			struct hold *hold)
 {
 	struct tshare_frame *frame;
-	static struct hold hold; /* the old stream's thread may look at it later */
 
 	open_all(4);
-	begin_hold(&hold, cuda);
-	take_and_release_all();
+	release_all(hold);
 	CHECK(publish_until(producer, 3));
-	CHECK(take(0, &frame) == -ENOBUFS);
+	CHECK(call(0, &frame) == -ENOBUFS);
 	replace_context();
-	CHECK(take_number(consumer) == 3);
+	CHECK(!call(0, &frame));
+	CHECK(whole_number(frame) == 3);
+	tshare_frame_unref(frame);
 	CHECK(free_slots(0) == 3);
-	end_hold(&hold);
+	end_hold(hold);
 	close_all();
+}
+
+TEST(a_context_that_ends_releases_a_consumer_s_frames)
+{
+	static struct hold hold; /* the old stream's thread may look at it later */
+
+	check_third(take, &hold);
 }
 
 TEST(a_get_looks_for_lost_contexts_too)
 {
-	struct tshare_frame *frame;
 	static struct hold hold; /* the old stream's thread may look at it later */
 
-	open_all(4);
-	begin_hold(&hold, cuda);
-	take_and_release_all();
-	CHECK(publish_until(producer, 3));
-	CHECK(tshare_stream_get(consumer, 3, &frame) == -ENOBUFS);
-	replace_context();
-	CHECK(!tshare_stream_get(consumer, 3, &frame));
-	tshare_frame_unref(frame);
-	end_hold(&hold);
-	close_all();
+	check_third(get_third, &hold);
 }
 
 TEST(a_context_that_ends_releases_frames_of_the_stream_before)
@@ -495,8 +498,7 @@ TEST(a_context_that_ends_releases_frames_of_the_stream_before)
 	open_all(4);
 	tshare_stream_unref(consumer);
 	consumer = open_stream(name, TSHARE_FOLLOW);
-	begin_hold(&hold, cuda);
-	take_and_release_all();
+	release_all(&hold);
 	tshare_stream_unref(producer);
 	producer = new_stream(name, 4, 1, 0);
 	CHECK(publish_until(producer, 1));
