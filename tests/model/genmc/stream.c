@@ -40,7 +40,7 @@ static struct tshare_stream streams[4] = {
 };
 static struct tshare_stream *const producer = &streams[3];
 
-/* What is in the slots. Where no reader may be too late for its frame, GenMC reports each race. */
+/* The data of the slots. Where no reader may be too late for its frame, GenMC reports each race. */
 #if LATE
 static _Atomic(uint64_t) data[SLOTS];
 #define read_data(slot)		atomic_load_explicit(&data[slot], memory_order_relaxed)

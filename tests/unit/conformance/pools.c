@@ -574,7 +574,7 @@ static void *open_patiently(void *data)
 	return tshare_pool_open(ctx, name, &options, &pool) ? NULL : pool;
 }
 
-/* One that is being unlinked has no NAME.seats, or the next one's. */
+/* A pool that is being unlinked has no NAME.seats, or those of the next pool. */
 TEST(open_waits_for_the_next_pool_of_a_name)
 {
 	const char *name = unique("turn");

@@ -33,7 +33,7 @@ static inline bool has_name(void)
 	return true;
 }
 
-/* What the library holds for a CUDA stream goes in a thread of its own. */
+/* A thread of the library's drops references that it holds for a CUDA stream. */
 static inline bool name_goes(void)
 {
 	int i;
