@@ -19,6 +19,7 @@
 #include "lease/pool-regions.h"
 #include "lease/seats-region.h"
 #include "region/object.h"
+#include "region/region.h"
 
 /* Slots of a pool whose maker doesn't say. */
 #define DEFAULT_SLOTS 4096
@@ -281,24 +282,19 @@ int tshare_pool_create(struct tshare_ctx *ctx, const char *name, uint64_t size,
 
 /* Opening */
 
-/* -ESTALE if the pool is being unlinked, which begins with NAME. */
+/* -ESTALE if the pool is being unlinked, and NAME.seats is missing or the next pool's. */
 static int open_both(struct tshare_pool *pool, struct tshare_ctx *ctx, const char *name,
-		     const char *seats, const struct tshare_open_options *options)
+		     const char *seats, const struct tshare_open_options *options,
+		     uint64_t other_than)
 {
-	struct tshare_region *region;
 	uint64_t id;
 	int err;
 
-	err = tshare_region_open(ctx, name, options, &region);
+	err = region_open(ctx, name, options, other_than, &pool->region);
+	if (!err)
+		err = pool_regions_bind(pool, &id);
 	if (err)
 		return err;
-	tshare_region_unref(pool->region);
-	pool->region = region;
-	err = pool_regions_bind(pool, &id);
-	if (err)
-		return err;
-	tshare_region_unref(pool->seats_region);
-	pool->seats_region = NULL;
 	err = tshare_region_open(ctx, seats, NULL, &pool->seats_region);
 	if (err == -EACCES)
 		return fail(err, "name: this user may read '%s', but not write '%s'", name, seats);
@@ -307,11 +303,16 @@ static int open_both(struct tshare_pool *pool, struct tshare_ctx *ctx, const cha
 	return err == -ENOENT || err == -EINPROGRESS ? -ESTALE : err;
 }
 
+/*
+ * Waits for another region while NAME is that of a pool that is being unlinked. It keeps nothing of
+ * that meanwhile: NAME might stay as long as it has a user.
+ */
 static int pool_open(struct tshare_pool *pool, struct tshare_ctx *ctx, const char *name,
 		     const struct tshare_open_options *options)
 {
 	struct tshare_open_options next = { .size = sizeof(next) };
 	char seats[TSHARE_NAME_LEN];
+	uint64_t unlinked = 0;
 	int64_t deadline;
 	int err;
 
@@ -322,11 +323,12 @@ static int pool_open(struct tshare_pool *pool, struct tshare_ctx *ctx, const cha
 	if (err)
 		return err;
 	deadline = clock_deadline(next.timeout_ns, clock_ns());
-	while ((err = open_both(pool, ctx, name, seats, &next)) == -ESTALE) {
-		next.other_than = pool->region;
+	while ((err = open_both(pool, ctx, name, seats, &next, unlinked)) == -ESTALE) {
+		unlinked = pool->region->handle.id;
 		next.timeout_ns = clock_left(deadline);
+		pool_unbind(pool);
 	}
-	if (err == -EAGAIN && next.other_than == pool->region)
+	if (err == -EAGAIN && unlinked)
 		return fail(-ENOENT, "name: '%s' is being unlinked", name);
 	if (err)
 		return err;

@@ -58,9 +58,8 @@ static int read_open_options(const struct tshare_ctx *ctx,
 	return 0;
 }
 
-TSHARE_EXPORT
-int tshare_region_open(struct tshare_ctx *ctx, const char *name,
-		       const struct tshare_open_options *options, struct tshare_region **region)
+int region_open(struct tshare_ctx *ctx, const char *name, const struct tshare_open_options *options,
+		uint64_t other_than, struct tshare_region **region)
 {
 	struct backend_find how = { 0 };
 	char checked[TSHARE_NAME_LEN];
@@ -73,6 +72,8 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 		err = region_name_copy(checked, name);
 	if (err)
 		return err;
+	if (other_than)
+		how.other_than = other_than;
 	new = region_new(ctx);
 	if (!new)
 		return -ENOMEM;
@@ -84,6 +85,13 @@ int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 		return err;
 	}
 	return finish_open(new, how.readonly ? TSHARE_READONLY : 0, region);
+}
+
+TSHARE_EXPORT
+int tshare_region_open(struct tshare_ctx *ctx, const char *name,
+		       const struct tshare_open_options *options, struct tshare_region **region)
+{
+	return region_open(ctx, name, options, 0, region);
 }
 
 /* Asks the context's backend first, then the others. */

@@ -601,6 +601,37 @@ TEST(open_waits_for_the_next_pool_of_a_name)
 	tshare_pool_unref(next);
 }
 
+/* A user of a name with that lifetime keeps the name, which would lead nobody elsewhere then. */
+TEST(an_opener_that_waits_for_the_next_pool_does_not_keep_the_last_one)
+{
+	const struct tshare_options users = {
+		.size = sizeof(users),
+		.lifetime = TSHARE_LIFETIME_USERS,
+	};
+	struct tshare_pool_options options = { .size = sizeof(options), .region = &users };
+	const char *name = unique("users");
+	char seats[TSHARE_NAME_MAX + 1];
+	struct tshare_region *region;
+	struct tshare_pool *pool;
+	pthread_t thread;
+	void *opened;
+
+	strcpy(stpcpy(seats, name), ".seats");
+	CHECK(!tshare_pool_create(ctx, name, PAGE, &options, &pool));
+	CHECK(!tshare_region_open(ctx, seats, NULL, &region));
+	CHECK(!tshare_region_unlink(region));
+	tshare_region_unref(region);
+	CHECK(!pthread_create(&thread, NULL, open_patiently, (void *)name));
+	sleep_ns(20 * MS);
+	tshare_pool_unref(pool);
+	CHECK(!exists(name));
+	CHECK(!tshare_pool_create(ctx, name, PAGE, &options, &pool));
+	CHECK(!pthread_join(thread, &opened) && opened);
+	tshare_pool_unref(opened);
+	tshare_pool_unref(pool);
+	CHECK(!exists(name));
+}
+
 TEST(create_takes_no_other_regions_name)
 {
 	const char *name = unique("other");
