@@ -314,6 +314,7 @@ static int pool_open(struct tshare_pool *pool, struct tshare_ctx *ctx, const cha
 	char seats[TSHARE_NAME_LEN];
 	uint64_t unlinked = 0;
 	int64_t deadline;
+	bool waits;
 	int err;
 
 	err = seats_region_name(name, seats);
@@ -323,10 +324,13 @@ static int pool_open(struct tshare_pool *pool, struct tshare_ctx *ctx, const cha
 	if (err)
 		return err;
 	deadline = clock_deadline(next.timeout_ns, clock_ns());
+	waits = next.timeout_ns;
 	while ((err = open_both(pool, ctx, name, seats, &next, unlinked)) == -ESTALE) {
 		unlinked = pool->region->handle.id;
 		next.timeout_ns = clock_left(deadline);
 		pool_unbind(pool);
+		if (waits && !next.timeout_ns)
+			return fail_name(-ETIMEDOUT, name);
 	}
 	if (err == -EAGAIN && unlinked)
 		return fail(-ENOENT, "name: '%s' is being unlinked", name);
