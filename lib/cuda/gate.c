@@ -27,6 +27,7 @@ struct gate_page {
 	const void *context; /* NULL when it has ended */
 	uint64_t address;    /* the device's */
 	uint64_t memory_id;
+	unsigned int marks;
 	uint64_t used; /* a bit for each gate */
 	uint64_t values[GATES];
 	char *start;
@@ -42,8 +43,12 @@ static _Atomic(uint64_t) *word_of(const struct gate *gate)
 	return (_Atomic(uint64_t) *)(gate->page->start + (size_t)gate->index * GATE_BYTES);
 }
 
-static void page_free(struct gate_page *page)
+/* With the process's lock held: frees the page once its context has ended and nothing uses it. */
+static void page_free_if_over(struct gate_page *page)
 {
+	if (page->context || page->used || page->marks)
+		return;
+	LIST_REMOVE(page, entry);
 	munmap(page->start, PAGE_BYTES);
 	free(page);
 }
@@ -142,23 +147,36 @@ void gate_release(struct gate *gate)
 
 	atomic_store(word_of(gate), gate->value);
 	page->used &= ~(1ULL << gate->index);
-	if (!page->context && !page->used) {
-		LIST_REMOVE(page, entry);
-		page_free(page);
-	}
+	page_free_if_over(page);
 }
 
-struct context_mark gate_mark_context(void)
+struct gate_page *context_mark(void)
 {
-	struct context_mark mark = { 0 };
 	struct gate gate = { .page = NULL };
 
 	if (gate_take(&gate) || !gate.page)
-		return mark;
-	mark.address = (uintptr_t)gate.page->start;
-	mark.id = gate.page->memory_id;
+		return NULL;
 	process_lock();
+	gate.page->marks++;
 	gate_release(&gate);
 	process_unlock();
-	return mark;
+	return gate.page;
+}
+
+void context_mark_ref(struct gate_page *mark)
+{
+	mark->marks++;
+}
+
+void context_mark_unref(struct gate_page *mark)
+{
+	if (!mark)
+		return;
+	mark->marks--;
+	page_free_if_over(mark);
+}
+
+bool context_mark_is_lost(const struct gate_page *mark)
+{
+	return cuda_context_is_lost((uintptr_t)mark->start, mark->memory_id);
 }

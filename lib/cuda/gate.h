@@ -7,6 +7,7 @@
 #ifndef TSHARE_CUDA_GATE_H
 #define TSHARE_CUDA_GATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gate_page;
@@ -27,13 +28,19 @@ int gate_take(struct gate *gate);
 /* With the process's lock held: releases the streams that wait for it. */
 void gate_release(struct gate *gate);
 
-/* A context, by memory that is registered as long as it lasts. */
-struct context_mark {
-	uint64_t address; /* 0 for none */
-	uint64_t id;
-};
+/*
+ * A mark stands for a context, by a page of memory that is registered as long as the context lasts.
+ * A reference keeps the page, so its address is not used again for another context's.
+ */
 
-/* In a scope, without the process's lock: of the current context. */
-struct context_mark gate_mark_context(void);
+/* In a scope, without the process's lock: a reference to a mark of the current context, or NULL. */
+struct gate_page *context_mark(void);
+
+/* With the process's lock held. */
+void context_mark_ref(struct gate_page *mark);
+void context_mark_unref(struct gate_page *mark); /* or NULL */
+
+/* Without locks, with a reference: whether the context has ended, or runs nothing after an error. */
+bool context_mark_is_lost(const struct gate_page *mark);
 
 #endif /* TSHARE_CUDA_GATE_H */

@@ -15,8 +15,10 @@ static bool task_claim(struct task *task)
 	if (task->over)
 		return false;
 	task->over = true;
-	if (task->lost)
+	if (task->lost) {
 		LIST_REMOVE(task, entry);
+		context_mark_unref(task->context);
+	}
 	return true;
 }
 
@@ -43,12 +45,14 @@ int task_put(struct task *task, struct CUstream_st *stream)
 	int err;
 
 	if (task->lost)
-		task->context = gate_mark_context();
+		task->context = context_mark();
 	stream_watch_exit();
 	process_lock();
 	err = reaper_start();
 	if (!err && task->lost)
 		LIST_INSERT_HEAD(&pending, task, entry);
+	else
+		context_mark_unref(task->context);
 	process_unlock();
 	if (err)
 		return err;
@@ -62,37 +66,37 @@ int task_put(struct task *task, struct CUstream_st *stream)
 	return claimed ? cuda_fail(err, "stream") : 0;
 }
 
-static bool is_same(const struct context_mark *one, const struct context_mark *other)
-{
-	return one->address == other->address && one->id == other->id;
-}
-
-/* With the process's lock held: the context of one of the owner's tasks, if it is none of @seen. */
-static struct context_mark find_context(const void *owner, const struct context_mark *seen,
-					size_t count)
+/*
+ * With the process's lock held: a reference to the mark of one of the owner's tasks, if it is none
+ * of @seen.
+ */
+static struct gate_page *find_context(const void *owner, struct gate_page *const *seen,
+				      size_t count)
 {
 	struct task *task;
 	size_t i;
 
 	for (task = LIST_FIRST(&pending); task; task = LIST_NEXT(task, entry)) {
-		if (task->owner != owner)
+		if (task->owner != owner || !task->context)
 			continue;
-		for (i = 0; i < count && !is_same(&seen[i], &task->context); i++)
+		for (i = 0; i < count && seen[i] != task->context; i++)
 			;
-		if (i == count && task->context.address)
-			return task->context;
+		if (i < count)
+			continue;
+		context_mark_ref(task->context);
+		return task->context;
 	}
-	return (struct context_mark){ 0 };
+	return NULL;
 }
 
 /* Ends one task of the owner's in the context. The next may go meanwhile, as the lock is free. */
-static bool end_one(const void *owner, const struct context_mark *context)
+static bool end_one(const void *owner, const struct gate_page *context)
 {
 	struct task *task;
 
 	process_lock();
 	for (task = LIST_FIRST(&pending); task; task = LIST_NEXT(task, entry))
-		if (task->owner == owner && is_same(&task->context, context) && task_claim(task))
+		if (task->owner == owner && task->context == context && task_claim(task))
 			break;
 	if (task)
 		LIST_INSERT_HEAD(&lost, task, entry);
@@ -104,7 +108,7 @@ static bool end_one(const void *owner, const struct context_mark *context)
 
 bool tasks_end_lost(const void *owner)
 {
-	struct context_mark seen[8];
+	struct gate_page *seen[8];
 	bool any = false;
 	size_t i;
 
@@ -112,12 +116,14 @@ bool tasks_end_lost(const void *owner)
 		process_lock();
 		seen[i] = find_context(owner, seen, i);
 		process_unlock();
-		if (!seen[i].address || cuda_is_forked())
+		if (!seen[i])
 			break;
-		if (!cuda_context_is_lost(seen[i].address, seen[i].id))
-			continue;
-		while (end_one(owner, &seen[i]))
-			any = true;
+		if (!cuda_is_forked() && context_mark_is_lost(seen[i]))
+			while (end_one(owner, seen[i]))
+				any = true;
+		process_lock();
+		context_mark_unref(seen[i]);
+		process_unlock();
 	}
 	return any;
 }

@@ -31,8 +31,8 @@ struct task {
 
 	/* The wing's own, under the process's lock. */
 	LIST_ENTRY(task) entry;
-	struct context_mark context;
-	bool over; /* it runs, or is lost */
+	struct gate_page *context; /* a mark; NULL for none */
+	bool over;		   /* it runs, or is lost */
 };
 
 /*

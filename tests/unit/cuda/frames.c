@@ -511,6 +511,39 @@ TEST(a_context_that_ends_releases_frames_of_the_stream_before)
 	close_all();
 }
 
+static void queue_frame(struct CUstream_st *stream)
+{
+	struct tshare_frame *frame = loan();
+
+	CHECK(!tshare_frame_publish_on(frame, NULL, stream));
+	tshare_frame_unref(frame);
+}
+
+/* The next context has its address, and the kernel may give its memory that of the last one's. */
+TEST(a_context_that_ends_is_not_taken_for_its_successor)
+{
+	static struct hold hold; /* the old stream's thread may look at it later */
+	struct CUstream_st *old, *new;
+	CUcontext primary;
+
+	open_all(4);
+	stub_set_ids(false);
+	CHECK(!cuDevicePrimaryCtxRetain(&primary, 0) && !cuCtxPushCurrent_v2(primary));
+	CHECK(!cuStreamCreate(&old, 0));
+	begin_hold(&hold, old);
+	queue_frame(old);
+	CHECK(free_slots(0) == 3);
+	CHECK(!cuDevicePrimaryCtxReset_v2(0) && !cuDevicePrimaryCtxRetain(&primary, 0));
+	CHECK(!cuStreamCreate(&new, 0));
+	queue_frame(new);
+	CHECK(!cuStreamSynchronize(new));
+	CHECK(free_slots(0) == 3);
+	end_hold(&hold);
+	CHECK(!cuStreamDestroy_v2(new) && !cuCtxPopCurrent_v2(NULL));
+	CHECK(!cuDevicePrimaryCtxRelease_v2(0));
+	close_all();
+}
+
 /* The stub goes on with its work. A driver doesn't, as far as it says. */
 TEST(after_an_error_of_its_context_a_cuda_stream_publishes_nothing)
 {
