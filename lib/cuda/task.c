@@ -9,6 +9,9 @@
 static LIST_HEAD(task_list, task) pending = LIST_HEAD_INITIALIZER(pending);
 static struct task_list lost = LIST_HEAD_INITIALIZER(lost);
 
+/* Calls of tasks_end_lost() so far. None asks for the context of a task that is newer than it. */
+static uint64_t calls;
+
 /* With the process's lock held: whether the caller is the one to end the task. */
 static bool task_claim(struct task *task)
 {
@@ -49,6 +52,7 @@ int task_put(struct task *task, struct CUstream_st *stream)
 	stream_watch_exit();
 	process_lock();
 	err = reaper_start();
+	task->asked = calls;
 	if (!err && task->lost)
 		LIST_INSERT_HEAD(&pending, task, entry);
 	else
@@ -67,26 +71,25 @@ int task_put(struct task *task, struct CUstream_st *stream)
 }
 
 /*
- * With the process's lock held: a reference to the mark of one of the owner's tasks, if it is none
- * of @seen.
+ * With the process's lock held: a reference to a mark that one of the owner's tasks has, and none
+ * that this call of tasks_end_lost() has had; NULL for none.
  */
-static struct gate_page *find_context(const void *owner, struct gate_page *const *seen,
-				      size_t count)
+static struct gate_page *next_context(const void *owner, uint64_t call)
 {
+	struct gate_page *context = NULL;
 	struct task *task;
-	size_t i;
 
 	for (task = LIST_FIRST(&pending); task; task = LIST_NEXT(task, entry)) {
-		if (task->owner != owner || !task->context)
+		if (task->owner != owner || !task->context || task->asked >= call)
 			continue;
-		for (i = 0; i < count && seen[i] != task->context; i++)
-			;
-		if (i < count)
-			continue;
-		context_mark_ref(task->context);
-		return task->context;
+		if (!context) {
+			context = task->context;
+			context_mark_ref(context);
+		}
+		if (task->context == context)
+			task->asked = call;
 	}
-	return NULL;
+	return context;
 }
 
 /* Ends one task of the owner's in the context. The next may go meanwhile, as the lock is free. */
@@ -108,22 +111,22 @@ static bool end_one(const void *owner, const struct gate_page *context)
 
 bool tasks_end_lost(const void *owner)
 {
-	struct gate_page *seen[8];
+	struct gate_page *context;
+	uint64_t call = 0;
 	bool any = false;
-	size_t i;
 
-	for (i = 0; i < sizeof(seen) / sizeof(*seen); i++) {
+	for (;;) {
 		process_lock();
-		seen[i] = find_context(owner, seen, i);
+		call = call ? call : ++calls;
+		context = next_context(owner, call);
 		process_unlock();
-		if (!seen[i])
-			break;
-		if (!cuda_is_forked() && context_mark_is_lost(seen[i]))
-			while (end_one(owner, seen[i]))
+		if (!context)
+			return any;
+		if (!cuda_is_forked() && context_mark_is_lost(context))
+			while (end_one(owner, context))
 				any = true;
 		process_lock();
-		context_mark_unref(seen[i]);
+		context_mark_unref(context);
 		process_unlock();
 	}
-	return any;
 }

@@ -7,6 +7,7 @@
 #define TSHARE_CUDA_TASK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #include "cuda/gate.h"
@@ -32,6 +33,7 @@ struct task {
 	/* The wing's own, under the process's lock. */
 	LIST_ENTRY(task) entry;
 	struct gate_page *context; /* a mark; NULL for none */
+	uint64_t asked;		   /* the last call of tasks_end_lost() that asked for it */
 	bool over;		   /* it runs, or is lost */
 };
 

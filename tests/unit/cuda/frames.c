@@ -544,6 +544,36 @@ TEST(a_context_that_ends_is_not_taken_for_its_successor)
 	close_all();
 }
 
+#define OTHERS 8
+
+TEST(a_context_that_ends_is_found_among_many)
+{
+	static struct hold hold, holds[OTHERS]; /* an old stream's thread may look at it later */
+	struct CUstream_st *streams[OTHERS];
+	CUcontext contexts[OTHERS];
+	int i;
+
+	open_all(OTHERS + 2);
+	begin_hold(&hold, cuda);
+	queue_frame(cuda);
+	for (i = 0; i < OTHERS; i++) {
+		CHECK(!cuCtxCreate_v2(&contexts[i], 0, 0) && !cuStreamCreate(&streams[i], 0));
+		begin_hold(&holds[i], streams[i]);
+		CHECK(!cuCtxPopCurrent_v2(NULL));
+		queue_frame(streams[i]);
+	}
+	CHECK(free_slots(0) == 1);
+	replace_context();
+	CHECK(free_slots(0) == 2);
+	end_hold(&hold);
+	for (i = 0; i < OTHERS; i++) {
+		end_hold(&holds[i]);
+		CHECK(!cuStreamSynchronize(streams[i]) && !cuStreamDestroy_v2(streams[i]));
+		CHECK(!cuCtxDestroy_v2(contexts[i]));
+	}
+	close_all();
+}
+
 /* The stub goes on with its work. A driver doesn't, as far as it says. */
 TEST(after_an_error_of_its_context_a_cuda_stream_publishes_nothing)
 {
