@@ -189,6 +189,7 @@ static PyObject *frames_subscript(PyObject *self, PyObject *key)
 	struct ts_frames *frames = (struct ts_frames *)self;
 	struct tshare_stream *handle;
 	struct tshare_frame *frame;
+	PyThreadState *state;
 	int64_t number;
 	int err;
 
@@ -197,7 +198,12 @@ static PyObject *frames_subscript(PyObject *self, PyObject *key)
 	handle = ts_frames_handle(self);
 	if (!handle)
 		return NULL;
+	/* It may call CUDA, and close() may come while the GIL is released. */
+	tshare_stream_ref(handle);
+	state = PyEval_SaveThread();
 	err = tshare_stream_get(handle, number, &frame);
+	tshare_stream_unref(handle);
+	PyEval_RestoreThread(state);
 	if (!err)
 		return ts_frame_wrap(frame, frames->fields);
 	return err == -ENOENT ? ts_raise_as(frame_lost) : ts_raise(err, NULL);

@@ -418,3 +418,22 @@ def test_frame_of_a_producer_that_is_killed_first_is_not_published(name, stub):
 @both
 def test_other_threads_run_meanwhile(method):
     assert other_threads_run_during("cuLaunchHostFunc", IN_PROGRAM, f"frame.{method}(cuda)")
+
+
+def test_other_threads_run_while_a_get_looks_for_lost_contexts():
+    prepare = f"""{IN_PROGRAM}
+frame.publish()
+reader = tshare.Stream.open(stream.name, history=1, hold=1)
+let_go = cuda.hold()
+reader.take(60).release_on(cuda)
+stream.loan().publish()
+
+def get():
+    try:
+        reader[2]
+    except OSError as error:
+        assert error.errno == errno.ENOBUFS
+    let_go()
+    cuda.synchronize()
+"""
+    assert other_threads_run_during("cuEventCreate", prepare, "get()")
