@@ -2398,8 +2398,9 @@ int tshare_frame_publish_on(struct tshare_frame *frame, const struct tshare_cuda
  * When all earlier work of the stream has ended, a thread of the driver drops it as
  * tshare_frame_unref() does. The slot goes back then, unless a tensor or other reference keeps
  * it. Until then the frame counts as held by this consumer. In a context that has ended, or has an
- * error that stops its streams, that lasts until a call of this process for a frame would be
- * -ENOBUFS, or would find no slot.
+ * error that stops its streams, that lasts until a call for a frame of this object would be
+ * -ENOBUFS, or has waited for some 100 ms; or, of a loaned frame, until a tshare_stream_loan() finds
+ * no slot.
  *
  * Return: 0; -EOPNOTSUPP in a child of fork(); -EINVAL, -EOPNOTSUPP, -ENOMEM, -EAGAIN and -EIO as
  * tshare_region_publish_on(). After an error the reference is still the caller's.

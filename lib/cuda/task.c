@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cuda/task.h"
 
+#include <stdatomic.h>
+
 #include "base/process.h"
 #include "cuda/driver.h"
 #include "cuda/wait.h"
@@ -8,6 +10,8 @@
 /* Tasks that may be lost, and those that were: leak checkers find them in use. */
 static LIST_HEAD(task_list, task) pending = LIST_HEAD_INITIALIZER(pending);
 static struct task_list lost = LIST_HEAD_INITIALIZER(lost);
+
+static atomic_bool were_put;
 
 /* Calls of tasks_end_lost() so far. None asks for the context of a task that is newer than it. */
 static uint64_t calls;
@@ -47,8 +51,10 @@ int task_put(struct task *task, struct CUstream_st *stream)
 	bool claimed;
 	int err;
 
-	if (task->lost)
+	if (task->lost) {
 		task->context = context_mark();
+		atomic_store_explicit(&were_put, true, memory_order_relaxed);
+	}
 	stream_watch_exit();
 	process_lock();
 	err = reaper_start();
@@ -68,6 +74,11 @@ int task_put(struct task *task, struct CUstream_st *stream)
 	process_unlock();
 	/* Else it was given up as lost meanwhile, with its context. */
 	return claimed ? cuda_fail(err, "stream") : 0;
+}
+
+bool tasks_were_put(void)
+{
+	return atomic_load_explicit(&were_put, memory_order_relaxed);
 }
 
 /*

@@ -44,6 +44,9 @@ struct task {
  */
 int task_put(struct task *task, struct CUstream_st *stream);
 
+/* Whether there ever was a task that may be lost. */
+bool tasks_were_put(void);
+
 /*
  * Without locks: gives up the owner's tasks whose context has ended, or runs nothing after an error.
  * Returns whether there were any.

@@ -342,6 +342,35 @@ static int take_next(struct tshare_stream *stream, struct tshare_frame *frame, b
 	return err;
 }
 
+/* How soon a consumer that waits sees that the CUDA streams that should release its frames are lost. */
+#define LOST_NS (NSEC_PER_SEC / 10)
+
+static void end_lost(struct held *held)
+{
+	int64_t now = clock_ns(), last = atomic_load(&held->looked_at);
+
+	if (now - last >= LOST_NS && atomic_compare_exchange_strong(&held->looked_at, &last, now))
+		tasks_end_lost(held);
+}
+
+/*
+ * Waits for more than @seen. While the consumer's frames may be CUDA streams' it looks for lost
+ * contexts from time to time: the producer may wait for the slots of these frames. Returns 0 then,
+ * too. Without a @frame it never calls CUDA.
+ */
+static int wait_for_news(struct tshare_stream *stream, const struct tshare_frame *frame,
+			 uint64_t *seen, int64_t left)
+{
+	bool looks = frame && tasks_were_put() && atomic_load(&stream->held->frames);
+	bool slices = looks && (left < 0 || left > LOST_NS);
+	int err;
+
+	if (looks)
+		end_lost(stream->held);
+	err = tshare_region_wait(stream->region, *seen, slices ? LOST_NS : left, 0, seen);
+	return slices && err == -ETIMEDOUT ? 0 : err;
+}
+
 /* Looks, and sleeps until there is news, until @timeout_ns are over. */
 static int take_within(struct tshare_stream *stream, struct tshare_frame *frame, bool latest,
 		       int64_t timeout_ns)
@@ -362,7 +391,7 @@ static int take_within(struct tshare_stream *stream, struct tshare_frame *frame,
 		if (!deadline)
 			deadline = clock_deadline(timeout_ns, clock_ns());
 		left = clock_left(deadline);
-		err = tshare_region_wait(stream->region, seen, left, 0, &seen);
+		err = wait_for_news(stream, frame, &seen, left);
 		if (err)
 			return role_fail_wait(err);
 	}

@@ -22,6 +22,7 @@ enum stream_role { STREAM_PRODUCER, STREAM_CONSUMER, STREAM_OBSERVER };
 struct held {
 	atomic_uint refs;
 	atomic_uint frames;
+	_Atomic(int64_t) looked_at; /* when a call that waits looked for lost contexts */
 };
 
 /* A stream's descriptor for poll(), and the events that make it readable; see news.h. */

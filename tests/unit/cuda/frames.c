@@ -490,6 +490,38 @@ TEST(a_get_looks_for_lost_contexts_too)
 	check_third(get_third, &hold);
 }
 
+static void *take_patiently(void *data)
+{
+	struct tshare_frame *frame;
+
+	(void)data;
+	return take(LONG, &frame) ? NULL : frame;
+}
+
+/* No frame is published that would be one too many: the producer waits for the slots. */
+TEST(a_take_that_waits_releases_frames_of_a_lost_context)
+{
+	static struct hold hold; /* the old stream's thread may look at it later */
+	struct tshare_frame *frame;
+	pthread_t thread;
+	void *taken;
+
+	open_all(2);
+	release_all(&hold);
+	CHECK(!free_slots(0));
+	CHECK(!pthread_create(&thread, NULL, take_patiently, NULL));
+	sleep_ns(20 * MS);
+	replace_context();
+	CHECK(!tshare_stream_loan(producer, LONG, &frame));
+	fill_frame(frame, 3);
+	CHECK(!tshare_frame_publish(frame));
+	tshare_frame_unref(frame);
+	CHECK(!pthread_join(thread, &taken) && taken);
+	tshare_frame_unref(taken);
+	end_hold(&hold);
+	close_all();
+}
+
 TEST(a_context_that_ends_releases_frames_of_the_stream_before)
 {
 	struct tshare_frame *frame;
