@@ -58,6 +58,7 @@ int main(int argc, char **argv)
 		tshare_tensor_unref(tensor);
 		if (tshare_frame_publish(frame) < 0)
 			errx(1, "%s", tshare_error_get());
+		tshare_frame_unref(frame);
 		usleep(10000);
 	}
 	/* Consumers that are slower get 5 seconds for what is left. */

@@ -1285,7 +1285,9 @@ int tshare_watcher_get_event_fd(const struct tshare_watcher *watcher);
  *	tshare_stream_loan(stream, -1, &frame);			// a producer
  *	tshare_frame_get_tensor(frame, 0, &image);
  *	capture(tshare_tensor_get_data(image));
+ *	tshare_tensor_unref(image);
  *	tshare_frame_publish(frame);
+ *	tshare_frame_unref(frame);
  *
  *	while (!tshare_stream_take(stream, -1, &frame)) {	// a consumer
  *		tshare_frame_get_tensor(frame, 0, &image);
@@ -1764,7 +1766,7 @@ struct tshare_frame *tshare_tensor_get_frame(const struct tshare_tensor *tensor)
  * @frame: the frame, claimed by tshare_stream_loan()
  *
  * Consumers then see what was written before. The frame is the next number, whatever the order of
- * the loans. The producer must not write to it any more.
+ * the loans. The producer must not write to it any more, and keeps its reference.
  *
  * Return: 0; -EACCES if the frame is a consumer's, or published already; -ENODATA after
  * tshare_stream_close(); -EOPNOTSUPP in a child of fork(); and as tshare_region_publish().
