@@ -25,7 +25,10 @@ def produce(name):
             time.sleep(0.01)
     except KeyboardInterrupt:
         # Consumers that are slower get 5 seconds for what is left.
-        stream.close(drain=5)
+        try:
+            stream.close(drain=5)
+        except TimeoutError as error:
+            print(error, file=sys.stderr)
 
 
 def consume(name):

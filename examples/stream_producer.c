@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 		.size = sizeof(options),
 		.flags = TSHARE_KEEP_ALL,
 	};
-	/* Without SA_RESTART, so that it ends the wait for a slot. */
+	/* Without SA_RESTART, so that it ends waits. */
 	const struct sigaction action = { .sa_handler = stop };
 	struct tshare_stream *stream;
 	struct tshare_tensor *tensor;
@@ -48,13 +48,19 @@ int main(int argc, char **argv)
 	if (tshare_ctx_new(NULL, &ctx) < 0 ||
 	    tshare_stream_create(ctx, argv[1], &image, 1, &options, &stream) < 0)
 		errx(1, "%s", tshare_error_get());
-	for (n = 1; !stopped; n++) {
-		error = tshare_stream_loan(stream, -1, &frame);
+	for (n = 1; !stopped;) {
+		/* Not for ever: a signal that comes just before the wait doesn't end it. */
+		error = tshare_stream_loan(stream, INT64_C(1000000000), &frame);
 		if (error == -EINTR)
-			break;
+			continue;
+		if (error == -ETIMEDOUT) {
+			/* It names the consumers that hold all slots. */
+			warnx("%s", tshare_error_get());
+			continue;
+		}
 		if (error < 0 || tshare_frame_find_tensor(frame, "image", &tensor) < 0)
 			errx(1, "%s", tshare_error_get());
-		memset(tshare_tensor_get_data(tensor), n, tshare_tensor_get_nbytes(tensor));
+		memset(tshare_tensor_get_data(tensor), n++, tshare_tensor_get_nbytes(tensor));
 		tshare_tensor_unref(tensor);
 		if (tshare_frame_publish(frame) < 0)
 			errx(1, "%s", tshare_error_get());

@@ -42,6 +42,18 @@ def test_stream_is_published_and_taken_until_the_producer_is_interrupted(example
     assert ends(producer) == ("", "")
 
 
+def test_producer_names_a_consumer_that_it_waits_for_until_it_is_interrupted(example, name):
+    producer = example("stream_producer", name)
+    consumer = example("stream_consumer", name)
+    consumer.stdout.readline()
+    os.kill(consumer.pid, signal.SIGSTOP)
+    assert f"(pid {consumer.pid}, 'stream_consumer') holds frames" in producer.stderr.readline()
+    os.kill(producer.pid, signal.SIGINT)
+    os.kill(consumer.pid, signal.SIGCONT)
+    assert ends(consumer)[0].endswith("the stream has ended\n")
+    ends(producer)
+
+
 def test_pool_makes_and_finds_entries_and_room_for_more(example, name):
     keys = ["a", "bc", "a", *map(str, range(300))]
     out = ends(example("pool", name, *keys))[0].splitlines()

@@ -312,6 +312,8 @@ def test_stream(producer, consumer, name):
     consume = Example(CONSUMERS[consumer](name))
     produce = Example(PRODUCERS[producer](name))
     first = int(consume.process.stdout.readline().split()[1])
+    with tshare.Stream.open(name, observe=True) as stream:
+        assert [seat.keeps_all for seat in stream.seats()] == [True]
     consume.read_until(f"frame {first + 20} ")
     os.kill(produce.process.pid, signal.SIGINT)
     *lines, end = consume.end()[0]
@@ -319,6 +321,18 @@ def test_stream(producer, consumer, name):
     for number, line in enumerate(lines, first + 21):
         assert line == f"frame {number} is {number % 256}, 0 were lost"
     assert not produce.end()[0]
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_stream_ends_without_a_consumer_that_hangs(producer, name):
+    need("numpy")
+    produce = Example(PRODUCERS[producer](name))
+    with tshare.Stream.open(name, wait=TIMEOUT) as stream, stream.take(TIMEOUT):
+        os.kill(produce.process.pid, signal.SIGINT)
+        lines, errors = produce.end()
+    assert not lines
+    assert "holds frames" in errors
+    assert "Traceback" not in errors
 
 
 POOLS = {"C": lambda *a: program("pool", *a), "Python": lambda *a: script("pool.py", *a)}
@@ -331,12 +345,14 @@ def test_pool(first, second, name):
     maker = Example(POOLS[first](name, "a", "bc", "a"))
     maker.read_until("found 'a', its pixels are 1")
     maker.read_until("waiting for Enter")
-    assert run(POOLS[second](name, "bc", "def")) == [
-        "found 'bc', its pixels are 2",
-        "made 'def', its pixels are 3",
-        "waiting for Enter",
-    ]
+    other = Example(POOLS[second](name, "bc", "def"))
+    other.read_until("found 'bc', its pixels are 2")
+    other.read_until("made 'def', its pixels are 3")
+    other.read_until("waiting for Enter")
     assert not maker.end()[0]
+    # The pool goes with the last process that has it open.
+    assert run(POOLS[first](name, "a"))[0] == "found 'a', its pixels are 1"
+    assert not other.end()[0]
 
 
 def test_camera_s_reader_prints_frames_until_the_stream_ends(name):
