@@ -227,6 +227,20 @@ TEST(an_entry_of_a_slots_size_takes_one)
 	tshare_pool_unref(pool);
 }
 
+TEST(a_removed_entry_that_was_held_goes_first)
+{
+	struct tshare_pool *pool = new_pool(unique("first"), 2, PAGE);
+	struct tshare_entry *held;
+
+	CHECK(!put_entry(pool, "old", 100, 1) && !put_entry(pool, "new", 100, 2));
+	CHECK((held = get_entry(pool, "new")));
+	CHECK(!tshare_pool_remove(pool, "new", 3));
+	tshare_entry_unref(held);
+	CHECK(!put_entry(pool, "next", 100, 3));
+	CHECK(byte_at(pool, "old") == 1);
+	tshare_pool_unref(pool);
+}
+
 TEST(an_entry_that_is_removed_is_only_its_holders)
 {
 	const char *name = unique("removed");
@@ -579,6 +593,7 @@ TEST(open_waits_for_the_next_pool_of_a_name)
 {
 	/* Over by the time that the call has found NAME. */
 	const struct tshare_open_options brief = { .size = sizeof(brief), .timeout_ns = 1 };
+	const struct tshare_options draft = { .size = sizeof(draft), .flags = TSHARE_DRAFT };
 	const char *name = unique("turn");
 	struct tshare_pool *pool = new_pool(name, 2, PAGE), *next;
 	char seats[TSHARE_NAME_MAX + 1];
@@ -593,6 +608,11 @@ TEST(open_waits_for_the_next_pool_of_a_name)
 	CHECK(tshare_pool_open(ctx, name, NULL, &next) == -ENOENT);
 	CHECK(error_says("is being unlinked"));
 	CHECK(tshare_pool_open(ctx, name, &brief, &next) == -ETIMEDOUT);
+	/* The next one's, which isn't finished. */
+	CHECK(!tshare_region_create(ctx, seats, 1, NULL, 0, &draft, &region));
+	CHECK(tshare_pool_open(ctx, name, NULL, &next) == -ENOENT);
+	CHECK(error_says("is being unlinked"));
+	tshare_region_unref(region);
 	CHECK(!pthread_create(&thread, NULL, open_patiently, (void *)name));
 	sleep_ns(20 * MS);
 	tshare_pool_unref(pool);
