@@ -32,6 +32,13 @@ def helpers():
         forkserver.ensure_running()
 
 
+@pytest.fixture(autouse=True)
+def no_example_runs_on():
+    yield
+    for example in set(Example.running):
+        example.kill()
+
+
 def script(name, *args):
     return [sys.executable, str(EXAMPLES / name), *map(str, args)]
 
@@ -72,18 +79,21 @@ def processes_of(session):
 class Example:
     """A program that was started, in a session of its own to know its children by."""
 
+    running = set()
+
     def __init__(self, command):
         if warm.ASKED_FOR and command[1:] and command[1].endswith(".py"):
             self.process = warm.Script(command[1:])
-            return
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        else:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        self.running.add(self)
 
     def read_until(self, text):
         for line in self.process.stdout:
@@ -91,12 +101,16 @@ class Example:
                 return
         raise AssertionError(self.process.communicate(timeout=TIMEOUT)[1])
 
+    def kill(self):
+        self.running.discard(self)
+        self.process.kill()
+
     def end(self, status=0):
         """Wait for the end; return the rest of the output as lines, and the errors as text."""
         try:
             output, errors = self.process.communicate(timeout=TIMEOUT)
         finally:
-            self.process.kill()
+            self.kill()
         assert self.process.returncode == status, output + errors
         # Helpers of multiprocessing end when they find that their parent has ended.
         deadline = time.monotonic() + 300
