@@ -76,8 +76,10 @@ class Stream:
 
     def hold(self):
         """Put work on the stream that lasts until the function that is returned was called."""
-        libc = ctypes.CDLL(None)
-        semaphore, handle = ctypes.create_string_buffer(64), ctypes.c_void_p(self.handle)
+        libc, handle = ctypes.CDLL(None), ctypes.c_void_p(self.handle)
+        # Never freed: the stream's thread writes to it after sem_post() has returned.
+        libc.malloc.restype = ctypes.c_void_p
+        semaphore = ctypes.c_void_p(libc.malloc(64))
         libc.sem_init(semaphore, 0, 0)
         assert self.stub.cuLaunchHostFunc(handle, libc.sem_wait, semaphore) == 0
         return lambda: libc.sem_post(semaphore)
