@@ -126,7 +126,7 @@ def run(code, *args, **options):
     """Run another Python to its end and return what it printed."""
     process = spawn(code, *args, **options)
     output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
+    assert process.returncode == 0, (process.returncode, output)
     return output.strip()
 
 
