@@ -1066,6 +1066,9 @@ TEST(a_draft_without_room_keeps_its_claim_while_it_removes_the_dead)
 	tshare_region_unref(region);
 }
 
+/* The library waits for up to 1,000 times as long as its last sweep took, which may be long, too. */
+#define LATE_SECONDS 1000000
+
 /* What the library looks for once in ten seconds. */
 static struct tshare_region *be_ten_seconds_late(struct tshare_ctx **own)
 {
@@ -1095,11 +1098,11 @@ TEST(a_process_that_waits_opens_or_closes_removes_the_dead_now_and_then)
 	leave_a_dead_region();
 	CHECK(tshare_region_open(own, "absent", NULL, &other) == -ENOENT);
 	CHECK(has_home("swept"));
-	clock_ahead = 20;
+	clock_ahead = LATE_SECONDS;
 	CHECK(tshare_region_open(own, "absent", NULL, &other) == -ENOENT);
 	CHECK(!has_home("swept"));
 	leave_a_dead_region();
-	clock_ahead = 40;
+	clock_ahead = 2 * LATE_SECONDS;
 	tshare_region_unref(region);
 	CHECK(!has_home("swept"));
 	clock_ahead = 0;
@@ -1172,7 +1175,7 @@ TEST(a_wait_that_notices_a_dead_publisher_removes_what_that_has_left)
 static int sweep_in_a_child(void *region)
 {
 	leave_a_dead_region();
-	clock_ahead = 20;
+	clock_ahead = LATE_SECONDS;
 	tshare_region_unref(region);
 	return has_home("swept");
 }
@@ -1197,7 +1200,7 @@ TEST(a_child_that_was_forked_during_a_sweep_sweeps)
 
 	CHECK(!tshare_ctx_new(NULL, &own));
 	CHECK(!tshare_region_create(own, NULL, 1, NULL, 0, NULL, &unnamed));
-	clock_ahead = 20;
+	clock_ahead = LATE_SECONDS;
 	before_clock = fork_at_the_second_look;
 	CHECK(!tshare_region_create(own, NULL, 1, NULL, 0, NULL, &region));
 	CHECK(!before_clock);
