@@ -424,6 +424,8 @@ def reduce_storage(storage: torch.UntypedStorage) -> Any:
     size = storage.nbytes()
     if storage.device.type != "cpu" or not size:
         return NotImplemented
+    if batch := getattr(storage, "_tshare", None):
+        return batch  # of tshare.torch.collate(), which has an entry of its pool
     place = _place(storage.data_ptr(), size, False)
     return NotImplemented if place is None else (_rebuild_storage, place)
 

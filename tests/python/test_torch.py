@@ -197,3 +197,24 @@ def test_negated_views_are_refused():
         with pytest.raises(BufferError, match="resolve_neg"):
             take(x)
     assert tshare.asarray(x.resolve_neg()).torch().tolist() == [-2, 4]
+
+
+def test_collate_refuses_an_old_pytorch_by_its_version(monkeypatch):
+    tshare_torch = need("tshare.torch")
+    if VERSIONED:
+        monkeypatch.setattr(torch, "__version__", "2.8.1+cpu")
+    with pytest.raises(ImportError, match=r"needs PyTorch 2\.9 or later") as error:
+        tshare_torch.collate()
+    assert str(error.value).endswith(torch.__version__)
+
+
+def test_package_for_pytorch_names_it_where_it_is_missing():
+    code = """
+        import sys
+        sys.modules["torch"] = None
+        try:
+            import tshare.torch
+        except ImportError as error:
+            print(error)
+    """
+    assert run(code).startswith("tshare.torch: needs PyTorch 1.13.1 or later")
