@@ -50,6 +50,7 @@ nitpick_ignore = [
         "collections.abc.Iterable",
         "collections.abc.Mapping",
         "os.PathLike",
+        "tshare._dataset._T",
         "torch.Tensor",
         "torch.nn.Module",
     )

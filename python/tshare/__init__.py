@@ -15,7 +15,8 @@ none of them. t.pin() page-locks the memory for copies to GPUs, and t.cuda() is 
 same memory as a GPU sees it. Processes and GPUs take turns by generations: by
 region.publish() and region.wait(), and by publish_on() and wait_on() on a CUDA stream.
 A Stream hands frames from one process to others, which keep each as long as they need it. A
-Pool keeps tensors under keys that many processes make and get.
+Pool keeps tensors under keys that many processes make and get. A Dataset shares a list of
+Python's own objects.
 
 Memory comes from a backend: "kmod", the kernel module, if it is available, else
 "shm", POSIX shared memory. TSHARE_BACKEND=kmod or shm in the environment selects
@@ -42,6 +43,7 @@ Errors::
 from collections.abc import Mapping as _Mapping
 
 from . import _pickling
+from ._dataset import Dataset
 from ._pickling import by_name
 from ._streams import wait
 from ._tshare import (
@@ -80,6 +82,7 @@ from ._tshare import (
 __all__ = [
     "CudaTensor",
     "DType",
+    "Dataset",
     "Entry",
     "Frame",
     "FrameLost",
