@@ -43,6 +43,7 @@ Errors::
 from collections.abc import Mapping as _Mapping
 
 from . import _pickling
+from ._camera import Camera
 from ._dataset import Dataset
 from ._pickling import by_name
 from ._streams import wait
@@ -80,6 +81,7 @@ from ._tshare import (
 )
 
 __all__ = [
+    "Camera",
     "CudaTensor",
     "DType",
     "Dataset",
