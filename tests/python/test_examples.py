@@ -393,6 +393,11 @@ def test_dataloader():
     ]
 
 
+def test_broadcast():
+    need("numpy")
+    assert sorted(run(script("broadcast.py", 3))) == [f"reader {i}: 323400" for i in range(3)]
+
+
 def test_batches():
     need("numpy")
     assert run(script("batches.py", "--batches", 9)) == [
