@@ -147,6 +147,9 @@ const char *tshare_version(void);
 #define TSHARE_NAME_MAX	       127
 #define TSHARE_TENSOR_NAME_MAX 1023
 
+/* The longest text that tshare_ctx_get_host_id() stores, in bytes without the terminating NUL. */
+#define TSHARE_HOST_ID_MAX 127
+
 /* The most dimensions of a tensor, and tensors in a region. */
 #define TSHARE_NDIM_LIMIT   32
 #define TSHARE_TENSOR_LIMIT 1048576
@@ -373,6 +376,23 @@ struct tshare_limits {
  * Return: 0; -EINVAL for an invalid size; what ioctl(2), fstatvfs(3) or open(2) return.
  */
 int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits);
+
+/**
+ * tshare_ctx_get_host_id() - return what tells whose names a context sees
+ * @ctx: the context
+ * @id: where to store it, TSHARE_HOST_ID_MAX + 1 bytes
+ *
+ * Two contexts with the same one see the same names, also in different processes; with
+ * different ones, they see different names. It consists of the machine's boot id, the backend, and
+ * the IPC namespace or directory of the names. So programs that run on several machines, or in
+ * several containers of one, find out which of them share memory. A machine that was restored from
+ * a snapshot has the boot id of the machine that the snapshot is of.
+ *
+ * Return: 0, or
+ * * -ENOENT: /proc is not mounted
+ * * -EIO, or what open(2) returns, for /proc/sys/kernel/random/boot_id
+ */
+int tshare_ctx_get_host_id(struct tshare_ctx *ctx, char *id);
 
 /**
  * tshare_ctx_set_log_fn() - change where a context's messages go

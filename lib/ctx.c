@@ -3,12 +3,14 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/export.h"
+#include "base/fd.h"
 #include "base/refcount.h"
 #include "base/sized.h"
 #include "ctx.h"
@@ -25,9 +27,15 @@ static int open_session(struct tshare_ctx *ctx, const struct backend_ops *backen
 	int err;
 
 	err = backend->open(&ctx->session, &ctx->page_size, &ctx->huge_page_size);
-	if (!err)
-		ctx->backend = backend;
-	return err;
+	if (err)
+		return err;
+	ctx->backend = backend;
+	/* Now, as the thread may move to another namespace. A program that asks gets the error. */
+	if (backend->name_space(ctx->session, ctx->name_space)) {
+		*ctx->name_space = '\0';
+		error_clear();
+	}
+	return 0;
 }
 
 static int open_named_session(struct tshare_ctx *ctx, const char *name, const char *source)
@@ -169,6 +177,36 @@ int tshare_ctx_get_limits(struct tshare_ctx *ctx, struct tshare_limits *limits)
 		return err;
 	known.dmabuf = ctx->backend->has_dmabufs;
 	sized_fill(limits, &known, sizeof(known));
+	return 0;
+}
+
+/* Stores the kernel's name of this boot, the first line of a file. */
+static int read_boot_id(char *id, int size)
+{
+	static const char path[] = "/proc/sys/kernel/random/boot_id";
+	_cleanup_fclose_ FILE *file = fd_fopen(path);
+
+	if (!file)
+		return fail(-errno, "%s: %s", path, strerror(errno));
+	if (!fgets(id, size, file))
+		return fail(-EIO, "%s: can't be read", path);
+	id[strcspn(id, "\n")] = '\0';
+	return 0;
+}
+
+TSHARE_EXPORT
+int tshare_ctx_get_host_id(struct tshare_ctx *ctx, char *id)
+{
+	char boot[40];
+	int err;
+
+	if (!*ctx->name_space)
+		return fail(-ENOENT, "ctx: the namespace of its names is unknown (is /proc there?)");
+	err = read_boot_id(boot, sizeof(boot));
+	if (err)
+		return err;
+	snprintf(id, TSHARE_HOST_ID_MAX + 1, "%s/%s:%s", boot, ctx->backend->name,
+		 ctx->name_space);
 	return 0;
 }
 

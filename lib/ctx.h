@@ -13,6 +13,7 @@ struct tshare_ctx {
 	void *session;
 	uint32_t page_size;
 	uint32_t huge_page_size;
+	char name_space[BACKEND_NAME_SPACE_LEN]; /* "" if the backend couldn't tell */
 	struct log log;
 };
 

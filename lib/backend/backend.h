@@ -87,6 +87,9 @@ struct backend_counter {
 	uint64_t lock;	 /* a byte of the file that publishers lock, and nothing else does */
 };
 
+/* Bytes of what name_space() stores, with the end. */
+#define BACKEND_NAME_SPACE_LEN 48
+
 struct backend_ops {
 	const char *name; /* "kmod", "shm" */
 	bool has_dmabufs; /* a region's descriptor is a dma-buf */
@@ -102,6 +105,13 @@ struct backend_ops {
 	 * another process holds the session too, by fork().
 	 */
 	void (*close)(void *session);
+
+	/*
+	 * Stores what tells the namespace of the session's names from others of this backend on
+	 * this machine, as text without spaces. The thread that has opened the session calls it,
+	 * right after that.
+	 */
+	int (*name_space)(void *session, char *text);
 
 	/*
 	 * Removes what dead processes have left, if a sweep is due, and returns when the next

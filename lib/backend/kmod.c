@@ -5,9 +5,11 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -19,6 +21,19 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "format/desc-list.h"
+
+/* The module takes the namespace of the thread that opens the device. */
+static int kmod_name_space(void *session, char *text)
+{
+	static const char file[] = "/proc/thread-self/ns/ipc";
+	struct stat st;
+
+	(void)session;
+	if (stat(file, &st) < 0)
+		return fail(-errno, "%s: %s", file, strerror(errno));
+	snprintf(text, BACKEND_NAME_SPACE_LEN, "%ju", (uintmax_t)st.st_ino);
+	return 0;
+}
 
 static int kmod_open(void **session, uint32_t *page_size, uint32_t *huge_page_size)
 {
@@ -503,6 +518,7 @@ const struct backend_ops backend_kmod = {
 	.has_dmabufs = true,
 	.open = kmod_open,
 	.close = kmod_close,
+	.name_space = kmod_name_space,
 	.limits = kmod_limits,
 	.create = kmod_create,
 	.lookup = kmod_lookup,

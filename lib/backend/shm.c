@@ -190,6 +190,19 @@ static int shm_open_session(void **opened, uint32_t *page_size, uint32_t *huge_p
 	return 0;
 }
 
+/* A directory that is mounted at two places is one. */
+static int shm_name_space(void *opened, char *text)
+{
+	const struct shm_session *session = opened;
+	struct statx st;
+
+	if (!shm_stat(session->dir, "", &st))
+		return fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+	snprintf(text, BACKEND_NAME_SPACE_LEN, "%x:%x:%ju", st.stx_dev_major, st.stx_dev_minor,
+		 (uintmax_t)st.stx_ino);
+	return 0;
+}
+
 /* A session that only opens and waits delays its first sweep, which others may do. */
 static int64_t shm_sweep(void *opened, bool now)
 {
@@ -510,6 +523,7 @@ const struct backend_ops backend_shm = {
 	.name = "shm",
 	.open = shm_open_session,
 	.close = shm_close,
+	.name_space = shm_name_space,
 	.sweep = shm_sweep,
 	.limits = shm_limits,
 	.create = shm_create,

@@ -142,6 +142,18 @@ static PyObject *module_backend(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED
 	return ctx ? PyUnicode_FromString(tshare_ctx_get_backend(ctx)) : NULL;
 }
 
+static PyObject *module_host_id(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+	char id[TSHARE_HOST_ID_MAX + 1];
+	struct tshare_ctx *ctx = ts_session();
+	int err;
+
+	if (!ctx)
+		return NULL;
+	err = tshare_ctx_get_host_id(ctx, id);
+	return err < 0 ? ts_raise(err, NULL) : PyUnicode_FromString(id);
+}
+
 static PyMethodDef methods[] = {
 	{ "create", TS_FASTCALL(module_create), METH_FASTCALL | METH_KEYWORDS, DOC_create },
 	{ "open", TS_FASTCALL(module_open), METH_FASTCALL | METH_KEYWORDS, DOC_open },
@@ -155,6 +167,7 @@ static PyMethodDef methods[] = {
 	{ "list", ts_list, METH_NOARGS, DOC_list },
 	{ "limits", ts_limits, METH_NOARGS, DOC_limits },
 	{ "backend", module_backend, METH_NOARGS, DOC_backend },
+	{ "host_id", module_host_id, METH_NOARGS, DOC_host_id },
 	{ "raw_interface", ts_raw_interface, METH_O, NULL },
 	{ "rebuild", ts_tensor_rebuild, METH_VARARGS, NULL },
 	{ "reducer_override", ts_reducer_override, METH_O, NULL },

@@ -1914,6 +1914,16 @@ def limits() -> Limits:
 def backend() -> str:
     """Return the backend that this process uses: "kmod" or "shm"."""
 
+def host_id() -> str:
+    """Return what tells whose names this process sees.
+
+    Two processes see the same names if they have the same one, and only then. It consists of the
+    machine's boot id, the backend, and the IPC namespace or directory of the names. A machine
+    that was restored from a snapshot has the boot id of the machine that the snapshot is of.
+
+    :raises OSError: /proc is not mounted, or can't be read.
+    """
+
 # For the package's own modules
 
 def raw_interface(tensor: Tensor, /) -> dict[str, Any]: ...

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,65 @@ TEST(context_reports_its_backend)
 
 	CHECK(!strcmp(backend, "kmod") || !strcmp(backend, "shm"));
 	CHECK(!forced || !strcmp(backend, forced));
+}
+
+/* Returns the host id of a new context, which is the test's until the next call. */
+static const char *host_id_of_another(void)
+{
+	static char id[TSHARE_HOST_ID_MAX + 1];
+	struct tshare_ctx *other;
+
+	CHECK(!tshare_ctx_new(NULL, &other));
+	CHECK(!tshare_ctx_get_host_id(other, id));
+	tshare_ctx_unref(other);
+	return id;
+}
+
+TEST(contexts_that_see_the_same_names_have_the_same_host_id)
+{
+	char id[TSHARE_HOST_ID_MAX + 1];
+
+	CHECK(!tshare_ctx_get_host_id(ctx, id));
+	CHECK(!strcmp(id, host_id_of_another()));
+}
+
+TEST(host_id_names_boot_and_backend)
+{
+	char id[TSHARE_HOST_ID_MAX + 1], boot[64] = "";
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	const char *rest;
+
+	CHECK(file && fgets(boot, sizeof(boot), file));
+	fclose(file);
+	CHECK(!tshare_ctx_get_host_id(ctx, id));
+	rest = strchr(id, '/');
+	CHECK(rest && !strncmp(id, boot, rest - id) && boot[rest - id] == '\n');
+	CHECK(!strncmp(rest + 1, tshare_ctx_get_backend(ctx),
+		       strlen(tshare_ctx_get_backend(ctx))));
+	CHECK(strchr(rest, ':')[1]);
+}
+
+static int compare_from_another_namespace(void *data)
+{
+	bool kmod = !strcmp(tshare_ctx_get_backend(ctx), "kmod");
+	char id[TSHARE_HOST_ID_MAX + 1];
+
+	(void)data;
+	if (unshare(CLONE_NEWIPC))
+		return 77;
+	/* The module goes by the namespace, shared memory by the directory. */
+	if (!strcmp(host_id_of_another(), tshare_ctx_get_host_id(ctx, id) ? "" : id) == kmod)
+		return 1;
+	return 0;
+}
+
+TEST(host_id_is_of_the_namespace_in_which_the_context_was_opened)
+{
+	int status = in_child(compare_from_another_namespace, NULL);
+
+	if (status == 77)
+		SKIP("may not make namespaces");
+	CHECK(!status);
 }
 
 TEST(context_rejects_an_unknown_backend)

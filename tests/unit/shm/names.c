@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -440,9 +441,37 @@ TEST(an_empty_home_is_not_opened)
 	CHECK(!has_home("empty"));
 }
 
+/* Stores the host id of a context in another directory. */
+static void host_id_in(const char *path, char *id)
+{
+	struct tshare_ctx *other;
+
+	CHECK(!setenv("TSHARE_SHM_DIR", path, 1));
+	CHECK(!tshare_ctx_new(NULL, &other));
+	CHECK(!setenv("TSHARE_SHM_DIR", directory, 1));
+	CHECK(!tshare_ctx_get_host_id(other, id));
+	tshare_ctx_unref(other);
+}
+
+TEST(a_directory_has_its_host_id_by_any_path)
+{
+	char id[TSHARE_HOST_ID_MAX + 1], same[sizeof(id)], other[sizeof(id)];
+	char path[64], elsewhere[] = "/dev/shm/tshare-other-XXXXXX";
+
+	CHECK(mkdtemp(elsewhere));
+	snprintf(path, sizeof(path), "%s/../%s", elsewhere, strrchr(directory, '/') + 1);
+	CHECK(!tshare_ctx_get_host_id(ctx, id));
+	host_id_in(path, same);
+	host_id_in(elsewhere, other);
+	CHECK(!rmdir(elsewhere));
+	CHECK(!strcmp(id, same));
+	CHECK(strcmp(id, other) != 0);
+}
+
 /* In the directory itself, which has no /proc. */
 static int create_without_proc(void *unused)
 {
+	char id[TSHARE_HOST_ID_MAX + 1];
 	struct tshare_region *region;
 	struct tshare_ctx *own;
 
@@ -454,7 +483,11 @@ static int create_without_proc(void *unused)
 		return 2;
 	if (tshare_region_create(own, "no-proc", 1, NULL, 0, NULL, &region) != -ENODEV)
 		return 3;
-	return !error_says("/proc: is not mounted");
+	if (!error_says("/proc: is not mounted"))
+		return 4;
+	if (tshare_ctx_get_host_id(own, id) != -ENOENT || !error_says("/proc/sys/"))
+		return 5;
+	return 0;
 }
 
 TEST(names_without_proc_are_an_error_that_names_proc)
