@@ -201,12 +201,12 @@ int tshare_ctx_get_host_id(struct tshare_ctx *ctx, char *id)
 	int err;
 
 	if (!*ctx->name_space)
-		return fail(-ENOENT, "ctx: the namespace of its names is unknown (is /proc there?)");
+		return fail(-ENOENT,
+			    "ctx: the namespace of its names is unknown (is /proc there?)");
 	err = read_boot_id(boot, sizeof(boot));
 	if (err)
 		return err;
-	snprintf(id, TSHARE_HOST_ID_MAX + 1, "%s/%s:%s", boot, ctx->backend->name,
-		 ctx->name_space);
+	snprintf(id, TSHARE_HOST_ID_MAX + 1, "%s/%s:%s", boot, ctx->backend->name, ctx->name_space);
 	return 0;
 }
 

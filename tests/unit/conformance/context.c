@@ -55,8 +55,7 @@ TEST(host_id_names_boot_and_backend)
 	CHECK(!tshare_ctx_get_host_id(ctx, id));
 	rest = strchr(id, '/');
 	CHECK(rest && !strncmp(id, boot, rest - id) && boot[rest - id] == '\n');
-	CHECK(!strncmp(rest + 1, tshare_ctx_get_backend(ctx),
-		       strlen(tshare_ctx_get_backend(ctx))));
+	CHECK(!strncmp(rest + 1, tshare_ctx_get_backend(ctx), strlen(tshare_ctx_get_backend(ctx))));
 	CHECK(strchr(rest, ':')[1]);
 }
 
