@@ -36,6 +36,10 @@ _PAGE = 4096
 
 
 def _engine(group: Any) -> Engine:
+    if any(kind.__module__.partition(".")[0] == "mpi4py" for kind in type(group).__mro__):
+        from ._distributed_mpi import MpiEngine
+
+        return MpiEngine(group)
     from ._distributed_torch import TorchEngine
 
     return TorchEngine(group)
@@ -203,15 +207,15 @@ def _replicate(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) ->
     with call.attempt():
         _check(given, call.engine.size)
         host = host_id()
+    ranks = call.agree({"given": given, "host": host, "node": socket.gethostname()})
+    _compare(call, ranks)
+    with call.attempt():
         if rank == src:
             region = Region.open(name, readonly=True)
             undo.callback(region.close)
             layout = _layout(region)
-    ranks = call.agree(
-        {"given": given, "layout": layout, "host": host, "node": socket.gethostname()}
-    )
-    _compare(call, ranks)
-    layout, chain = ranks[src]["layout"], _chain(ranks, src)
+    layout = call.agree({"layout": layout})[src]["layout"]
+    chain = _chain(ranks, src)
     leader = next(each for each in chain if ranks[each]["host"] == ranks[rank]["host"])
     with call.attempt():
         if leader == src != rank:
@@ -271,7 +275,7 @@ def replicate(
     :param name: Name of the region, at the source and everywhere.
     :param src: Rank in the group that has the region.
     :param group: A group of torch.distributed whose backend sends the CPU's tensors, such as gloo,
-        or a communicator of mpi4py; None for torch.distributed's default group.
+        or an intracommunicator of mpi4py; None for torch.distributed's default group.
     :param replace: Replace regions of the same user that have the name on other hosts, in one step.
         Their users keep them.
     :param chunk: Bytes that are sent at a time, a multiple of 4096.

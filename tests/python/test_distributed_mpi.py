@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""tshare.distributed.replicate(), with MPI."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tshare
+from support import need, run
+
+need("mpi4py")  # without MPI, which would start here
+
+# The module has the names of the whole machine.
+pytestmark = [
+    pytest.mark.slow_in_guests,
+    pytest.mark.skipif(
+        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
+    ),
+]
+
+# A busy machine starts Python four times.
+TIMEOUT = 300
+
+# Each rank leaves its variable result in a file.
+BEGIN = """
+import json, os, sys, time
+import numpy as np
+from mpi4py import MPI
+import tshare
+from tshare import distributed
+world = MPI.COMM_WORLD
+rank, folder = world.rank, sys.argv[1]
+def error_of(*args, **options):
+    try:
+        distributed.replicate(*args, **options)
+    except Exception as error:
+        return [type(error).__name__, getattr(error, "errno", None), str(error)]
+"""
+END = """
+with open(f"{folder}/result{rank}", "w") as file:
+    json.dump(result, file)
+"""
+
+
+@pytest.fixture
+def mpiexec(tmp_path):
+    """A function that runs code in ranks, each on the host of that number; returns the results."""
+
+    def mpiexec(code, *hosts, status=0):
+        command = [shutil.which("mpiexec", path=Path(sys.executable).parent)]
+        for number, host in enumerate(hosts):
+            folder = tmp_path / f"host{host}"
+            folder.mkdir(mode=0o700, exist_ok=True)
+            variable = f"TSHARE_SHM_DIR={folder}"
+            program = [sys.executable, "-c", BEGIN + code + END, tmp_path]
+            command += [*([":"] if number else []), "-n", "1", "env", variable, *program]
+        # MPICH then takes every other process for one of another host's.
+        env = {**os.environ, "MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=env)
+        assert (done.returncode == 0) == (status == 0), done.stdout + done.stderr
+        files = [tmp_path / f"result{rank}" for rank in range(len(hosts))]
+        return [json.loads(file.read_text()) if file.exists() else None for file in files]
+
+    yield mpiexec
+    for host in tmp_path.glob("host*"):
+        # A process that looks removes the names of killed ones.
+        run("import tshare; tshare.list()", env={**os.environ, "TSHARE_SHM_DIR": str(host)})
+        assert [*host.iterdir()] == []
+
+
+def test_each_rank_gets_the_region_and_each_host_has_one_copy(mpiexec):
+    code = """
+result, keep = [], []
+for src in range(world.size):
+    name = f"from{src}"
+    if rank == src:
+        keep.append(tshare.Region.create(name, {"a": np.arange(src, src + 100_000)}))
+    region = distributed.replicate(name, src, world, chunk=1 << 16)
+    keep.append(region)
+    right = bool((region["a"].numpy() == np.arange(src, src + 100_000)).all())
+    result.append([region.readonly, right, region.id])
+world.Barrier()
+"""
+    hosts = (0, 1, 0, 2)
+    found = mpiexec(code, *hosts)
+    for src in range(len(hosts)):
+        assert {(*each[src][:2],) for each in found} == {(True, True)}
+        ids = {(host, each[src][2]) for host, each in zip(hosts, found, strict=True)}
+        assert len(ids) == len(set(hosts))
+
+
+def test_communicator_can_be_used_after_an_error_of_the_arguments(mpiexec):
+    code = """
+class Own(MPI.Intracomm):
+    pass
+part = world.Split(MPI.UNDEFINED if rank == 2 else 0)
+keep = tshare.create("w", 5000) if rank == 0 else None
+result = [
+    error_of("w", rank % 2, world),
+    error_of("unknown", 0, world),
+    error_of("w", 0, part),
+    error_of("w", 0, MPI.COMM_NULL),
+    error_of("w", 0, MPI.Group()),
+    error_of("w", 0, world, replace=True),
+    error_of("w", 0, Own(world), replace=True),
+]
+"""
+    found = mpiexec(code, 0, 1, 2)
+    for rank, (differs, unknown, part, null, group, *right) in enumerate(found):
+        assert differs[0] == "ValueError"
+        assert differs[2] == "src: rank 1 gives 1, and rank 0 0"
+        assert unknown[:2] == ["FileNotFoundError", errno.ENOENT]
+        assert part is None if rank < 2 else part[0] == "ValueError"
+        assert "none of its ranks" in null[2]
+        assert group[0] == "TypeError"
+        assert right == [None, None]
+
+
+def test_late_rank_is_named_and_silence_ends_in_time(mpiexec):
+    code = """
+keep = tshare.create("w", 5000) if rank == 0 else None
+if rank == 1:
+    while not os.path.exists(f"{folder}/go"):
+        time.sleep(0.01)
+result = error_of("w", 0, world, timeout=1)
+open(f"{folder}/go{rank}", "w")
+if rank == 0:
+    while not os.path.exists(f"{folder}/go2"):
+        time.sleep(0.01)
+    open(f"{folder}/go", "w")
+"""
+    first, late, third = mpiexec(code, 0, 1, 2)
+    # Where the machine is busy, rank 0's answer may come too late.
+    assert third[:2] == first[:2]
+    assert first[:2] == ["TimeoutError", errno.ETIMEDOUT]
+    assert "rank 1: has not called within 1 s" in first[2]
+    assert late[0] == "TimeoutError"
+
+
+def test_communicator_in_which_a_call_has_failed_is_refused(mpiexec):
+    code = """
+keep = tshare.create("w", 5000) if rank == 0 else None
+other = world.Dup()
+result = [error_of("w", 0, world, timeout=0.1) if rank == 0 else None]
+if rank == 0:
+    result.append(error_of("w", 0, world, timeout=0.1))
+    result.append(error_of("w", 0, other))
+else:
+    result.append(error_of("w", 0, other))
+"""
+    (first, again, right), (_, other) = mpiexec(code, 0, 1)
+    assert first[0] == "TimeoutError"
+    assert again[0] == "ConnectionError"
+    assert "Dup()" in again[2]
+    assert right is None
+    assert other is None
+
+
+def test_killed_rank_leaves_no_half_region(mpiexec):
+    code = """
+from tshare._distributed_mpi import MpiEngine
+keep = tshare.create("w", 1 << 20) if rank == 0 else None
+if rank == 1:
+    begin, count = MpiEngine.irecv, [0]
+    def killed(self, memory, peer):
+        count[0] += len(memory) == 65536
+        if count[0] == 9:
+            os.kill(os.getpid(), 9)
+        return begin(self, memory, peer)
+    MpiEngine.irecv = killed
+result = error_of("w", 0, world, chunk=65536, timeout=60)
+"""
+    # mpiexec ends all.
+    found = mpiexec(code, 0, 1, 2, status=1)
+    assert found[1] is None
