@@ -304,3 +304,9 @@ def replicate(
     limit = timeout if _is_limit(timeout) else None
     with contextlib.ExitStack() as undo, Call(_engine(group), limit) as call:
         return _replicate(call, given, undo)
+
+
+if __name__ == "__main__":
+    from tshare._distributed_command import main
+
+    raise SystemExit(main())
