@@ -32,6 +32,17 @@ static bool ends_early;
 /* What happens before the next one, or NULL. */
 static void (*before_request)(void);
 
+/* Asks again while a page is in use, as for a moment on a busy machine. */
+static int collapse(void *start, size_t length)
+{
+	int tries = 1000, err;
+
+	do
+		err = syscall(SYS_madvise, start, length, MADV_COLLAPSE);
+	while (err && errno == EAGAIN && --tries && !usleep(1000));
+	return err;
+}
+
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): theirs are reserved */
 int madvise(void *start, size_t length, int advice)
 {
@@ -47,8 +58,8 @@ int madvise(void *start, size_t length, int advice)
 		return -1;
 	}
 	if (!ends_early)
-		return syscall(SYS_madvise, start, length, advice);
-	syscall(SYS_madvise, start, limits_of(ctx).huge_page_size, advice);
+		return collapse(start, length);
+	collapse(start, limits_of(ctx).huge_page_size);
 	errno = EINVAL;
 	return -1;
 }
