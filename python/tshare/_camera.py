@@ -139,6 +139,14 @@ class _Owner:
             self.thread.join(_BUSY_S)  # a function may block
 
 
+def _deadline(timeout: float | None) -> float:
+    return math.inf if timeout is None else time.monotonic() + timeout
+
+
+def _left(until: float) -> float | None:
+    return None if until == math.inf else max(until - time.monotonic(), 0.0)
+
+
 class Camera(Iterator[Frame]):
     """A camera that any number of processes open by one name, and read in place.
 
@@ -160,7 +168,7 @@ class Camera(Iterator[Frame]):
         thread, and copies once. None, a false ok and StopIteration end the stream for all.
     :param name: Name of the stream, of up to 120 bytes. The region NAME.owner says that there is
         an owner.
-    :param slots: Frames that there is memory for, 3 to 256; a driver may demand more.
+    :param slots: Frames that there is memory for, 2 to 256; a driver may demand more.
     :param hold: Frames that this object may hold at a time; None for a quarter of the slots, at
         least 2.
     :param dma32: Demand memory below 4 GiB, for a device with 32-bit addresses.
@@ -229,10 +237,15 @@ class Camera(Iterator[Frame]):
         self._finalizer, self._owner = finalizer, owner
         return True
 
-    def _has_gone(self, error: Exception) -> bool:
-        """Whether the error says that the owner has gone, or that release() was called."""
-        gone = isinstance(error, EOFError) or getattr(error, "errno", 0) == errno.EOWNERDEAD
-        return gone or self._released
+    @contextlib.contextmanager
+    def _outliving_the_owner(self) -> Iterator[None]:
+        """Go on after the errors that say that the owner has gone, or that release() was called."""
+        try:
+            yield
+        except (EOFError, OSError, ValueError) as error:
+            gone = isinstance(error, EOFError) or getattr(error, "errno", 0) == errno.EOWNERDEAD
+            if not (gone or self._released):
+                raise
 
     def _move(self, old: Stream) -> None:
         """Find the next owner's stream."""
@@ -265,16 +278,11 @@ class Camera(Iterator[Frame]):
         return True
 
     def _get(self, method: Callable[[Stream, float | None], Frame], timeout: float | None) -> Frame:
-        until = math.inf if timeout is None else time.monotonic() + timeout
+        until = _deadline(timeout)
         while True:
             stream = self._current()
-            left = None if timeout is None else max(until - time.monotonic(), 0.0)
-            try:
-                frame = method(stream, left)
-            except (EOFError, OSError, ValueError) as error:
-                if not self._has_gone(error):
-                    raise
-            else:
+            with self._outliving_the_owner():
+                frame = method(stream, _left(until))
                 if self._is_frame(frame):
                     return frame
             self._move(stream)
@@ -297,14 +305,11 @@ class Camera(Iterator[Frame]):
         """Take the next frame as take() does, in asyncio."""
         import asyncio
 
+        until = _deadline(timeout)
         while True:
             stream = self._current()
-            try:
-                frame = await stream.take_async(timeout)
-            except (EOFError, OSError, ValueError) as error:
-                if not self._has_gone(error):
-                    raise
-            else:
+            with self._outliving_the_owner():
+                frame = await stream.take_async(_left(until))
                 if self._is_frame(frame):
                     return frame
             await asyncio.to_thread(self._move, stream)

@@ -151,6 +151,26 @@ def test_frames_by_iteration(camera):
     assert numbers == sorted(set(numbers))
 
 
+def test_time_for_a_task_goes_on_with_each_owner(camera, monkeypatch):
+    class Gone:
+        """A stream whose owner always goes."""
+
+        calls = 0
+
+        async def take_async(self, timeout):
+            self.calls += 1
+            assert self.calls < 1000
+            if not timeout:
+                raise TimeoutError
+            await asyncio.sleep(min(timeout, 0.02))
+            raise EOFError
+
+    monkeypatch.setattr(camera, "_stream", Gone())
+    monkeypatch.setattr(camera, "_move", lambda old: None)
+    with pytest.raises(TimeoutError):
+        asyncio.run(camera.take_async(0.1))
+
+
 def test_threads_share_an_object(camera):
     seen = []
 
