@@ -47,9 +47,15 @@ class _Function:
         except StopIteration:
             return None
         if isinstance(image, tuple):
-            ok, image = image
-            image = image if ok else None
-        return None if image is None else np.asarray(image)
+            if len(image) != 2:
+                raise ValueError(f"source: returned {len(image)} values, not (ok, array)")
+            image = image[1] if image[0] else None
+        if image is None:
+            return None
+        array = np.asarray(image)
+        if array.dtype.hasobject:
+            raise TypeError(f"source: must return arrays of numbers, not {type(image)!r}")
+        return array
 
     def run(self, stream: Stream, stop: threading.Event) -> None:
         """Publish frames until stop is set; after the last one a frame says so."""

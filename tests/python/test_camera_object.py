@@ -538,6 +538,14 @@ def test_images_have_one_shape_and_dtype(name, other):
                 pass
 
 
+@pytest.mark.parametrize(
+    ("returned", "error"), [({}, TypeError), (images, TypeError), ((True, 1, 2), ValueError)]
+)
+def test_what_is_no_image_is_an_error_of_the_source(name, returned, error):
+    with pytest.raises(error, match=r"^source: "):
+        tshare.Camera(lambda: returned, name)
+
+
 def test_a_function_that_raises_at_once_leaves_nothing(name):
     def source():
         raise RuntimeError("no light")
