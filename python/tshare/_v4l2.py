@@ -13,8 +13,9 @@ import select
 import struct
 import threading
 import weakref
+from typing import Any
 
-from ._tshare import Frame, Stream, limits
+from ._tshare import DType, Frame, Stream, limits
 
 # How the pixels of a format lie in a row: the type and the number of their elements.
 _PIXELS = {
@@ -119,7 +120,7 @@ class V4L2:
                 f"which isn't one of {', '.join(known.decode() for known in _PIXELS)}",
             )
         self.dtype, self.channels = _PIXELS[name]
-        self.item = 2 if self.dtype == "uint16" else 1
+        self.item = DType(self.dtype).itemsize
 
     def _request(self, slots: int, dma32: bool) -> None:
         """Settle where the frames are written: copies says why they are copied, or is None."""
@@ -177,6 +178,7 @@ class V4L2:
         stream.region["fourcc"].copy_from(self.fourcc)
         slots = _Copied(self, stream) if self.copies else _InPlace(self, stream)
         with contextlib.closing(slots):
+            slots.prepare()
             self._run(slots, stop)
 
     def _run(self, slots: _Copied | _InPlace, stop: threading.Event) -> None:
@@ -213,13 +215,17 @@ class _InPlace:
     def __init__(self, camera: V4L2, stream: Stream) -> None:
         self.camera, self.stream = camera, stream
         self.loans: dict[int, Frame] = {}
-        region = stream.region
+        self.fds: list[int] = []
+
+    def prepare(self) -> None:
+        """Make a dma-buf of each slot."""
+        region = self.stream.region
         slots = region["image"]
         assert slots.strides is not None
         size = slots.strides[0]
-        self.fds = [region.export(slots.byte_offset + i * size, size) for i in range(stream.slots)]
-        for fd in self.fds:
-            _sync(fd, _SYNC_READ)
+        for i in range(self.stream.slots):
+            self.fds.append(region.export(slots.byte_offset + i * size, size))
+            _sync(self.fds[i], _SYNC_READ)
 
     def are_queued(self) -> bool:
         return bool(self.loans)
@@ -247,12 +253,16 @@ class _Copied:
     """The camera's buffers are the driver's own, and always queued."""
 
     def __init__(self, camera: V4L2, stream: Stream) -> None:
+        self.camera, self.stream = camera, stream
+        self.images: list[Any] = []
+
+    def prepare(self) -> None:
+        """Map the buffers, and queue them."""
         import numpy as np
 
-        self.camera, self.stream = camera, stream
+        camera = self.camera
         strides = (camera.row, camera.item * camera.channels, camera.item)
         shape = (camera.height, camera.width, camera.channels)
-        self.images = []
         for i in range(camera.buffers):
             fcntl.ioctl(camera.fd, _QUERYBUF, buffer := camera._buffer(i))
             memory = mmap.mmap(camera.fd, buffer.length, offset=buffer.m.offset)

@@ -660,3 +660,21 @@ def test_device_goes_on_with_the_next_owner(device, name, program):
         assert camera.owner
         assert camera.copies is None
         assert camera.read(TIMEOUT)[0]
+
+
+@needs_module
+def test_slots_that_can_not_be_exported_leave_no_descriptor(device, name, monkeypatch):
+    exported = []
+
+    def fail_at_the_third(fd, flags):
+        exported.append(fd)
+        if len(exported) == 3:
+            raise OSError(errno.EIO, "no dma-buf")
+
+    monkeypatch.setattr("tshare._v4l2._sync", fail_at_the_third)
+    with tshare.Camera(device, name, dma32=True) as camera:
+        with pytest.raises(OSError, match="no dma-buf"):
+            camera.take(TIMEOUT)
+    for fd in exported:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
