@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ._tshare import Region
 
 # Seconds that ranks wait longer for rank 0, which tells them who is late.
@@ -27,14 +25,14 @@ _PATIENCE = 1800.0
 # More than all calls take, and less than what clocks and engines can count.
 _LONGEST = 1e8
 
-# What all ranks raise when one of them has such an error. RuntimeError stands for all others.
+# Errors of one rank that all others raise, too. RuntimeError stands for all other errors.
 _TOLD = (OSError, TypeError, ValueError, MemoryError, RuntimeError)
 
 _LENGTH_BYTES = 8
 
 
 class Engine(Protocol):
-    """What moves bytes between ranks: torch.distributed or MPI.
+    """An engine moves bytes between ranks: torch.distributed or MPI.
 
     Messages of one rank to another arrive in their order. A wait that fails raises RuntimeError.
     """
@@ -89,19 +87,16 @@ class Call:
         self._error: Exception | None = None
         self._is_agreed = False
         self._nodes: list[str] = []
+        # Of rank 0. Python must not end while it is in the engine, which would abort the process.
+        self._hearer: threading.Thread | None = None
 
-    def __enter__(self) -> Call:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def give_up(self) -> None:
+        """End what is under way after an error that ends the call."""
         # Ranks that raise what all have been told are in step, and can use the group again.
-        if error is not None and not self._is_agreed:
+        if not self._is_agreed:
             self.engine.close(self._works)
+        if self._hearer:
+            self._hearer.join(_GRACE)
 
     def _left(self, grace: float = 0.0) -> float:
         return max(self._deadline + grace - time.monotonic(), 0.001)
@@ -173,7 +168,8 @@ class Call:
     def _answer(self, mine: Any) -> bytes:
         """Return what all ranks have said, or the reason why that is unknown; sends it to all."""
         heard: queue.SimpleQueue[bytes | OSError] = queue.SimpleQueue()
-        threading.Thread(target=self._hear, args=(heard,), daemon=True).start()
+        self._hearer = threading.Thread(target=self._hear, args=(heard,), daemon=True)
+        self._hearer.start()
         answer: dict[str, Any] = {"said": [mine]}
         others = list(range(1, self.engine.size))
         for peer in others:
@@ -189,6 +185,7 @@ class Call:
             answer["said"].append(json.loads(content))
         packed = json.dumps(answer, default=repr).encode()
         if "lost" not in answer:
+            self._hearer.join()
             self._tell(packed, others)
             return packed
         # More of them may be lost. Ranks that haven't called yet aren't waited for.

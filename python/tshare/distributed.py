@@ -302,8 +302,13 @@ def replicate(
         "timeout": timeout,
     }
     limit = timeout if _is_limit(timeout) else None
-    with contextlib.ExitStack() as undo, Call(_engine(group), limit) as call:
-        return _replicate(call, given, undo)
+    call = Call(_engine(group), limit)
+    with contextlib.ExitStack() as undo:
+        try:
+            return _replicate(call, given, undo)
+        except BaseException:
+            call.give_up()
+            raise
 
 
 if __name__ == "__main__":

@@ -96,6 +96,25 @@ result = distributed.replicate("w").id == kept.id
     assert start(code, 0).results() == [True]
 
 
+@pytest.mark.parametrize("ends", ["alike", "with an error", "late"])
+def test_no_thread_outlives_the_call(start, ends):
+    # At Python's end it would abort the process, in PyTorch.
+    code = f"""
+from tshare._distributed_call import Call
+hear = Call._hear
+def slowly(self, heard):
+    hear(self, heard)
+    time.sleep(0.3)
+Call._hear = slowly
+kept = make() if rank == 0 and {ends == "alike"} else None
+error = None
+if rank == 0 or {ends != "late"}:
+    error = error_of(distributed.replicate, "w", timeout={1 if ends == "late" else None})
+result = [error is None, len(threading.enumerate())]
+"""
+    assert start(code, 0, 1).results(0) == [[ends == "alike", 1]]
+
+
 def test_leader_may_end_when_it_has_its_region(start):
     code = """
 kept = make() if rank == 0 else None
