@@ -176,11 +176,7 @@ class _Child(_End):
     def recv(self) -> Any:
         board, index = self.board, self.index
         while not self.done < board.turn[index] <= self.seen:
-            try:
-                self.seen = board.region.wait(self.seen)
-            except OSError:
-                # The parent has died.
-                raise SystemExit(1) from None
+            self.seen = board.region.wait(self.seen)
         self.done = board.turn[index]
         if board.size[index] == _ACTION:
             command = "step", board.actions[index].copy()
