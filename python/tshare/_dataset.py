@@ -15,7 +15,7 @@ from ._tshare import Region
 
 _T = TypeVar("_T")
 
-# Those who may write the bytes decide what their readers run.
+# Users who may write the bytes decide what code their readers run.
 _WRITE_BY_OTHERS = 0o022
 
 
@@ -56,7 +56,7 @@ class Dataset(Sequence[_T]):
         lifetime: str = "maker",
         exist_ok: bool = False,
     ) -> None:
-        """Share objects. That takes their bytes twice for a moment.
+        """Share objects, whose bytes are in memory twice for a moment.
 
         :param objects: A list or another iterable, of objects that can be pickled.
         :param name: Name by which others open it; None for none.

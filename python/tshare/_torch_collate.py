@@ -3,7 +3,7 @@
 
 The slots are a pool, which the first worker makes and all processes of the loader open by its name.
 A worker collates into an entry, and holds it until the consumer has removed its key. By then the
-consumer holds the entry itself, and drops it with the last tensor. What crosses the queue is the
+consumer holds the entry itself, and drops it with the last tensor. The queue carries the
 key or, if no slot was free, the descriptor of a region for this batch alone.
 """
 
@@ -110,7 +110,7 @@ class _Batch:
 
 
 class Collate:
-    """What collate() returns, in the consumer and in the workers."""
+    """The object that collate() returns, in the consumer and in the workers."""
 
     def __init__(self, name: str, slots: int | None, slot_bytes: int | None, pin: bool) -> None:
         self._arguments, self._name = (name, slots, slot_bytes, pin), name
@@ -125,7 +125,7 @@ class Collate:
         """Begin anew in this process: an open pool was the parent's."""
         self._pool: Pool | None = None
         self._pin: Pin | None = None
-        # What a worker has sent, until the consumer has removed the key.
+        # Entries that this worker has sent, until the consumer has removed the key.
         self._held: dict[bytes, Entry] = {}
         self._random, self._numbers = os.urandom(8), itertools.count()
 

@@ -69,7 +69,7 @@ def _sync(fd: int, flags: int) -> None:
     fcntl.ioctl(fd, _DMA_BUF_SYNC, struct.pack("Q", flags))
 
 
-# Those whose nodes a child by fork() closes: it would keep the device busy.
+# Open cameras, whose nodes a child by fork() closes: it would keep the device busy.
 _cameras: weakref.WeakSet[V4L2] = weakref.WeakSet()
 
 

@@ -9,7 +9,7 @@ The class derives from gymnasium's, takes the same arguments and behaves alike, 
   the processes that wait. Other commands go through a pipe, as do results of more than 16 KiB, such
   as a rendered picture.
 - If an environment's process dies, the call that waits for it raises a ConnectionResetError that
-  names it. What a function of env_fns raises in its process is raised by the constructor.
+  names it. The constructor raises an exception of a function of env_fns.
 - A result that came after its timeout is dropped, not returned for the next call.
 - If this process dies, its environments end.
 """
@@ -194,7 +194,7 @@ class _Child(_End):
         try:
             data = pickle.dumps(message)
         except Exception:
-            # What only multiprocessing passes on.
+            # Objects that only multiprocessing passes on.
             data = bytes(ForkingPickler.dumps(message))
         size = len(data) if len(data) <= _ROOM else _IN_PIPE
         self.board.size[self.index] = size

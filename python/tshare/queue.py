@@ -43,7 +43,7 @@ _LOOK = 0.1
 
 @dataclass
 class Handle:
-    """What a reader needs to open a queue. It can be pickled."""
+    """The name of a queue and its readers, to open it with. It can be pickled."""
 
     name: str
     local_reader_ranks: list[int]
@@ -92,7 +92,7 @@ def _unpickle(data: memoryview) -> Any:
     (count,) = struct.unpack_from("q", data)
     parts, offset = [], 8 + 8 * count
     for size in struct.unpack_from(f"{count}q", data, 8):
-        # What an allocator returns is aligned for any type of element.
+        # Memory of an allocator is aligned for any type of element.
         parts.append(bytearray(data[offset : offset + size]))
         offset += size
     return pickle.loads(parts[0], buffers=parts[1:])
@@ -120,7 +120,7 @@ class Broadcast:
         """Create a queue, and become its writer.
 
         :param n_reader: Readers, up to 62.
-        :param n_local_reader: Those on this machine, which must be all.
+        :param n_local_reader: Readers on this machine, which must be all.
         :param local_reader_ranks: The readers' numbers; None for 0, 1, ...
         :param max_chunk_bytes: Bytes of a slot, and so of the largest message.
         :param max_chunks: Slots, 2 to 256: messages that a reader may be late. All their memory is
@@ -273,7 +273,7 @@ class Broadcast:
         until = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             if spin := min(self.handle.spin, max(until - time.monotonic(), 0)):
-                # Whatever ends this, take() returns or raises.
+                # However this ends, take() returns or raises.
                 with contextlib.suppress(OSError):
                     self._region.wait(self._seen, spin, spin=spin)
             frame = _unless_cancelled(self._stream.take, until)
