@@ -177,12 +177,11 @@ TEST(wrap_finds_the_right_one_of_many_regions)
 	}
 }
 
-/* fork() takes long with the address sanitizer's memory. */
-#ifdef __SANITIZE_ADDRESS__
-#define FORKS 50
-#else
-#define FORKS 500
-#endif
+/*
+ * GCC's address sanitizer leaves a child the locks of its own allocator as they were at fork(), so
+ * that child's malloc() may wait for a thread that isn't there.
+ */
+#ifndef __SANITIZE_ADDRESS__
 
 static atomic_bool enough;
 
@@ -212,7 +211,7 @@ static int come_and_go_in_child(void *unused)
 
 TEST(fork_leaves_the_child_what_other_threads_were_at)
 {
-	int i, children = 0, forks = rounds(FORKS), threads = 0;
+	int i, children = 0, forks = rounds(500), threads = 0;
 	pthread_t thread[2];
 
 	atomic_store(&enough, false);
@@ -226,6 +225,8 @@ TEST(fork_leaves_the_child_what_other_threads_were_at)
 	CHECK(threads == 2);
 	CHECK(children == forks);
 }
+
+#endif
 
 /* Copies */
 
