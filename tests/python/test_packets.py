@@ -72,8 +72,9 @@ def payload(number):
     return number.to_bytes(4, "big") * (20 + number % 300)
 
 
-# The receiver has as many chunks for new packets. The kernel drops what comes when none is left.
-ROOM = 128
+# Chunks that the receiver has for new packets whenever it has published one: the oldest of 128 kept
+# packets gives back its chunk right after that. The kernel drops what comes when none is left.
+ROOM = 127
 
 
 def send_all(send, name, count):
