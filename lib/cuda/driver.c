@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/export.h"
 #include "base/sized.h"
@@ -186,9 +187,14 @@ bool cuda_keep_context(struct cuda_scope *scope)
 	return retained;
 }
 
+/* Relaxed, as in a scope, since it may end the context. */
 void cuda_release(int device)
 {
+	int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	libcuda.cuThreadExchangeStreamCaptureMode(&mode);
 	libcuda.cuDevicePrimaryCtxRelease(device);
+	libcuda.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 void cuda_retain_context(struct cuda_scope *scope)
@@ -384,6 +390,8 @@ void cuda_free(uint64_t address)
 {
 	libcuda.cuMemFree(address);
 }
+
+/* Registered memory */
 
 /* From 512 GiB on the driver's table of pages exceeds one allocation of the kernel's. */
 #define WHOLE_LIMIT (512ULL << 30)

@@ -112,6 +112,20 @@ TEST(copies_leave_captures_whole)
 	end_capture();
 }
 
+/* It releases the primary context, which may end then. */
+TEST(the_end_of_a_pin_leaves_captures_whole)
+{
+	struct tshare_region *region = region_of(SIZE);
+	struct tshare_pin *pin;
+
+	CHECK(!tshare_region_pin(region, NULL, &pin));
+	begin_capture();
+	tshare_pin_unref(pin);
+	CHECK(!stub_complaint());
+	tshare_region_unref(region);
+	end_capture();
+}
+
 TEST(a_thread_keeps_its_mode_of_capture)
 {
 	struct tshare_region *region = region_of(SIZE);
