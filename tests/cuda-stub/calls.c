@@ -118,6 +118,7 @@ static bool undoes(const struct function *function)
 	case F_cuMemHostUnregister:
 	case F_cuDestroyExternalMemory:
 	case F_cuMemFree:
+	case F_cuIpcCloseMemHandle:
 	case F_cuStreamSynchronize:
 	case F_cuEventQuery:
 	case F_cuEventDestroy:
@@ -141,6 +142,9 @@ static bool is_unsafe(const struct function *function)
 	case F_cuDestroyExternalMemory:
 	case F_cuMemAlloc:
 	case F_cuMemFree:
+	case F_cuIpcGetMemHandle:
+	case F_cuIpcOpenMemHandle:
+	case F_cuIpcCloseMemHandle:
 	case F_cuStreamSynchronize:
 	case F_cuEventQuery:
 		return true;

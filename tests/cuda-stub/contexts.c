@@ -142,6 +142,7 @@ static void context_end(struct context *context)
 	registered_end(context);
 	external_end(context);
 	memory_end(context);
+	ipc_end(context);
 	events_end(context);
 }
 

@@ -93,7 +93,12 @@ enum {
 	X(cuEventCreate, cuEventCreate, 2000)                                          \
 	X(cuEventRecord, cuEventRecord, 2000)                                          \
 	X(cuEventQuery, cuEventQuery, 2000)                                            \
-	X(cuEventDestroy, cuEventDestroy_v2, 4000)
+	X(cuEventDestroy, cuEventDestroy_v2, 4000)                                     \
+	X(cuDeviceGetUuid, cuDeviceGetUuid_v2, 11040)                                  \
+	X(cuMemsetD8Async, cuMemsetD8Async, 3020)                                      \
+	X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010)                                  \
+	X(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2, 11000)                            \
+	X(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010)
 
 #define ENUMERATE(base, symbol, version) F_##base,
 
@@ -225,7 +230,7 @@ struct work {
 };
 
 int streams_put(struct stream *handle, struct work work);
-/* Whether there is a copy to do from or to the memory. */
+/* Whether there is a copy to do from or to the memory, or a filling of it. */
 bool streams_use(uint64_t start, size_t bytes);
 
 /* Memory of devices and events, memory.c and events.c */
@@ -236,6 +241,24 @@ bool memory_find(uint64_t address, struct pointed *found);
 void memory_end(const struct context *context);
 void memory_reset(void);
 void memory_left(char *text, size_t size);
+
+/*
+ * Makes an allocation shared, so that another process can map the file of it: a descriptor, which
+ * belongs to the allocation; -1 if the address isn't where one begins.
+ */
+int memory_share(uint64_t address, size_t *bytes);
+
+/* Memory of other processes, ipc.c */
+
+/* Whether another process has the memory of this file open. */
+bool ipc_is_open(int fd);
+
+/* Whether it is the address of memory that was opened. */
+bool ipc_find(uint64_t address, struct pointed *found);
+/* What was opened in a context is closed with it. */
+void ipc_end(const struct context *context);
+void ipc_reset(void);
+void ipc_left(char *text, size_t size);
 
 void events_end(const struct context *context);
 void events_reset(void);

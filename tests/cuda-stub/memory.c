@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -16,6 +17,7 @@ struct allocation {
 	size_t bytes;
 	struct context *context; /* NULL for an unused record */
 	uint64_t id;
+	int fd; /* of memory that other processes may open; else 0 */
 };
 
 static struct allocation allocations[MAX_RECORDS];
@@ -25,6 +27,11 @@ static struct allocation allocations[MAX_RECORDS];
 static void release(struct allocation *allocation)
 {
 	munmap(allocation->start, allocation->bytes);
+	if (allocation->fd) {
+		if (ipc_is_open(allocation->fd))
+			complain("memory is freed that another process has open");
+		close(allocation->fd);
+	}
 	*allocation = (struct allocation){ 0 };
 }
 
@@ -93,7 +100,7 @@ static int allocate(unsigned long long *address, size_t bytes)
 					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (start == MAP_FAILED)
 		return OUT_OF_MEMORY;
-	allocations[i] = (struct allocation){ start, bytes, current(), new_id() };
+	allocations[i] = (struct allocation){ start, bytes, current(), new_id(), 0 };
 	*address = (uintptr_t)start;
 	return SUCCESS;
 }
@@ -102,6 +109,28 @@ EXPORT int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
 {
 	BEGIN(cuMemAlloc, CONTEXT);
 	return end(allocate(address, bytes));
+}
+
+int memory_share(uint64_t address, size_t *bytes)
+{
+	struct allocation *found = find_allocation(address);
+	int fd;
+
+	if (!found || (uintptr_t)found->start != address)
+		return -1;
+	*bytes = found->bytes;
+	if (found->fd)
+		return found->fd;
+	fd = memfd_create("tshare-stub", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, found->bytes) ||
+	    write(fd, found->start, found->bytes) != (ssize_t)found->bytes ||
+	    mmap(found->start, found->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		 0) == MAP_FAILED) {
+		close(fd);
+		return -1;
+	}
+	found->fd = fd;
+	return fd;
 }
 
 static int release_at(uint64_t address)
@@ -113,7 +142,7 @@ static int release_at(uint64_t address)
 	if ((uintptr_t)found->start != address)
 		return INVALID_VALUE;
 	if (streams_use((uintptr_t)found->start, found->bytes))
-		complain("cuMemFree: a copy to %#" PRIx64 " is under way", address);
+		complain("cuMemFree: work on %#" PRIx64 " is under way", address);
 	release(found);
 	return SUCCESS;
 }
@@ -122,6 +151,38 @@ EXPORT int cuMemFree_v2(unsigned long long address)
 {
 	BEGIN(cuMemFree, CONTEXT);
 	return end(release_at(address));
+}
+
+/* Filling */
+
+static bool fill(const struct work *work)
+{
+	if (find_allocation(work->address))
+		memset((void *)(uintptr_t)work->address, work->value, work->bytes);
+	return true;
+}
+
+static int put_fill(uint64_t address, unsigned char value, size_t bytes, struct stream *stream)
+{
+	const struct allocation *target = find_allocation(address);
+
+	if (!target || bytes > (uintptr_t)target->start + target->bytes - address)
+		return INVALID_VALUE;
+	return streams_put(stream, (struct work){
+					   .done = fill,
+					   .address = address,
+					   .value = value,
+					   .bytes = bytes,
+				   });
+}
+
+EXPORT int cuMemsetD8Async(unsigned long long address, unsigned char value, size_t bytes,
+			   struct stream *stream)
+{
+	BEGIN(cuMemsetD8Async, CONTEXT);
+	if ((uintptr_t)stream != 2)
+		complain("cuMemsetD8Async: on a stream that others may be waiting for");
+	return end(put_fill(address, value, bytes, stream));
 }
 
 /* Copying */

@@ -52,7 +52,7 @@ static int pointer_attribute(void *data, int attribute, uint64_t address)
 	struct pointed found;
 
 	if (!registered_find(address, &found) && !external_find(address, &found) &&
-	    !memory_find(address, &found))
+	    !memory_find(address, &found) && !ipc_find(address, &found))
 		return INVALID_VALUE;
 	switch (attribute) {
 	case POINTER_CONTEXT:

@@ -7,7 +7,8 @@
  *
  * The environment controls it where a test can't call it. TSHARE_STUB_CUDA is a list such
  * as "cuInit=999,version=10020,devices=0,hide=cuMemHostRegister": a function that fails,
- * the driver's version, the number of devices, a function that isn't there.
+ * the driver's version, the number of devices, a function that isn't there; "uuid=7" is the first
+ * byte of device 0's number.
  */
 #define _GNU_SOURCE 1
 #include <stdlib.h>
@@ -26,6 +27,7 @@ void stub_reset(void)
 	registered_reset();
 	streams_reset();
 	memory_reset();
+	ipc_reset();
 	events_reset();
 	contexts_reset();
 	pthread_mutex_unlock(&lock);
@@ -42,6 +44,7 @@ const char *stub_left(void)
 	contexts_left(text, sizeof(text));
 	streams_left(text, sizeof(text));
 	memory_left(text, sizeof(text));
+	ipc_left(text, sizeof(text));
 	events_left(text, sizeof(text));
 	pthread_mutex_unlock(&lock);
 	return text[0] ? text : NULL;
@@ -61,6 +64,8 @@ __attribute__((constructor)) static void read_environment(void)
 			stub_set_version(atoi(value));
 		else if (!strcmp(item, "devices"))
 			stub_set_devices(atoi(value));
+		else if (!strcmp(item, "uuid"))
+			stub_set_uuid(0, atoi(value));
 		else if (!strcmp(item, "hide"))
 			stub_hide(value);
 		else

@@ -25,6 +25,9 @@ void stub_set_devices(int count);
 /* Of one device, or of all if @device is -1. */
 void stub_set_attribute(int device, int attribute, int value);
 
+/* The first byte of a device's number, which is another for each device of the machine. */
+void stub_set_uuid(int device, unsigned char first);
+
 /* Whether cuImportExternalMemory() takes dma-bufs; it does. */
 void stub_set_dmabuf(bool supported);
 
@@ -69,8 +72,8 @@ unsigned int stub_busy(void);
 unsigned int stub_references(int device);
 
 /*
- * What is left: registrations, imports, contexts, work of streams, memory of devices, events.
- * NULL if nothing is.
+ * What is left: registrations, imports, contexts, work of streams, memory of devices and of other
+ * processes, events. NULL if nothing is.
  */
 const char *stub_left(void);
 
