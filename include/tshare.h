@@ -93,7 +93,8 @@
  *                was created in another context
  * -EPROTO        a peer's shared memory is damaged (shm), or its DLPack is of
  *                another major version
- * -EOWNERDEAD    all other publishers have exited, or the stream's producer has
+ * -EOWNERDEAD    all other publishers have exited, the stream's producer has, or the maker of
+ *                a device's memory
  * -ERANGE        a tensor is not wholly inside its region or its memory, or a part
  *                not inside its region
  * -ESTALE        the consumer was evicted; or an observed frame was overwritten
@@ -2663,6 +2664,150 @@ int tshare_cuda_copy_get_info(const struct tshare_cuda_copy *copy,
  * context.
  */
 int tshare_cuda_copy_wait_on(const struct tshare_cuda_copy *copy, struct CUstream_st *stream);
+
+/* Memory of a device that other processes open by name */
+
+struct tshare_cuda_memory; /* a tensor whose memory is on a device */
+
+/**
+ * tshare_cuda_memory_create() - create a tensor in a device's own memory, with a name
+ * @ctx: the context
+ * @name: the name of the region that describes the memory
+ * @dtype: type of the elements
+ * @ndim: number of dimensions
+ * @shape: elements along each dimension
+ * @options: or NULL: TSHARE_DRAFT and TSHARE_REPLACE, and a mode that lets each write who may
+ *           read; no other lifetime than TSHARE_LIFETIME_MAKER
+ * @cuda: which device, or NULL
+ * @memory: where to store it: zeroed
+ *
+ * Allocates whole blocks of 2 MiB of the device's memory, which CUDA opens in other processes
+ * (CUDA IPC). A small region of that name describes them, and is listed, waited for, published
+ * and unlinked like any other. It is tshare_cuda_memory_get_region(), by which a draft is finished.
+ *
+ * The memory is the maker's: it goes when the process ends, and what others have open then must
+ * not be used any more. If the maker drops its last reference, its name goes. The device's memory
+ * stays while others have it open, and until the maker creates or drops such memory again.
+ *
+ * Return: 0; -EINVAL; -EOPNOTSUPP as tshare_cuda_get_driver(), for a driver before CUDA 11.4, for
+ * a mode that CUDA can't enforce, and while the thread's default stream, which clears the memory,
+ * is being captured; -ENOMEM; -EIO for any other failure of CUDA's; and
+ * what tshare_region_create() returns. A call that fails leaves nothing behind.
+ */
+int tshare_cuda_memory_create(struct tshare_ctx *ctx, const char *name, struct tshare_dtype dtype,
+			      int32_t ndim, const int64_t *shape,
+			      const struct tshare_options *options,
+			      const struct tshare_cuda_options *cuda,
+			      struct tshare_cuda_memory **memory);
+
+/**
+ * tshare_cuda_memory_is() - whether a region describes a device's memory
+ * @region: the region
+ *
+ * Return: true for the region of a tshare_cuda_memory_create(), in any process.
+ */
+bool tshare_cuda_memory_is(struct tshare_region *region);
+
+/**
+ * tshare_cuda_memory_open() - open the device's memory that a region describes
+ * @region: the region, from tshare_region_open()
+ * @options: which device it must be on, or NULL
+ * @memory: where to store it
+ *
+ * All users in a process share one object, in the context of the first, and the maker's process has
+ * the maker's.
+ *
+ * Return: 0; -ENOENT if the region describes none; -EOWNERDEAD if the maker has ended or dropped
+ * the memory; -EOPNOTSUPP as tshare_cuda_get_driver(), if the process doesn't see the maker's
+ * device, and for a region that was opened read-only; -EINVAL for another device than the
+ * maker's; -EPROTO for a damaged description; -ENOMEM; -EIO if the maker's has gone with its
+ * context, and for any other failure of CUDA's.
+ */
+int tshare_cuda_memory_open(struct tshare_region *region, const struct tshare_cuda_options *options,
+			    struct tshare_cuda_memory **memory);
+
+/**
+ * tshare_cuda_memory_ref() - take a reference to a device's memory
+ * @memory: the memory
+ *
+ * Return: @memory.
+ */
+struct tshare_cuda_memory *tshare_cuda_memory_ref(struct tshare_cuda_memory *memory);
+
+/**
+ * tshare_cuda_memory_unref() - drop a reference to a device's memory
+ * @memory: the memory, or NULL
+ *
+ * Kernels and copies that use it must have ended by the last unref. In a child of fork() the
+ * parent's memory stays, and so does its name.
+ *
+ * Return: NULL.
+ */
+struct tshare_cuda_memory *tshare_cuda_memory_unref(struct tshare_cuda_memory *memory);
+
+/**
+ * tshare_cuda_memory_check() - check that a device's memory may be used
+ * @memory: the memory
+ *
+ * Call it before work that uses the memory of another process. It asks neither the device nor
+ * the maker. A maker that is killed right after it isn't noticed.
+ *
+ * Return: 0; -EOWNERDEAD if the maker has ended or dropped the memory; -EIO if it has gone with
+ * its context; -EOPNOTSUPP in a child of fork().
+ */
+int tshare_cuda_memory_check(const struct tshare_cuda_memory *memory);
+
+/**
+ * tshare_cuda_memory_get_region() - return the region that describes a device's memory
+ * @memory: the memory
+ *
+ * Return: the region, without a reference: the memory has one.
+ */
+struct tshare_region *tshare_cuda_memory_get_region(const struct tshare_cuda_memory *memory);
+
+/**
+ * tshare_cuda_memory_get_tensor() - return the tensor in a device's memory
+ * @memory: the memory, to which the tensor and its views hold a reference
+ * @tensor: where to store it
+ *
+ * Its address on the device is that of the memory plus its tshare_tensor_get_byte_offset(). The
+ * host has no address of it: tshare_tensor_get_data() returns NULL, and calls that would read or
+ * write the elements return -EOPNOTSUPP, as those for its region do: use that of
+ * tshare_cuda_memory_get_region(). tshare_tensor_to_dlpack() exports it as the device's.
+ *
+ * Return: 0; -ENOMEM.
+ */
+int tshare_cuda_memory_get_tensor(struct tshare_cuda_memory *memory, struct tshare_tensor **tensor);
+
+/**
+ * struct tshare_cuda_memory_info - where a device's memory is
+ * @size: sizeof(struct tshare_cuda_memory_info), set by the caller
+ * @address: device address in this process
+ * @memory_bytes: bytes of the device's memory that it takes
+ * @device: number of the device in this process
+ * @driver_version: as in struct tshare_cuda_driver
+ * @context_created: making or opening it has created the device's primary context
+ * @maker: this process has made it
+ */
+struct tshare_cuda_memory_info {
+	size_t size;
+	uint64_t address;
+	uint64_t memory_bytes;
+	int32_t device;
+	int32_t driver_version;
+	bool context_created;
+	bool maker;
+};
+
+/**
+ * tshare_cuda_memory_get_info() - return where a device's memory is
+ * @memory: the memory
+ * @info: what to fill, with its size set
+ *
+ * Return: 0; -EINVAL for an invalid size.
+ */
+int tshare_cuda_memory_get_info(const struct tshare_cuda_memory *memory,
+				struct tshare_cuda_memory_info *info);
 
 /* Tensors */
 

@@ -22,6 +22,18 @@ static inline bool refcount_get_unless_zero(atomic_uint *refs)
 	return count;
 }
 
+/* False for the last one, which stays. */
+static inline bool refcount_put_unless_last(atomic_uint *refs)
+{
+	unsigned int count = atomic_load_explicit(refs, memory_order_relaxed);
+
+	while (count > 1 &&
+	       !atomic_compare_exchange_weak_explicit(refs, &count, count - 1, memory_order_release,
+						      memory_order_relaxed))
+		;
+	return count > 1;
+}
+
 /* True for the last reference; its holder then sees all writes of the others. */
 static inline bool refcount_put(atomic_uint *refs)
 {

@@ -39,6 +39,8 @@ enum {
 	CU_POINTER_ATTRIBUTE_CONTEXT = 1,
 	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
 	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+	CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
 };
 
 enum { CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9 };
@@ -50,6 +52,8 @@ enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_STREAM_WAIT_VALUE_GEQ = 0 };
 
 enum { CU_EVENT_DISABLE_TIMING = 2 };
+
+enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1 };
 
 typedef int CUresult;
 typedef int CUdevice;
@@ -83,6 +87,14 @@ typedef struct {
 	unsigned int flags;
 	unsigned int reserved[16];
 } CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+typedef struct {
+	char bytes[16];
+} CUuuid;
+
+typedef struct {
+	char reserved[64];
+} CUipcMemHandle;
 
 /* Each function by its name, its symbol, and the version since which the name means that symbol. */
 #define CUDA_FUNCTIONS(X)                                                                     \
@@ -132,8 +144,16 @@ typedef struct {
 	X(cuEventDestroy, cuEventDestroy_v2, 4000, (CUevent event))
 
 /* Likewise, functions that a driver may lack. */
-#define CUDA_NEWER_FUNCTIONS(X)                               \
-	X(cuStreamWaitValue64, cuStreamWaitValue64_v2, 11070, \
-	  (CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags))
+#define CUDA_NEWER_FUNCTIONS(X)                                                         \
+	X(cuStreamWaitValue64, cuStreamWaitValue64_v2, 11070,                           \
+	  (CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags))   \
+	X(cuDeviceGetUuid, cuDeviceGetUuid_v2, 11040, (CUuuid * uuid, CUdevice device)) \
+	X(cuMemsetD8Async, cuMemsetD8Async, 3020,                                       \
+	  (CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream))    \
+	X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010,                                   \
+	  (CUipcMemHandle * handle, CUdeviceptr address))                               \
+	X(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2, 11000,                             \
+	  (CUdeviceptr * address, CUipcMemHandle handle, unsigned int flags))           \
+	X(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010, (CUdeviceptr address))
 
 #endif /* TSHARE_CUDA_ABI_H */

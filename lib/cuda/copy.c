@@ -171,6 +171,8 @@ int tshare_cuda_copy_new(struct tshare_tensor *tensor, const struct tshare_cuda_
 
 	if (!new)
 		return fail(-ENOMEM, "copy: out of memory");
+	if (tshare_tensor_get_region(tensor)->on_device.is)
+		return fail(-EOPNOTSUPP, "tensor: its memory is on a device already");
 	*new = (struct tshare_cuda_copy){ .tensor = tensor };
 	atomic_init(&new->refs, 1);
 	err = span.size ? make_copy(new, options, stream, &span) :

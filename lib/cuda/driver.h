@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA's driver, libcuda.so.1, which is loaded when it is first needed. Only driver.c and load.c
- * know CUDA's names and numbers. Unless they say otherwise, functions that return an int return
- * the driver's result (CUresult), 0 for success. cuda_errno() and cuda_fail() turn it into an
- * errno.
+ * NVIDIA's driver, libcuda.so.1, which is loaded when it is first needed. Only driver.c,
+ * driver-ipc.c and load.c know CUDA's names and numbers. Unless they say otherwise, functions
+ * that return an int return the driver's result (CUresult), 0 for success. cuda_errno() and
+ * cuda_fail() turn it into an errno.
  *
  * A forked child can't use the driver that its parent has started: cuda_start() returns
  * -EOPNOTSUPP there, and cuda_is_forked() true. No other function may be called there, or
@@ -136,6 +136,30 @@ bool cuda_context_is_lost(uint64_t address, uint64_t id);
 /* In a scope: the device's own memory. */
 int cuda_allocate(uint64_t size, uint64_t *address);
 void cuda_free(uint64_t address);
+
+/* Whether the driver has what the rest of this part needs: memory of one process in another. */
+bool cuda_shares_memory(void);
+
+/* A device's number, which it has in every process. */
+#define CUDA_UUID_BYTES 16
+int cuda_device_uuid(int device, uint8_t uuid[CUDA_UUID_BYTES]);
+
+/* What opens allocated memory in another process, which may write to it. */
+#define CUDA_HANDLE_BYTES 64
+int cuda_export_memory(uint64_t address, uint8_t handle[CUDA_HANDLE_BYTES]);
+
+/* In a scope: opens such memory, once in a process, and not in the one that has allocated it. */
+int cuda_open_memory(const uint8_t handle[CUDA_HANDLE_BYTES], uint64_t *address);
+void cuda_close_memory(uint64_t address);
+
+/* Stores how many bytes of its allocation there are from the address on. */
+int cuda_memory_from(uint64_t address, uint64_t *bytes);
+
+/*
+ * In a scope: fills the device's memory with zeros, and waits for that. -EOPNOTSUPP if the thread's
+ * default stream, which does so, is being captured.
+ */
+int cuda_clear(uint64_t address, uint64_t size);
 
 /*
  * Bytes of the pieces in which @size bytes are registered: @size itself if one call can

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's functions. Only load.c, which finds them, and driver.c, which calls them, see them. */
+/* The driver's functions: load.c finds them; driver.c and driver-ipc.c call them. */
 #ifndef TSHARE_CUDA_FUNCTIONS_H
 #define TSHARE_CUDA_FUNCTIONS_H
 

@@ -16,6 +16,7 @@
 #include "cuda/options.h"
 #include "cuda/registration.h"
 #include "region/object.h"
+#include "region/region.h"
 
 /* The published driver keeps the size of an imported dma-buf in 32 bits. */
 #define DMABUF_LIMIT (1ULL << 32)
@@ -292,6 +293,8 @@ int tshare_cuda_import(struct tshare_region *region, const struct tshare_cuda_op
 	int device, err;
 
 	err = sized_check(info, "info.", SIZED_UPTO(struct tshare_cuda_info, readonly));
+	if (!err && region)
+		err = region_check_on_host(region);
 	if (!err)
 		err = cuda_options_read(options, &known);
 	if (!err)

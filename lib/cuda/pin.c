@@ -13,6 +13,7 @@
 #include "cuda/options.h"
 #include "cuda/registration.h"
 #include "region/object.h"
+#include "region/region.h"
 
 struct tshare_pin {
 	atomic_uint refs;
@@ -65,7 +66,9 @@ int tshare_region_pin(struct tshare_region *region, const struct tshare_cuda_opt
 	struct tshare_cuda_options known;
 	int device, err;
 
-	err = cuda_options_read_device(options, &known);
+	err = region_check_on_host(region);
+	if (!err)
+		err = cuda_options_read_device(options, &known);
 	if (!err)
 		err = cuda_options_choose_device(&known, &device);
 	if (err)

@@ -20,6 +20,7 @@
 #include "base/process.h"
 #include "ctx.h"
 #include "region/object.h"
+#include "region/region.h"
 
 _Static_assert(sizeof(struct counter) <= TSHARE_COUNTER_BYTES, "the counter has its place");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would not be shared between processes");
@@ -28,7 +29,10 @@ int counter_find(const struct tshare_region *region, enum counter_use use,
 		 struct backend_counter *found)
 {
 	void *session = ctx_session(region->ctx, region->backend);
+	int err = region_check_on_host(region);
 
+	if (err)
+		return err;
 	return region->backend->counter(session, &region->handle, use, found);
 }
 

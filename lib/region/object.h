@@ -61,6 +61,13 @@ struct registration {
 	SLIST_HEAD(, cuda_import) imports;
 };
 
+/* A device's memory, in place of the host's. */
+struct device_memory {
+	bool is;
+	int32_t device;
+	uint64_t address; /* of the region's first byte */
+};
+
 /* lease/ */
 
 /* A stream's or pool's region: the frames, or entries, that its memory belongs to. */
@@ -94,7 +101,8 @@ struct tshare_region {
 	struct tshare_ctx *ctx;
 	const struct backend_ops *backend; /* may differ from the context's after an import */
 	struct backend_region handle;
-	void *data;
+	void *data; /* NULL for memory that is on a device */
+	struct device_memory on_device;
 	bool readonly;			   /* the mapping is, maybe not the descriptor */
 	bool replaces;			   /* created with TSHARE_REPLACE, for its finish */
 	_Atomic(struct desc_list *) descs; /* see region_descs() */

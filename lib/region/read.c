@@ -20,6 +20,7 @@
 #include "ctx.h"
 #include "region/fill.h"
 #include "region/object.h"
+#include "region/region.h"
 
 /* Bytes that a thread reads at a time: large enough for a disk, small enough to end soon. */
 #define CHUNK (4ULL << 20)
@@ -293,6 +294,10 @@ static int check_options(const struct tshare_read_options *options,
 static int check_place(const struct tshare_region *region, uint64_t file_offset, uint64_t offset,
 		       uint64_t length)
 {
+	int err = region_check_on_host(region);
+
+	if (err)
+		return err;
 	if (region->readonly)
 		return fail(-EACCES, "region: is read-only");
 	if (offset > region->handle.size)

@@ -73,13 +73,24 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 	return NULL;
 }
 
+int region_check_on_host(const struct tshare_region *region)
+{
+	if (!region->on_device.is)
+		return 0;
+	return fail(-EOPNOTSUPP, "region: its memory is on a device; use the region of "
+				 "tshare_cuda_memory_get_region()");
+}
+
 /* Names */
 
 TSHARE_EXPORT
 int tshare_region_finish(struct tshare_region *region, uint32_t flags)
 {
 	void *session = ctx_session(region->ctx, region->backend);
+	int err = region_check_on_host(region);
 
+	if (err)
+		return err;
 	if (flags & ~TSHARE_REPLACE)
 		return fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
 	return region->backend->finish(session, &region->handle,
@@ -186,7 +197,9 @@ int tshare_region_export(const struct tshare_region *region, uint64_t offset, ui
 	bool readonly = flags & TSHARE_READONLY;
 	int err;
 
-	err = region_check_flags(flags);
+	err = region_check_on_host(region);
+	if (!err)
+		err = region_check_flags(flags);
 	if (!err)
 		err = check_range(region, offset, &size);
 	if (err)
@@ -205,6 +218,8 @@ int tshare_region_get_info(struct tshare_region *region, struct tshare_region_in
 	int err;
 
 	err = sized_check(info, "info.", SIZED_UPTO(struct tshare_region_info, tensor_count));
+	if (!err)
+		err = region_check_on_host(region);
 	if (!err)
 		err = region->backend->info(session, &region->handle, &known);
 	if (!err)

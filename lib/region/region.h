@@ -11,6 +11,9 @@ struct tshare_region;
 /* A region without memory, for create.c and open.c to fill; NULL, with a text, without memory. */
 struct tshare_region *region_new(struct tshare_ctx *ctx);
 
+/* 0, or -EOPNOTSUPP for a region whose memory is on a device. */
+int region_check_on_host(const struct tshare_region *region);
+
 /* 0, or -EINVAL for flags other than TSHARE_READONLY. */
 int region_check_flags(uint32_t flags);
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/export.h"
 #include "base/sized.h"
+#include "region/object.h"
 #include "tshare-dlpack.h"
 #include "tshare.h"
 
@@ -27,6 +28,20 @@ static size_t dims_size(const struct tshare_tensor *tensor)
 	return 2 * sizeof(int64_t) * tshare_tensor_get_ndim(tensor);
 }
 
+/* A tensor without elements has no address, but its device. */
+static void locate(DLTensor *dl, const struct tshare_tensor *tensor)
+{
+	const struct device_memory *on = &tshare_tensor_get_region(tensor)->on_device;
+
+	if (on->is)
+		dl->device = (DLDevice){ kDLCUDA, on->device };
+	if (!tshare_tensor_get_nbytes(tensor))
+		return;
+	dl->data =
+		on->is ? (void *)(uintptr_t)(on->address + tshare_tensor_get_byte_offset(tensor)) :
+			 tshare_tensor_get_data(tensor);
+}
+
 static void fill(DLTensor *dl, int64_t *dims, const struct tshare_tensor *tensor)
 {
 	struct tshare_dtype dtype = tshare_tensor_get_dtype(tensor);
@@ -35,13 +50,13 @@ static void fill(DLTensor *dl, int64_t *dims, const struct tshare_tensor *tensor
 	memcpy(dims, tshare_tensor_get_shape(tensor), ndim * sizeof(*dims));
 	memcpy(dims + ndim, tshare_tensor_get_strides(tensor), ndim * sizeof(*dims));
 	*dl = (DLTensor){
-		.data = tshare_tensor_get_nbytes(tensor) ? tshare_tensor_get_data(tensor) : NULL,
 		.device = { kDLCPU, 0 },
 		.ndim = ndim,
 		.dtype = { dtype.code, dtype.bits, dtype.lanes },
 		.shape = dims,
 		.strides = ndim ? dims + ndim : NULL,
 	};
+	locate(dl, tensor);
 }
 
 static void delete_export(DLManagedTensorVersioned *self)

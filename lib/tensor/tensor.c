@@ -206,7 +206,9 @@ const char *tshare_tensor_get_name(const struct tshare_tensor *tensor)
 TSHARE_EXPORT
 void *tshare_tensor_get_data(const struct tshare_tensor *tensor)
 {
-	return (char *)tensor->region->data + tensor->desc->byte_offset;
+	/* A device's memory has no address on the host. */
+	return tensor->region->data ? (char *)tensor->region->data + tensor->desc->byte_offset :
+				      NULL;
 }
 
 TSHARE_EXPORT
@@ -342,6 +344,8 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 	const uint32_t bits = element_bits(tshare_tensor_get_dtype(tensor));
 	const struct tshare_desc *desc = tensor->desc;
 
+	if (!tensor->region->data)
+		return fail(-EOPNOTSUPP, "tensor: its memory is on a device");
 	to_strides = or_contiguous(to_strides, tensor, to_buffer);
 	from_strides = or_contiguous(from_strides, tensor, from_buffer);
 	if (bits % 8 == 0)

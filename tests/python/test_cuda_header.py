@@ -91,7 +91,7 @@ def test_a_struct_has_nvidias_offsets(include, body, name):
     members = [a or b for a, b in members]
     if "handle" in members:
         members += ["handle.fd", "handle.win32.handle", "handle.win32.name"]
-    assert len(members) >= 4
+    assert members
     agree(include, *((f"offsetof(our_{name}, {m})", f"offsetof({name}, {m})") for m in members))
 
 

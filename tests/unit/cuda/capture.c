@@ -126,6 +126,18 @@ TEST(the_end_of_a_pin_leaves_captures_whole)
 	end_capture();
 }
 
+TEST(memory_by_name_leaves_captures_whole)
+{
+	static const int64_t shape[1] = { SIZE };
+	struct tshare_cuda_memory *memory;
+
+	begin_capture();
+	CHECK(!tshare_cuda_memory_create(ctx, unique("gpu"), TSHARE_UINT8, 1, shape, NULL, NULL,
+					 &memory));
+	tshare_cuda_memory_unref(memory);
+	end_capture();
+}
+
 TEST(a_thread_keeps_its_mode_of_capture)
 {
 	struct tshare_region *region = region_of(SIZE);
