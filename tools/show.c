@@ -89,6 +89,7 @@ static void region_json(struct tshare_region *region, const struct details *deta
 
 	report_region_json(info);
 	json_string("backend", tshare_region_get_backend(region));
+	json_bool("describes_gpu_memory", tshare_cuda_memory_is(region));
 	if (info->segments)
 		json_uint("segments", info->segments);
 	else
@@ -130,6 +131,8 @@ static int region_text(struct tshare_region *region, const struct details *detai
 	facts_add(&facts, "backend", "%s", tshare_region_get_backend(region));
 	facts_add(&facts, "id", "%" PRIu64, info->id);
 	facts_add_bytes(&facts, "size", info->region_size, exact);
+	if (tshare_cuda_memory_is(region))
+		facts_add(&facts, "describes", "%s", "a tensor in a GPU's own memory");
 	facts_add(&facts, "owner", "%s", user);
 	facts_add(&facts, "mode", "%04o", info->mode);
 	facts_add(&facts, "flags", "%s", flags);

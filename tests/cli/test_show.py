@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tensors and their values, as show prints them."""
 
+import json
 import re
 
 import pytest
@@ -20,6 +21,19 @@ def test_show_shortens_long_names_of_tensors_in_the_middle(tshare, name):
 def test_show_has_names_of_64_columns_whole(tshare, name):
     tshare("create", "-t", 64 * "n" + ":5:int8", name)
     assert 64 * "n" + "  int8 " in tshare("show", name).out
+
+
+def test_show_tells_a_region_that_describes_a_gpu_s_memory(tshare, name):
+    tshare("create", name, "--tensor", "tshare.cuda:360:uint8")
+    said = tshare("show", name).out
+    assert re.search(r"^describes +a tensor in a GPU's own memory$", said, re.MULTILINE)
+    assert json.loads(tshare("show", "--json", name).out)["describes_gpu_memory"] is True
+
+
+def test_show_tells_no_other_region_of_a_gpu_s_memory(tshare, name):
+    tshare("create", name, "--tensor", "tshare.cud:360:uint8")
+    assert "describes" not in tshare("show", name).out
+    assert json.loads(tshare("show", "--json", name).out)["describes_gpu_memory"] is False
 
 
 def test_show_has_first_values(tshare, name):
