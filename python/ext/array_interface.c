@@ -115,6 +115,8 @@ PyObject *ts_cuda_array_interface(PyObject *self, void *Py_UNUSED(closure))
 
 	if (!format)
 		return no_typestr("__cuda_array_interface__", tshare_tensor_get_dtype(handle));
+	if (ts_cuda_check(memory) < 0)
+		return NULL;
 	result = build_interface(format, &spec, ts_cuda_data(handle, memory),
 				 ts_cuda_is_readonly(handle, memory),
 				 tshare_tensor_is_contiguous(handle));

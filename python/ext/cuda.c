@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The object of tshare.CudaTensor: the bytes of a Tensor as a CUDA device sees them, in place or as
- * a copy.
+ * The object of tshare.CudaTensor: the bytes of a Tensor as a CUDA device sees them, in place, as
+ * a copy, or in memory of the device's that has a name.
  *
  * The library maps a region for a device once, and keeps the mapping as long as the region. So a
  * CudaTensor is a Tensor, and what the library returned for its region and device, or for the
- * tensor's copy.
+ * tensor's copy. The tensor of memory with a name lies on the device alone, and keeps that memory.
  */
 #include "cuda.h"
 
@@ -31,13 +31,29 @@ bool ts_cuda_is_readonly(const struct tshare_tensor *handle, const struct ts_cud
 	return !memory->copy && tshare_tensor_is_readonly(handle);
 }
 
+int ts_cuda_check(const struct ts_cuda_memory *memory)
+{
+	PyThreadState *state;
+	int err;
+
+	if (!memory->named)
+		return 0;
+	state = PyEval_SaveThread();
+	err = tshare_cuda_memory_check(memory->named);
+	PyEval_RestoreThread(state);
+	if (!err)
+		return 0;
+	ts_raise(err, NULL);
+	return -1;
+}
+
 int ts_cuda_await(const struct ts_cuda_memory *memory, struct CUstream_st *stream)
 {
 	PyThreadState *state;
 	int err;
 
 	if (!memory->copy)
-		return 0;
+		return ts_cuda_check(memory);
 	state = PyEval_SaveThread();
 	err = tshare_cuda_copy_wait_on(memory->copy, stream);
 	PyEval_RestoreThread(state);

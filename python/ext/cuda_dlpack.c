@@ -50,18 +50,19 @@ PyObject *ts_cuda_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 		return NULL;
 	if (request.device_given && (request.device_type != exported.device.device_type ||
 				     request.device_id != exported.device.device_id))
-		return ts_dlpack_refuse_device(&request, exported.device,
-					       memory->copy ?
-						       " (what it was copied from is g.tensor)" :
-						       " (the CPU's view is g.tensor, another "
-						       "device's g.tensor.cuda(...))");
+		return ts_dlpack_refuse_device(
+			&request, exported.device,
+			memory->named ? " (the memory is on that device alone)" :
+			memory->copy  ? " (what it was copied from is g.tensor)" :
+					" (the CPU's view is g.tensor, another "
+					"device's g.tensor.cuda(...))");
 	if (request.copy) {
 		PyErr_SetString(PyExc_BufferError,
 				"copy: the memory is exported as it is (let the library that takes "
 				"the tensor copy it, or take g.tensor.cuda(copy=True))");
 		return NULL;
 	}
-	if (stream && ts_cuda_await(memory, stream) < 0)
+	if ((stream ? ts_cuda_await(memory, stream) : ts_cuda_check(memory)) < 0)
 		return NULL;
 	if (memory->copy)
 		exported.cuda_copy = tshare_cuda_copy_ref(memory->copy);

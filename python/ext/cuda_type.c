@@ -14,6 +14,7 @@
 #include "index.h"
 #include "operators.h"
 #include "pickling.h"
+#include "region.h"
 #include "tensor.h"
 
 /* The stream's object may refer to the copy. */
@@ -161,8 +162,24 @@ static PyObject *get_of_tensor(PyObject *self, void *name)
 	return PyObject_GetAttrString(((struct ts_cuda *)self)->tensor, name);
 }
 
+/* The region that names the memory, or that the bytes lie in. */
+static PyObject *get_region(PyObject *self, void *name)
+{
+	const struct ts_cuda_memory *memory = &((struct ts_cuda *)self)->memory;
+
+	if (!memory->named)
+		return get_of_tensor(self, name);
+	return ts_region_wrap(tshare_region_ref(tshare_cuda_memory_get_region(memory->named)));
+}
+
 static PyObject *get_tensor(PyObject *self, void *Py_UNUSED(closure))
 {
+	if (((struct ts_cuda *)self)->memory.named) {
+		PyErr_SetString(PyExc_AttributeError,
+				"tensor: the memory is on the device alone (copy it, as by "
+				"torch.from_dlpack(g).cpu())");
+		return NULL;
+	}
 	return ts_tensor_wrap(tshare_tensor_ref(ts_cuda_handle(self)));
 }
 
@@ -180,7 +197,9 @@ static PyObject *get_device(PyObject *self, void *Py_UNUSED(closure))
 static PyObject *get_path(PyObject *self, void *Py_UNUSED(closure))
 {
 	const struct ts_cuda_memory *memory = &((struct ts_cuda *)self)->memory;
-	const char *name = memory->copy ? "copy" : path_names[memory->info.path];
+	const char *name = memory->named ? "device" :
+			   memory->copy	 ? "copy" :
+					   path_names[memory->info.path];
 
 	if (!name)
 		Py_RETURN_NONE;
@@ -222,7 +241,7 @@ static PyGetSetDef cuda_getset[] = {
 	{ "itemsize", get_of_tensor, NULL, DOC_CudaTensor_itemsize, "itemsize" },
 	{ "nbytes", get_of_tensor, NULL, DOC_CudaTensor_nbytes, "nbytes" },
 	{ "readonly", get_readonly, NULL, DOC_CudaTensor_readonly, NULL },
-	{ "region", get_of_tensor, NULL, DOC_CudaTensor_region, "region" },
+	{ "region", get_region, NULL, DOC_CudaTensor_region, "region" },
 	{ "tensor", get_tensor, NULL, DOC_CudaTensor_tensor, NULL },
 	{ "device", get_device, NULL, DOC_CudaTensor_device, NULL },
 	{ "path", get_path, NULL, DOC_CudaTensor_path, NULL },
@@ -240,11 +259,11 @@ static PyGetSetDef cuda_getset[] = {
 static PyObject *cuda_array(PyObject *self, PyObject *const *Py_UNUSED(args),
 			    Py_ssize_t Py_UNUSED(nargs), PyObject *Py_UNUSED(kwnames))
 {
-	PyErr_Format(PyExc_TypeError,
-		     "a tshare.CudaTensor can't be converted to a NumPy array (%s)",
-		     ((struct ts_cuda *)self)->memory.copy ?
-			     "copy it back, as by torch.from_dlpack(g).cpu()" :
-			     "use g.tensor.numpy()");
+	PyErr_Format(
+		PyExc_TypeError, "a tshare.CudaTensor can't be converted to a NumPy array (%s)",
+		((struct ts_cuda *)self)->memory.copy || ((struct ts_cuda *)self)->memory.named ?
+			"copy it back, as by torch.from_dlpack(g).cpu()" :
+			"use g.tensor.numpy()");
 	return NULL;
 }
 

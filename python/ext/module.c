@@ -3,6 +3,7 @@
 #include "args.h"
 #include "array_interface.h"
 #include "asarray.h"
+#include "cuda_memory.h"
 #include "cuda_type.h"
 #include "dlpack.h"
 #include "docstrings.h"
@@ -29,10 +30,10 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 			       PyObject *kwnames)
 {
 	PyThreadState *state;
-	static const char *const names[] = { "name", "shape", "dtype", TS_OPTION_NAMES };
+	static const char *const names[] = { "name", "shape", "dtype", TS_OPTION_NAMES, "device" };
 	struct tshare_options options = { .size = sizeof(options) };
 	struct tshare_dtype dtype = TSHARE_UINT8;
-	PyObject *given[3 + TS_OPTION_COUNT], *keep = NULL, *self = NULL;
+	PyObject *given[4 + TS_OPTION_COUNT], *keep = NULL, *self = NULL;
 	const char *name = NULL;
 	int64_t shape[TSHARE_NDIM_LIMIT];
 	struct tshare_tensor *handle;
@@ -40,7 +41,7 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 	int32_t ndim;
 	int err;
 
-	if (ts_parse("create", args, nargs, kwnames, names, 3, 3 + TS_OPTION_COUNT, given) < 0 ||
+	if (ts_parse("create", args, nargs, kwnames, names, 3, 4 + TS_OPTION_COUNT, given) < 0 ||
 	    ts_need_arg(given[1], "create", "shape") < 0)
 		return NULL;
 	if (!ts_none(given[0]) && !PyUnicode_Check(given[0])) {
@@ -56,6 +57,11 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 		return NULL;
 	if (ts_options_arg(given + 3, &options) < 0)
 		return NULL;
+	if (!ts_none(given[3 + TS_OPTION_COUNT])) {
+		const struct tshare_spec spec = { .dtype = dtype, .ndim = ndim, .shape = shape };
+
+		return ts_cuda_create(given[0], &spec, &options, given[3 + TS_OPTION_COUNT]);
+	}
 	if (!ts_none(given[0])) {
 		name = ts_name_arg(given[0], "name", &keep);
 		if (!name)
@@ -73,17 +79,25 @@ static PyObject *module_create(PyObject *Py_UNUSED(module), PyObject *const *arg
 }
 
 /*
- * The only tensor of a region. Takes over the reference to the region, to which @argument led;
- * Region's method @other opens one of several tensors.
+ * The only tensor of a region, or the one in a device's memory that it names, which must be on
+ * @device if that isn't NULL or None. Takes over the reference to the region, to which @argument
+ * led; Region's method @other opens one of several tensors.
  */
-static PyObject *sole_tensor(struct tshare_region *region, const char *argument, const char *other)
+static PyObject *sole_tensor(struct tshare_region *region, const char *argument, const char *other,
+			     PyObject *device)
 {
 	size_t count = tshare_region_get_tensor_count(region);
 	struct tshare_tensor *handle;
 	PyObject *self = NULL;
 	int err;
 
-	if (count != 1) {
+	if (tshare_cuda_memory_is(region)) {
+		self = ts_cuda_open(region, device);
+	} else if (!ts_none(device)) {
+		PyErr_Format(PyExc_ValueError,
+			     "device: the region is in the host's memory (open it without device, "
+			     "and call cuda())");
+	} else if (count != 1) {
 		PyErr_Format(PyExc_ValueError,
 			     "%s: the region holds %zu tensors, not one (use tshare.Region.%s())",
 			     argument, count, other);
@@ -98,9 +112,10 @@ static PyObject *sole_tensor(struct tshare_region *region, const char *argument,
 static PyObject *module_open(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
-	struct tshare_region *region = ts_open_region(args, nargs, kwnames);
+	PyObject *device;
+	struct tshare_region *region = ts_open_region(args, nargs, kwnames, &device);
 
-	return region ? sole_tensor(region, "name", "open") : NULL;
+	return region ? sole_tensor(region, "name", "open", device) : NULL;
 }
 
 static PyObject *module_from_fd(PyObject *Py_UNUSED(module), PyObject *const *args,
@@ -108,7 +123,7 @@ static PyObject *module_from_fd(PyObject *Py_UNUSED(module), PyObject *const *ar
 {
 	struct tshare_region *region = ts_import_region(args, nargs, kwnames);
 
-	return region ? sole_tensor(region, "fd", "from_fd") : NULL;
+	return region ? sole_tensor(region, "fd", "from_fd", NULL) : NULL;
 }
 
 static PyObject *module_unlink(PyObject *Py_UNUSED(module), PyObject *arg)

@@ -83,15 +83,16 @@ static struct tshare_region *open_named(PyObject *name_arg, struct tshare_open_o
 	return region;
 }
 
-struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+				     PyObject **device)
 {
-	static const char *const names[] = { "name", "readonly", "wait", "other_than" };
+	static const char *const names[] = { "name", "readonly", "wait", "other_than", "device" };
 	struct tshare_open_options options = { .size = sizeof(options) };
 	struct tshare_region *other, *region;
-	PyObject *given[4];
+	PyObject *given[5];
 	bool readonly;
 
-	if (ts_parse("open", args, nargs, kwnames, names, 1, 4, given) < 0 ||
+	if (ts_parse("open", args, nargs, kwnames, names, 1, device ? 5 : 4, given) < 0 ||
 	    ts_need_arg(given[0], "open", "name") < 0 ||
 	    ts_bool_arg(given[1], "readonly", &readonly) < 0)
 		return NULL;
@@ -99,6 +100,8 @@ struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, Py
 		return NULL;
 	if (other_arg(given[3], &other) < 0)
 		return NULL;
+	if (device)
+		*device = given[4];
 	options.flags = readonly ? TSHARE_READONLY : 0;
 	options.other_than = other;
 	region = open_named(given[0], &options);

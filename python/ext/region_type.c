@@ -48,7 +48,7 @@ static void region_dealloc(PyObject *self)
 static PyObject *region_open(PyObject *Py_UNUSED(type), PyObject *const *args, Py_ssize_t nargs,
 			     PyObject *kwnames)
 {
-	struct tshare_region *region = ts_open_region(args, nargs, kwnames);
+	struct tshare_region *region = ts_open_region(args, nargs, kwnames, NULL);
 
 	return region ? ts_region_wrap(region) : NULL;
 }

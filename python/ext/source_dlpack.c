@@ -154,6 +154,9 @@ int ts_source_check_device(PyObject *x)
 	if (elsewhere > 0 && PyObject_TypeCheck(x, ts_cuda_type))
 		PyErr_SetString(
 			PyExc_BufferError,
+			((struct ts_cuda *)x)->memory.named ?
+				"x: is in a GPU's memory (copy it first, as by "
+				"torch.from_dlpack(x).cpu())" :
 			((struct ts_cuda *)x)->memory.copy ?
 				"x: is a copy in a GPU's memory (copy it back first, as by "
 				"torch.from_dlpack(x).cpu())" :

@@ -378,9 +378,10 @@ class Tensor(Buffer):
 
 @final
 class CudaTensor:
-    """The memory of a Tensor, as a CUDA device sees it, or a copy in the device's own memory.
+    """The memory of a Tensor, as a CUDA device sees it, or a tensor in the device's own memory.
 
-    Made by Tensor.cuda(), and by indexing a CudaTensor. PyTorch, CuPy, JAX, Numba and others
+    Made by Tensor.cuda(), by create() with a device, by open() of its name, and by indexing a
+    CudaTensor. PyTorch, CuPy, JAX, Numba and others
     take it without a copy, by DLPack or the CUDA array interface. The memory stays as
     long as this object or what was made of it is there, even if the Tensor is closed.
 
@@ -415,17 +416,25 @@ class CudaTensor:
         """Whether the device may only read the memory: if this process may; never of a copy."""
     @property
     def region(self) -> Region:
-        """Region that the tensor lies in, a new object each time."""
+        """Region that the tensor lies in, a new object each time.
+
+        Of a device's memory with a name: the small region of that name, which describes it. It has
+        the tensor's finish(), unlink() and generation.
+        """
     @property
     def tensor(self) -> Tensor:
-        """The same tensor for the CPU, a new object each time; of a copy, what was copied."""
+        """The same tensor for the CPU, a new object each time; of a copy, what was copied.
+
+        :raises AttributeError: The memory is a device's that has a name, and not on the host.
+        """
     @property
     def device(self) -> str:
         """Name of the device, such as "cuda:0"."""
     @property
-    def path(self) -> _CudaPath | Literal["copy"] | None:
+    def path(self) -> _CudaPath | Literal["copy", "device"] | None:
         """How the device reaches the memory: "dmabuf", "registered" or "pageable"; or "copy".
 
+        "device": it is the device's own memory, which has a name.
         None for an empty tensor that is no copy.
         """
     @property
@@ -450,6 +459,8 @@ class CudaTensor:
         the same in each thread.
 
         :raises AttributeError: The interface has no type for the elements.
+        :raises OSError: EOWNERDEAD: the process that has made the memory, which has a name, has
+            ended or dropped it. EIO: the memory has gone with its context.
         """
     def __getitem__(self, key: _Key, /) -> CudaTensor: ...
     def __eq__(self, other: object, /) -> Any: ...
@@ -483,7 +494,8 @@ class CudaTensor:
             read-only and the capsule a legacy one.
         :raises ValueError: stream is 0, which may be either default one, or below -1.
         :raises OSError: EOPNOTSUPP: the stream that has to wait for a copy is being captured.
-            EIO: CUDA has failed; the text has its error.
+            EIO: CUDA has failed; the text has its error. EOWNERDEAD: the process that has made the
+            memory, which has a name, has ended or dropped it.
         """
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's device type and device id, (2, the device's number)."""
@@ -1743,6 +1755,7 @@ class Stream(Iterator[Frame]):
     ) -> None:
         """Close the stream, whatever the block has raised."""
 
+@overload
 def create(
     name: str | None = None,
     shape: _Shape = ...,
@@ -1775,35 +1788,90 @@ def create(
     :param node: NUMA node that the memory must be on; None for any.
     :param dma32: Demand physical addresses below 4 GiB.
     :param contiguous: Demand physically contiguous memory.
+    :param device: A CUDA device, "cuda:0" or its number: the result is then a CudaTensor in the
+        device's own memory, which other processes open by its name. The memory goes with this
+        process. All who may read it may write, so the mode is 0o600, 0o660 or 0o666; lifetime,
+        node, dma32 and contiguous keep their defaults.
     :raises FileExistsError: The name is taken, by a draft or without exist_ok.
     :raises PermissionError: The region that has the name is another user's.
     :raises ValueError: An argument is malformed; the error names it.
     :raises TypeError: An argument has a wrong type; the error names it.
     :raises OSError: ENOMEM: the memory is unavailable. EDQUOT: a limit is reached.
-        EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous.
+        EOPNOTSUPP: the backend can't fulfil node, dma32 or contiguous; or there is no CUDA, or
+        none that shares memory. EIO: CUDA has failed.
     """
+@overload
+def create(
+    name: str,
+    shape: _Shape = ...,
+    dtype: Any = "uint8",
+    *,
+    mode: SupportsIndex = 0o600,
+    lifetime: str = "maker",
+    draft: bool = False,
+    exist_ok: bool = False,
+    node: SupportsIndex | None = None,
+    dma32: bool = False,
+    contiguous: bool = False,
+    device: SupportsIndex | str,
+) -> CudaTensor: ...
+@overload
+def create(
+    name: str | None = None,
+    shape: _Shape = ...,
+    dtype: Any = "uint8",
+    *,
+    mode: SupportsIndex = 0o600,
+    lifetime: str = "maker",
+    draft: bool = False,
+    exist_ok: bool = False,
+    node: SupportsIndex | None = None,
+    dma32: bool = False,
+    contiguous: bool = False,
+    device: SupportsIndex | str | None = None,
+) -> Tensor | CudaTensor: ...
 
+@overload
 def open(
     name: str,
     *,
     readonly: bool = False,
     wait: float = 0.0,
     other_than: Region | Tensor | None = None,
+    device: None = None,
 ) -> Tensor:
     """Open the tensor of a named region.
+
+    The name of create() with a device leads to a CudaTensor. Type checkers know it if device is
+    given here, too.
 
     :param name: Name given to create() or asarray().
     :param readonly: Map the memory read-only. Writes then fail in any library.
     :param wait: Seconds to wait until a finished region has the name; math.inf for ever. Other
         threads run meanwhile.
     :param other_than: Wait until the name leads to another region than this.
+    :param device: The CUDA device that the tensor must be on, "cuda:0" or its number; None for
+        any, and for the host's memory.
     :raises FileNotFoundError: No region has that name, or the process that was to finish a
         draft has ended.
     :raises BlockingIOError: Without wait: the region is a draft, or the one in other_than.
     :raises TimeoutError: The seconds of wait have passed.
     :raises PermissionError: The region's mode denies the access.
-    :raises ValueError: The region holds several tensors, or none; use Region.open().
+    :raises ValueError: The region holds several tensors, or none; use Region.open(). The tensor
+        is not on the device.
+    :raises OSError: Of a device's memory: EOWNERDEAD: the process that has made it has ended or
+        dropped it. EOPNOTSUPP: it is on a GPU that this process doesn't see, or was to be opened
+        read-only. EIO: CUDA has failed.
     """
+@overload
+def open(
+    name: str,
+    *,
+    readonly: bool = False,
+    wait: float = 0.0,
+    other_than: Region | Tensor | None = None,
+    device: SupportsIndex | str,
+) -> CudaTensor: ...
 
 def from_fd(fd: int | _SupportsFileno, *, readonly: bool = False) -> Tensor:
     """Open the tensor of a region by the region's file descriptor.

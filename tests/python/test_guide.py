@@ -102,6 +102,7 @@ COMPILED = {
     "with t.pin():": "a GPU; test_pin.py",
     "g = t.cuda()": "a GPU; test_cuda.py",
     "stream = torch.cuda.current_stream()": "a GPU; test_cuda_copy.py, test_streams.py",
+    'g = tshare.create("weights", shape, "float16", device="cuda:0")': "a GPU; test_cuda_memory.py",
     "try:": "a GPU; test_streams.py",
 }
 
