@@ -19,6 +19,7 @@ GROUPS = (
     "copies",
     "readonly",
     "libraries",
+    "named",
     "external",
     "figures",
     "sanitizer",
