@@ -481,6 +481,32 @@ def test_region_that_can_not_be_opened_is_an_error():
         tshare.ray._open("id", metadata)
 
 
+def metadata_of(region, **options):
+    tensors = pickle.dumps([tshare.by_name(tensor) for tensor in region.values()])
+    layout = {key: (tensor.shape, str(tensor.dtype)) for key, tensor in region.items()}
+    return tshare.ray._Metadata([], "cpu", tensors=tensors, layout=layout, **options)
+
+
+def test_another_hosts_name_is_not_looked_for_here(name):
+    # There may be one, even of a region with the same number.
+    with tshare.Region.create(name, {"a": (3, "uint8")}) as region:
+        here = metadata_of(region, host=tshare.host_id())
+        there = metadata_of(region, host="elsewhere", name=f"{name}-copy")
+        assert len(tshare.ray._open("id", here)) == 1
+        with pytest.raises(ValueError, match="put by a driver"):
+            tshare.ray._open("id", there)
+
+
+def test_name_of_what_could_not_be_fetched_is_free_at_once(name):
+    with tshare.Region.create(name, {"a": (3, "uint8")}) as region:
+        metadata = metadata_of(region, host="elsewhere", name=f"{name}-copy")
+        # The traceback keeps the draft.
+        with pytest.raises(ValueError, match="put by a driver") as kept:
+            tshare.ray._open("id", metadata)
+        assert f"{name}-copy" not in [info.name for info in tshare.list()]
+        assert kept.traceback
+
+
 def test_name_that_leads_elsewhere_is_no_error_beside_a_copy(actors):
     a, b, *_ = actors
     ref = a.give.remote(lambda: [in_region("named", 3), torch.zeros(2)])
