@@ -130,6 +130,9 @@ def run(task, rank):
         if size > 1:
             store = dist.FileStore(f"{task['folder']}/store", size)
             dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+            # A rank that ended before could not be connected to.
+            store.set(f"connected{rank}", "")
+            store.wait([f"connected{each}" for each in range(size)])
         exec(task["code"], scope)
     except Exception:
         error = traceback.format_exc()
