@@ -18,22 +18,12 @@ bool cuda_shares_memory(void)
 
 int cuda_device_uuid(int device, uint8_t uuid[CUDA_UUID_BYTES])
 {
-	CUuuid found;
-	CUresult result = libcuda.cuDeviceGetUuid(&found, device);
-
-	if (!result)
-		memcpy(uuid, &found, sizeof(found));
-	return result;
+	return libcuda.cuDeviceGetUuid((CUuuid *)uuid, device);
 }
 
 int cuda_export_memory(uint64_t address, uint8_t handle[CUDA_HANDLE_BYTES])
 {
-	CUipcMemHandle made;
-	CUresult result = libcuda.cuIpcGetMemHandle(&made, address);
-
-	if (!result)
-		memcpy(handle, &made, sizeof(made));
-	return result;
+	return libcuda.cuIpcGetMemHandle((CUipcMemHandle *)handle, address);
 }
 
 int cuda_open_memory(const uint8_t handle[CUDA_HANDLE_BYTES], uint64_t *address)

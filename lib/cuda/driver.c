@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/export.h"
 #include "base/sized.h"
