@@ -171,7 +171,7 @@ int tshare_cuda_copy_new(struct tshare_tensor *tensor, const struct tshare_cuda_
 
 	if (!new)
 		return fail(-ENOMEM, "copy: out of memory");
-	if (tshare_tensor_get_region(tensor)->on_device.is)
+	if (region_is_on_device(tshare_tensor_get_region(tensor)))
 		return fail(-EOPNOTSUPP, "tensor: its memory is on a device already");
 	*new = (struct tshare_cuda_copy){ .tensor = tensor };
 	atomic_init(&new->refs, 1);

@@ -222,7 +222,6 @@ struct tshare_cuda_memory *memory_new(struct tshare_region *region,
 		return NULL;
 	}
 	memory->place->handle.size = record->bytes;
-	memory->place->on_device.is = true;
 	memory->region = tshare_region_ref(region);
 	return memory;
 }

@@ -63,7 +63,6 @@ struct registration {
 
 /* A device's memory, in place of the host's. */
 struct device_memory {
-	bool is;
 	int32_t device;
 	uint64_t address; /* of the region's first byte */
 };
@@ -111,5 +110,10 @@ struct tshare_region {
 	struct frames frames;
 	void (*release[REGION_PARTS])(struct tshare_region *region); /* NULL for nothing */
 };
+
+static inline bool region_is_on_device(const struct tshare_region *region)
+{
+	return !region->data;
+}
 
 #endif /* TSHARE_REGION_OBJECT_H */

@@ -75,7 +75,7 @@ struct tshare_region *tshare_region_unref(struct tshare_region *region)
 
 int region_check_on_host(const struct tshare_region *region)
 {
-	if (!region->on_device.is)
+	if (!region_is_on_device(region))
 		return 0;
 	return fail(-EOPNOTSUPP, "region: its memory is on a device; use the region of "
 				 "tshare_cuda_memory_get_region()");

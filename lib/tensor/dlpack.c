@@ -31,15 +31,15 @@ static size_t dims_size(const struct tshare_tensor *tensor)
 /* A tensor without elements has no address, but its device. */
 static void locate(DLTensor *dl, const struct tshare_tensor *tensor)
 {
-	const struct device_memory *on = &tshare_tensor_get_region(tensor)->on_device;
+	const struct tshare_region *region = tshare_tensor_get_region(tensor);
+	const struct device_memory *on = &region->on_device;
+	void *data = tshare_tensor_get_data(tensor);
 
-	if (on->is)
+	if (region_is_on_device(region)) {
 		dl->device = (DLDevice){ kDLCUDA, on->device };
-	if (!tshare_tensor_get_nbytes(tensor))
-		return;
-	dl->data =
-		on->is ? (void *)(uintptr_t)(on->address + tshare_tensor_get_byte_offset(tensor)) :
-			 tshare_tensor_get_data(tensor);
+		data = (void *)(uintptr_t)(on->address + tshare_tensor_get_byte_offset(tensor));
+	}
+	dl->data = tshare_tensor_get_nbytes(tensor) ? data : NULL;
 }
 
 static void fill(DLTensor *dl, int64_t *dims, const struct tshare_tensor *tensor)

@@ -207,8 +207,9 @@ TSHARE_EXPORT
 void *tshare_tensor_get_data(const struct tshare_tensor *tensor)
 {
 	/* A device's memory has no address on the host. */
-	return tensor->region->data ? (char *)tensor->region->data + tensor->desc->byte_offset :
-				      NULL;
+	return region_is_on_device(tensor->region) ?
+		       NULL :
+		       (char *)tensor->region->data + tensor->desc->byte_offset;
 }
 
 TSHARE_EXPORT
@@ -344,7 +345,7 @@ static int copy(const struct tshare_tensor *tensor, void *to, const int64_t *to_
 	const uint32_t bits = element_bits(tshare_tensor_get_dtype(tensor));
 	const struct tshare_desc *desc = tensor->desc;
 
-	if (!tensor->region->data)
+	if (region_is_on_device(tensor->region))
 		return fail(-EOPNOTSUPP, "tensor: its memory is on a device");
 	to_strides = or_contiguous(to_strides, tensor, to_buffer);
 	from_strides = or_contiguous(from_strides, tensor, from_buffer);

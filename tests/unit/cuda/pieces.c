@@ -144,11 +144,14 @@ static int import_dmabuf_of(uint64_t size)
 		.path = TSHARE_CUDA_DMABUF,
 	};
 	struct tshare_cuda_info info = { .size = sizeof(info) };
-	struct tshare_region region = { .backend = &backend };
+	struct tshare_region region = { .backend = &backend, .data = reserve(size) };
+	int ret;
 
 	region.handle.fd = -1;
 	region.handle.size = size;
-	return tshare_cuda_import(&region, &options, &info);
+	ret = tshare_cuda_import(&region, &options, &info);
+	munmap(region.data, size);
+	return ret;
 }
 
 TEST(dmabufs_of_less_than_4_gib_are_imported)
