@@ -144,7 +144,7 @@ bool cuda_shares_memory(void);
 #define CUDA_UUID_BYTES 16
 int cuda_device_uuid(int device, uint8_t uuid[CUDA_UUID_BYTES]);
 
-/* What opens allocated memory in another process, which may write to it. */
+/* The handle by which another process opens allocated memory, and may write to it. */
 #define CUDA_HANDLE_BYTES 64
 int cuda_export_memory(uint64_t address, uint8_t handle[CUDA_HANDLE_BYTES]);
 

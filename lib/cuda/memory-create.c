@@ -11,12 +11,12 @@
 #include "cuda/options.h"
 #include "region/create.h"
 
-/* What is opened is the whole block in which the driver has placed the memory. */
+/* Another process opens the whole block in which the driver has placed the memory. */
 #define BLOCK (2ULL << 20)
 
 /*
- * Another process can write to what it can open, and opens what it can read the handle of. So
- * permission to read without that to write would be one that nothing enforces.
+ * A process that can read the handle can open the memory, and then write to it. So nothing would
+ * enforce a permission to read without one to write.
  */
 static int check_mode(uint32_t mode)
 {

@@ -59,7 +59,7 @@ static int open_handle(struct tshare_cuda_memory *memory, int device)
 	return result ? cuda_fail(result, "region: its memory on the device") : 0;
 }
 
-/* What was opened may be anything: a peer that may write to the region may change the handle. */
+/* The handle may have led anywhere: a peer that may write to the region may change it. */
 static int check_size(const struct tshare_cuda_memory *memory)
 {
 	uint64_t bytes;

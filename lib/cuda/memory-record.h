@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a region says of a device's memory: all that another process needs to open it. The region
- * holds it as its only tensor, of bytes.
+ * The record of a device's memory: all that another process needs to open it. A region holds it as
+ * its only tensor, of bytes.
  */
 #ifndef TSHARE_CUDA_MEMORY_RECORD_H
 #define TSHARE_CUDA_MEMORY_RECORD_H

@@ -30,7 +30,7 @@ struct tshare_cuda_memory {
 	struct life life;
 };
 
-/* One that has no memory yet; NULL, with a text, without memory of the host's. */
+/* An object that has no memory yet; NULL, with a text, without memory of the host's. */
 struct tshare_cuda_memory *memory_new(struct tshare_region *region,
 				      const struct memory_record *record);
 void memory_free(struct tshare_cuda_memory *memory);

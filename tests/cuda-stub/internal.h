@@ -255,7 +255,7 @@ bool ipc_is_open(int fd);
 
 /* Whether it is the address of memory that was opened. */
 bool ipc_find(uint64_t address, struct pointed *found);
-/* What was opened in a context is closed with it. */
+/* Closes all memory that was opened in a context, which ends. */
 void ipc_end(const struct context *context);
 void ipc_reset(void);
 void ipc_left(char *text, size_t size);

@@ -5,8 +5,8 @@
  *
  * As NVIDIA's documentation has it: a context that opens a handle again gets the same address, and
  * has to close it once more; one context of a process may open what a process has on a device; and
- * what is freed while others have it open is undefined, so the stub complains. Who has memory open
- * holds a lock of its file.
+ * to free memory that others have open is undefined, so the stub complains. A process that has memory
+ * open holds a lock of its file.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -130,7 +130,7 @@ EXPORT int cuIpcGetMemHandle(struct handle *handle, unsigned long long address)
 	return end(SUCCESS);
 }
 
-/* What this process has open of the handle's maker and device; of the handle itself, if there is. */
+/* Memory that this process has open of the handle's maker and device; of the handle itself, if any. */
 static struct opened *find_by_maker(const struct handle *handle)
 {
 	struct opened *found = NULL;

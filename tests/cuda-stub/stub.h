@@ -72,8 +72,8 @@ unsigned int stub_busy(void);
 unsigned int stub_references(int device);
 
 /*
- * What is left: registrations, imports, contexts, work of streams, memory of devices and of other
- * processes, events. NULL if nothing is.
+ * Names all that is left: registrations, imports, contexts, work of streams, memory of devices and
+ * of other processes, events. NULL if nothing is.
  */
 const char *stub_left(void);
 

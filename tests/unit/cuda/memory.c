@@ -176,7 +176,7 @@ static void *open_and_drop(void *name)
 	return (void *)failed;
 }
 
-/* What the threads' calls return. */
+/* Returns the first error of the threads' calls. */
 static int open_in_threads(const char *name)
 {
 	pthread_t threads[4];
