@@ -550,16 +550,22 @@ def stop_filling():
     tshare.ray._fill = lambda *_: time.sleep(1000)
 
 
+def receives(actor, ref, beside):
+    """Let an actor fetch what ref leads to, and return when one beside it sees the draft."""
+    late = actor.call.remote(total, ref)
+    until = time.monotonic() + 60
+    while not call(beside, names):
+        assert time.monotonic() < until
+    return late
+
+
 def test_killed_receiver_leaves_the_filling_to_the_next(actors, start):
     a, _, _, d = actors
     first = start(1)
     call(first, stop_filling)
     number = call(first, pid)
     ref = a.give.remote(ones, 3)
-    late = first.call.remote(total, ref)
-    until = time.monotonic() + 60
-    while not call(d, names):
-        assert time.monotonic() < until
+    late = receives(first, ref, d)
     next = d.call.remote(total, ref)
     assert ray.wait([next], timeout=0.5) == ([], [next])
     os.kill(number, signal.SIGKILL)
@@ -590,10 +596,7 @@ def test_receiver_that_is_silent_is_an_error_for_others(actors, start):
     call(next, lower_limit)
     number = call(first, pid)
     ref = a.give.remote(ones, 3)
-    late = first.call.remote(total, ref)
-    until = time.monotonic() + 60
-    while not call(d, names):
-        assert time.monotonic() < until
+    late = receives(first, ref, d)
     error = fails(ref, next)
     os.kill(number, signal.SIGKILL)
     assert isinstance(error, TimeoutError)
