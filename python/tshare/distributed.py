@@ -6,30 +6,23 @@
     torch.distributed.init_process_group("gloo")
     region = tshare.distributed.replicate("weights", src=0)      # in each rank
 
-Rank src has the region. One rank of each other host receives it, straight into a region of the
-same name, and the others there open that. torch.distributed or MPI moves the bytes: tshare has no
-network code. A host is where processes see the same names, see tshare.host_id().
+Rank src has the region. One rank of each other host receives it, or its rows, straight into a
+region of the same name, and the others there open that. torch.distributed or MPI moves the bytes:
+tshare has no network code. A host is where processes see the same names, see tshare.host_id().
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import socket
-import zlib
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ._distributed_call import Call, Engine
+from ._distributed_transfer import Split, chunks, deal, pass_on, places_of
 from ._tshare import Region, host_id
 
-__all__ = ["replicate"]
-
-# Chunks that a rank has asked its predecessor for, or is handing on, at a time.
-_IN_FLIGHT = 4
+__all__ = ["replicate", "scatter"]
 
 # The unit of chunk, so that chunks begin at pages.
 _PAGE = 4096
@@ -52,13 +45,13 @@ def _is_limit(timeout: object) -> bool:
     return type(timeout) in (int, float) and timeout > 0  # type: ignore[operator]
 
 
-_TYPES = {"name": str, "src": int, "replace": bool, "chunk": int, "verify": bool}
+_TYPES = {"name": str, "src": int, "dim": int, "replace": bool, "chunk": int, "verify": bool}
 
 
 def _check(given: dict[str, Any], size: int) -> None:
-    for key, kind in _TYPES.items():
-        if type(given[key]) is not kind:
-            raise TypeError(f"{key}: must be {kind.__name__}, not {type(given[key]).__name__}")
+    for key, value in given.items():
+        if key in _TYPES and type(value) is not _TYPES[key]:
+            raise TypeError(f"{key}: must be {_TYPES[key].__name__}, not {type(value).__name__}")
     if not 0 <= given["src"] < size:
         raise ValueError(f"src: {given['src']} is no rank of the group, which has {size}")
     if not (given["timeout"] is None or _is_limit(given["timeout"])):
@@ -95,73 +88,19 @@ def _layout(region: Region) -> dict[str, Any]:
     }
 
 
-# Transfer
-
-
-def _places(size: int, chunk: int) -> list[slice]:
-    return [slice(start, min(start + chunk, size)) for start in range(0, size, chunk)]
-
-
-def _pass_on(
-    call: Call, memory: Any, places: list[slice], chain: list[int], arrived: Callable[[slice], Any]
-) -> None:
-    """Receive the chunks from the predecessor in the chain, and send them to the successor."""
-    own = chain.index(call.engine.rank)
-    before = chain[own - 1] if own else None
-    after = chain[own + 1] if own + 1 < len(chain) else None
-    coming = iter(places)
-    receives: deque[Any] = deque()
-    sends: deque[Any] = deque()
-    for place in places:
-        if before is not None:
-            for wanted in itertools.islice(coming, _IN_FLIGHT - len(receives)):
-                receives.append(call.irecv(memory[wanted], before))
-            call.wait(receives.popleft(), before)
-        arrived(place)
-        if after is not None:
-            if len(sends) == _IN_FLIGHT:
-                call.wait(sends.popleft(), after)
-            sends.append(call.isend(memory[place], after))
-    for work in sends:
-        call.wait(work, chain[own + 1])
-
-
-def _transfer(
-    call: Call, region: Region, places: list[slice], chain: list[int], verify: bool
-) -> list[int]:
-    """Fill the region of this host, and return the CRC-32 of each chunk, if it is wanted."""
-    sums: list[Future[int]] = []
-    with memoryview(region) as view, ThreadPoolExecutor(1) as beside:
-
-        def compute(place: slice) -> int:
-            return zlib.crc32(view[place])
-
-        def arrived(place: slice) -> None:
-            if verify:
-                sums.append(beside.submit(compute, place))
-
-        try:
-            _pass_on(call, call.engine.memory(region), places, chain, arrived)
-        except BaseException:
-            beside.shutdown(cancel_futures=True)
-            raise
-        return [each.result() for each in sums]
-
-
-def _compare_sums(call: Call, ranks: list[Any], chain: list[int], places: list[slice]) -> None:
-    for rank in chain[1:]:
-        pairs = zip(ranks[rank]["sums"], ranks[chain[0]]["sums"], strict=True)
-        wrong = [number for number, (found, sent) in enumerate(pairs) if found != sent]
-        if wrong:
-            place = places[wrong[0]]
-            text = (
-                f"{call.where(rank)}: chunk {wrong[0]}, bytes {place.start} to {place.stop}, "
-                "differs from the source's"
+def _check_dim(region: Region, dim: int) -> None:
+    for key, tensor in region.items():
+        if tensor.strides is None:
+            raise ValueError(
+                f"name: tensor {key!r} of {region.name!r} has packed elements, {tensor.dtype}, "
+                "which can't be split (describe their bytes as uint8)"
             )
-            raise call.agreed(OSError(errno.EBADMSG, text))
+    split = Split(dim, 1)
+    if not any(split.has(key, tensor.shape) for key, tensor in region.items()):
+        raise ValueError(f"dim: no tensor of {region.name!r} has the dimension {dim}")
 
 
-# The call
+# A host
 
 
 def _open(name: str, id: int) -> Region:
@@ -185,6 +124,15 @@ def _draft(name: str, layout: dict[str, Any], replace: bool) -> Region:
     )
 
 
+def _part(layout: dict[str, Any], split: Split, number: int) -> dict[str, Any]:
+    """Return the layout of the rows of a host."""
+    tensors = {}
+    for key, (shape, dtype, *_) in layout["tensors"].items():
+        rows = split.rows(key, shape, number)
+        tensors[key] = [each.stop - each.start for each in rows], dtype
+    return {**layout, "tensors": tensors, "size": None}
+
+
 def _drop(draft: Region) -> None:
     with contextlib.suppress(OSError):
         # Now, as the engine or a traceback may hold references that keep the draft.
@@ -193,17 +141,65 @@ def _drop(draft: Region) -> None:
     draft.close()
 
 
-def _chain(ranks: list[Any], src: int) -> list[int]:
-    """Return the ranks through which the bytes go: the source, and the lowest of each host."""
-    leaders = {ranks[src]["host"]: src}
+def _leaders(ranks: list[Any], src: int) -> list[int]:
+    """Return the rank that has or receives the region, for each host: the lowest one, or src."""
+    leaders: dict[str, int] = {}
     for rank, each in enumerate(ranks):
         leaders.setdefault(each["host"], rank)
+    leaders[ranks[src]["host"]] = src
     return list(leaders.values())
 
 
-def _replicate(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Region:
+# The call
+
+
+def _transfer(
+    call: Call,
+    whole: Region | None,
+    draft: Region | None,
+    leaders: list[int],
+    split: Split | None,
+    given: dict[str, Any],
+) -> list[Any]:
+    """Fill the draft of this host, or those of others, and return the sums of the chunks."""
+    src, chunk, verify = given["src"], given["chunk"], given["verify"]
+    if split is not None and draft is not None:
+        if whole is not None:
+            return deal(call, whole, draft, leaders, split, chunk, verify)
+        chain = [src, call.engine.rank]
+        return pass_on(call, draft, places_of(draft, chunk), chain, verify)
+    memory = draft if draft is not None else whole
+    assert memory is not None
+    chain = [src, *(rank for rank in leaders if rank != src)]
+    return pass_on(call, memory, chunks(memory.size, chunk), chain, verify)
+
+
+def _compare_sums(
+    call: Call, ranks: list[Any], leaders: list[int], src: int, chunk: int | None
+) -> None:
+    """Raise an error if a chunk of a host has another sum than that of the source.
+
+    Chunk is the size of all but the last; None if each host has rows of its own.
+    """
+    sent = ranks[src]["sums"]
+    for number, rank in enumerate(leaders):
+        if rank == src:
+            continue
+        found = ranks[rank]["sums"]
+        pairs = enumerate(zip(found, sent[number] if chunk is None else sent, strict=True))
+        wrong = [n for n, (got, right) in pairs if got != right]
+        if wrong:
+            text = f"{call.where(rank)}: chunk {wrong[0]} of {len(found)}"
+            if chunk is not None:
+                text += f", from byte {wrong[0] * chunk} on,"
+            text += " differs from the source's"
+            raise call.agreed(OSError(errno.EBADMSG, text))
+
+
+def _share(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Region:
+    """Give each host the source's region or, of two hosts and more, its rows if dim is given."""
     name, src, rank = given["name"], given["src"], call.engine.rank
-    region = draft = layout = host = None
+    whole = region = draft = layout = host = None
     with call.attempt():
         _check(given, call.engine.size)
         host = host_id()
@@ -211,27 +207,41 @@ def _replicate(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) ->
     _compare(call, ranks)
     with call.attempt():
         if rank == src:
-            region = Region.open(name, readonly=True)
-            undo.callback(region.close)
-            layout = _layout(region)
+            whole = Region.open(name, readonly=True)
+            undo.callback(whole.close)
+            layout = _layout(whole)
+            if "dim" in given:
+                _check_dim(whole, given["dim"])
     layout = call.agree({"layout": layout})[src]["layout"]
-    chain = _chain(ranks, src)
-    leader = next(each for each in chain if ranks[each]["host"] == ranks[rank]["host"])
+    leaders = _leaders(ranks, src)
+    own = next(n for n, each in enumerate(leaders) if ranks[each]["host"] == ranks[rank]["host"])
+    leader = leaders[own]
+    split = Split(given["dim"], len(leaders)) if "dim" in given and len(leaders) > 1 else None
+    if split is not None and not given["replace"]:
+        text = (
+            "the name is the whole region's at the source (pass replace=True: the whole then stays "
+            "for its users, without a name)"
+        )
+        raise call.agreed(FileExistsError(errno.EEXIST, text, name))
     with call.attempt():
-        if leader == src != rank:
+        if split is not None:
+            if rank == leader:
+                draft = _draft(name, _part(layout, split, own), given["replace"])
+                undo.callback(_drop, draft)
+        elif rank == src:
+            region = whole
+        elif leader == src:
             region = _open(name, layout["id"])
             undo.callback(region.close)
-        elif leader == rank != src:
+        elif rank == leader:
             draft = _draft(name, layout, given["replace"])
             undo.callback(_drop, draft)
     call.agree({})
-    places = _places(layout["size"], given["chunk"])
-    sums: list[int] = []
-    if rank == leader and len(chain) > 1:
-        memory = draft if draft is not None else region
-        assert memory is not None
-        sums = _transfer(call, memory, places, chain, given["verify"])
-    _compare_sums(call, call.agree({"sums": sums}), chain, places)
+    sums: list[Any] = []
+    if rank == leader and len(leaders) > 1:
+        sums = _transfer(call, whole, draft, leaders, split, given)
+    chunk = given["chunk"] if split is None else None
+    _compare_sums(call, call.agree({"sums": sums}), leaders, src, chunk)
     with call.attempt():
         if draft is not None:
             region = Region.from_fd(draft, readonly=True)
@@ -248,7 +258,20 @@ def _replicate(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) ->
     undo.pop_all()
     if draft is not None:
         draft.close()
+    if whole is not None and whole is not region:
+        whole.close()
     return region
+
+
+def _call(group: Any, given: dict[str, Any]) -> Region:
+    limit = given["timeout"] if _is_limit(given["timeout"]) else None
+    call = Call(_engine(group), limit)
+    with contextlib.ExitStack() as undo:
+        try:
+            return _share(call, given, undo)
+        except BaseException:
+            call.give_up()
+            raise
 
 
 def replicate(
@@ -294,6 +317,7 @@ def replicate(
         the region meanwhile. ENOMEM, EDQUOT or ENOSPC: a host has no room.
     """
     given = {
+        "call": "replicate",
         "name": name,
         "src": src,
         "replace": replace,
@@ -301,14 +325,50 @@ def replicate(
         "verify": verify,
         "timeout": timeout,
     }
-    limit = timeout if _is_limit(timeout) else None
-    call = Call(_engine(group), limit)
-    with contextlib.ExitStack() as undo:
-        try:
-            return _replicate(call, given, undo)
-        except BaseException:
-            call.give_up()
-            raise
+    return _call(group, given)
+
+
+def scatter(
+    name: str,
+    src: int = 0,
+    group: Any = None,
+    *,
+    dim: int = 0,
+    replace: bool = False,
+    chunk: int = 4 << 20,
+    verify: bool = True,
+    timeout: float | None = None,
+) -> Region:
+    """Return a region of this host's rows of each tensor of a region that one rank has.
+
+    All ranks of the group call it as replicate(), which has the other parameters and errors. Hosts
+    are in the order of their lowest ranks. They get as many rows as by numpy.array_split(): the
+    first ones get one more where the rows can't be divided, and the last ones none where there are
+    fewer rows than hosts. A tensor without that dimension, such as a scalar, is whole on each host.
+    Tensors that overlap get memory of their own.
+
+    On each host, the source's included, the name leads to the host's rows in the end. So two hosts
+    and more need replace=True: the whole region loses its name, and goes with its last user, even
+    if its lifetime is persist. A job of one host keeps its region as it is.
+
+    :param dim: Dimension whose indices the rows are; a negative one counts from a tensor's last.
+    :param replace: As by replicate(), and on the source's host, too.
+    :raises FileExistsError: As by replicate(). There are two hosts and more, and no replace.
+    :raises ValueError: As by replicate(). No tensor has that dimension, or one has elements that
+        are no whole bytes.
+    :raises PermissionError: As by replicate(), and if the source's region is another user's.
+    """
+    given = {
+        "call": "scatter",
+        "name": name,
+        "src": src,
+        "dim": dim,
+        "replace": replace,
+        "chunk": chunk,
+        "verify": verify,
+        "timeout": timeout,
+    }
+    return _call(group, given)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import ranks
 import tshare
 import vivid
 from support import Stream, load_stub
@@ -100,6 +101,38 @@ def start():
     for process in processes:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture(scope="module")
+def ranks_server():
+    server = ranks.Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def start_ranks(ranks_server, tmp_path):
+    """A function that starts a group: takes the code, and the number of each rank's host."""
+    groups = []
+
+    def start(code, *hosts, **variables):
+        folders = [tmp_path / f"host{host}" for host in hosts]
+        for folder in folders:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        work = tmp_path / f"group{len(groups)}"
+        work.mkdir()
+        groups.append(ranks_server.start(ranks.BEGIN + code, folders, work, **variables))
+        return groups[-1]
+
+    yield start
+    for group in groups:
+        group.end()
+    for host in tmp_path.glob("host*"):
+        # A process that looks removes the names of killed ones.
+        look = start("tshare.list()", host.name.removeprefix("host"))
+        look.results()
+        look.end()
+        assert [*host.iterdir()] == []
 
 
 def count_all():

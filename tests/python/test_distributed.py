@@ -8,7 +8,6 @@ import socket
 import pytest
 
 import tshare
-from ranks import BEGIN, Server
 from support import need
 
 need("torch")
@@ -22,42 +21,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server():
-    server = Server()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def start(server, tmp_path):
-    """A function that starts a group: takes the code, and the number of each rank's host."""
-    groups = []
-
-    def start(code, *hosts, **variables):
-        folders = [tmp_path / f"host{host}" for host in hosts]
-        for folder in folders:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        work = tmp_path / f"group{len(groups)}"
-        work.mkdir()
-        groups.append(server.start(BEGIN + code, folders, work, **variables))
-        return groups[-1]
-
-    yield start
-    for group in groups:
-        group.end()
-    for host in tmp_path.glob("host*"):
-        # A process that looks removes the names of killed ones.
-        look = start("tshare.list()", host.name.removeprefix("host"))
-        look.results()
-        look.end()
-        assert [*host.iterdir()] == []
-
-
 @pytest.mark.parametrize(
     "hosts", [(0, 0), (0, 1), (0, 0, 1, 1), (1, 0, 0, 2), (0, 1, 2, 3), (0, 1, 0, 1, 2)], ids=str
 )
-def test_each_rank_gets_the_region_and_each_host_has_one_copy(start, hosts):
+def test_each_rank_gets_the_region_and_each_host_has_one_copy(start_ranks, hosts):
     code = """
 result = []
 for src in range(size):
@@ -67,14 +34,14 @@ for src in range(size):
     result.append([region.name, region.readonly, is_made(region, src), region.id])
     dist.barrier()
 """
-    found = start(code, *hosts).results()
+    found = start_ranks(code, *hosts).results()
     for src in range(len(hosts)):
         assert {(*each[src][:3],) for each in found} == {(f"from{src}", True, True)}
         ids = {(host, each[src][3]) for host, each in zip(hosts, found, strict=True)}
         assert len(ids) == len(set(hosts))
 
 
-def test_engine_keeps_the_memory_of_a_closed_region(start):
+def test_engine_keeps_the_memory_of_a_closed_region(start_ranks):
     code = """
 region = tshare.Region.create(None, {"a": (4, "uint8")})
 memory = TorchEngine.memory(None, region)
@@ -82,22 +49,22 @@ region.close()
 memory[0] = 7
 result = int(memory[0])
 """
-    assert start(code, 0).results() == [7]
+    assert start_ranks(code, 0).results() == [7]
 
 
-def test_one_rank_gets_its_own_region(start):
+def test_one_rank_gets_its_own_region(start_ranks):
     code = """
 store = dist.HashStore()
 dist.init_process_group("gloo", store=store, rank=0, world_size=1)
 kept = make()
-distributed.zlib = None                  # no sums for nobody
+tshare._distributed_transfer.zlib = None     # no sums for nobody
 result = distributed.replicate("w").id == kept.id
 """
-    assert start(code, 0).results() == [True]
+    assert start_ranks(code, 0).results() == [True]
 
 
 @pytest.mark.parametrize("ends", ["alike", "with an error", "late"])
-def test_no_thread_outlives_the_call(start, ends):
+def test_no_thread_outlives_the_call(start_ranks, ends):
     # At Python's end it would abort the process, in PyTorch.
     code = f"""
 from tshare._distributed_call import Call
@@ -112,10 +79,10 @@ if rank == 0 or {ends != "late"}:
     error = error_of(distributed.replicate, "w", timeout={1 if ends == "late" else None})
 result = [error is None, len(threading.enumerate())]
 """
-    assert start(code, 0, 1).results(0) == [[ends == "alike", 1]]
+    assert start_ranks(code, 0, 1).results(0) == [[ends == "alike", 1]]
 
 
-def test_leader_may_end_when_it_has_its_region(start):
+def test_leader_may_end_when_it_has_its_region(start_ranks):
     code = """
 kept = make() if rank == 0 else None
 if rank == 2:
@@ -130,10 +97,10 @@ if rank == 1:
     region.close()
     tshare.unlink("w")
 """
-    assert start(code, 0, 1, 1).results() == [True] * 3
+    assert start_ranks(code, 0, 1, 1).results() == [True] * 3
 
 
-def test_any_tensors_arrive(start):
+def test_any_tensors_arrive(start_ranks):
     code = """
 CHUNK = 1 << 16
 tensors = {
@@ -164,13 +131,13 @@ for name, specs in [*tensors.items(), ("none", {})]:
     specs = [(key, x.dtype, x.shape, x.strides, x.byte_offset) for key, x in region.items()]
     result.append([name, repr(specs), bytes(region).hex()])
 """
-    one, other = start(code, 0, 1).results()
+    one, other = start_ranks(code, 0, 1).results()
     assert one == other
     assert len(one) == 7
 
 
 @pytest.mark.parametrize("lifetime", ["maker", "users", "persist"])
-def test_copy_has_mode_and_lifetime_of_the_source(start, lifetime):
+def test_copy_has_mode_and_lifetime_of_the_source(start_ranks, lifetime):
     code = """
 if rank == 0:
     kept = make(lifetime=lifetime, mode=0o640)
@@ -181,10 +148,10 @@ if lifetime == "persist":
     dist.barrier()
     region.unlink()
 """
-    assert start(code, 0, 1, lifetime=lifetime).results() == [[0o640, lifetime, "w"]] * 2
+    assert start_ranks(code, 0, 1, lifetime=lifetime).results() == [[0o640, lifetime, "w"]] * 2
 
 
-def test_rank_that_is_a_leader_may_close_its_region(start):
+def test_rank_that_is_a_leader_may_close_its_region(start_ranks):
     code = """
 kept = make() if rank == 0 else None
 region = distributed.replicate("w")
@@ -193,10 +160,10 @@ region.close()
 dist.barrier()
 result = is_made(tshare.Region.open("w"))
 """
-    assert start(code, 0, 1, 1).results() == [True] * 3
+    assert start_ranks(code, 0, 1, 1).results() == [True] * 3
 
 
-def test_replace_swaps_versions_and_old_ones_stay_with_their_users(start):
+def test_replace_swaps_versions_and_old_ones_stay_with_their_users(start_ranks):
     code = """
 kept = make() if rank == 0 else None
 first = distributed.replicate("w", chunk=CHUNK)
@@ -206,11 +173,11 @@ second = distributed.replicate("w", chunk=CHUNK, replace=True)
 now = tshare.Region.open("w", other_than=first)
 result = [is_made(first), is_made(second, 5), now.id == second.id]
 """
-    assert start(code, 0, 1, 1).results() == [[True] * 3] * 3
+    assert start_ranks(code, 0, 1, 1).results() == [[True] * 3] * 3
 
 
-def test_results_of_readers_belong_to_one_version_each(start):
-    readers = start(
+def test_results_of_readers_belong_to_one_version_each(start_ranks):
+    readers = start_ranks(
         """
 region, result = None, []
 while 30 not in result:
@@ -230,13 +197,13 @@ for version in range(1, 31):
         region = tshare.Region.create("w", {"a": kept}, exist_ok=True)
     region = distributed.replicate("w", chunk=CHUNK, replace=True)
 """
-    group = start(code, 0, 1, 1)
+    group = start_ranks(code, 0, 1, 1)
     group.results()
     (seen,) = readers.results()
     assert seen == sorted(set(seen))
 
 
-def test_receiving_takes_no_private_memory(start):
+def test_receiving_takes_no_private_memory(start_ranks):
     code = """
 size = 128 << 20
 if rank == 0:
@@ -260,7 +227,7 @@ region = distributed.replicate("w")
 assert region["a"].numpy().min() == 1
 result = most[0] - before
 """
-    assert max(start(code, 0, 1, 2).results()) < 8 << 10
+    assert max(start_ranks(code, 0, 1, 2).results()) < 8 << 10
 
 
 BREAK = """
@@ -278,11 +245,11 @@ result += [time.monotonic() - begin, tshare.list() == [] or rank == src]
 
 @pytest.mark.parametrize("moment", [1, 11, 20])
 @pytest.mark.parametrize("victim", [1, 3, 0], ids=["source", "middle", "end"])
-def test_killed_rank_is_an_error_of_all_others(start, victim, moment):
+def test_killed_rank_is_an_error_of_all_others(start_ranks, victim, moment):
     variables = {"src": 1, "victim": victim, "moment": moment, "number": signal.SIGKILL}
     # The chain is 1, 2, 3, 0.
     others = [rank for rank in (1, 2, 3, 0) if rank != victim]
-    group = start(BREAK, 0, 1, 2, 3, **variables, limit=300)
+    group = start_ranks(BREAK, 0, 1, 2, 3, **variables, limit=300)
     for error, took, is_before in group.results(*others):
         assert error[:2] == ["ConnectionResetError", errno.ECONNRESET]
         assert took < 200
@@ -290,10 +257,10 @@ def test_killed_rank_is_an_error_of_all_others(start, victim, moment):
 
 
 @pytest.mark.parametrize("victim", [1, 3, 0], ids=["source", "middle", "end"])
-def test_stopped_rank_is_an_error_of_all_others_in_time(start, victim):
+def test_stopped_rank_is_an_error_of_all_others_in_time(start_ranks, victim):
     variables = {"src": 1, "victim": victim, "moment": 11, "number": signal.SIGSTOP}
     others = [rank for rank in (1, 2, 3, 0) if rank != victim]
-    group = start(BREAK, 0, 1, 2, 3, **variables, limit=2)
+    group = start_ranks(BREAK, 0, 1, 2, 3, **variables, limit=2)
     found = group.results(*others)
     for error, _, is_before in found:
         assert error[0] in ("TimeoutError", "ConnectionResetError")
@@ -304,7 +271,7 @@ def test_stopped_rank_is_an_error_of_all_others_in_time(start, victim):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_rank_that_only_opens_is_missed_too(start, number):
+def test_rank_that_only_opens_is_missed_too(start_ranks, number):
     code = """
 kept = make() if rank == 0 else None
 if rank == 2:
@@ -312,14 +279,14 @@ if rank == 2:
 result = error_of(distributed.replicate, "w", timeout=limit), tshare.list() == [] or rank == 0
 """
     limit = 300 if number == signal.SIGKILL else 5
-    found = start(code, 0, 1, 1, number=number, limit=limit).results(0, 1)
+    found = start_ranks(code, 0, 1, 1, number=number, limit=limit).results(0, 1)
     for error, is_before in found:
         assert error[0] in ("TimeoutError", "ConnectionResetError")
         assert is_before
     assert "rank 2: " in found[0][0][2]
 
 
-def test_late_rank_is_named_in_all(start, tmp_path):
+def test_late_rank_is_named_in_all(start_ranks, tmp_path):
     code = """
 kept = make() if rank == 0 else None
 if rank == 1:
@@ -329,7 +296,7 @@ result = error_of(distributed.replicate, "w", timeout=1)
 if rank == 0:
     open(go, "w")
 """
-    first, late, third = start(code, 0, 1, 2, go=str(tmp_path / "go")).results()
+    first, late, third = start_ranks(code, 0, 1, 2, go=str(tmp_path / "go")).results()
     assert first[0] == "TimeoutError"
     assert "rank 1: has not called within 1 s" in first[2]
     # Where the machine is busy, the connection may be closed before the answer is read, or the
@@ -338,7 +305,7 @@ if rank == 0:
     assert late[0] == "ConnectionResetError"
 
 
-def test_dead_rank_is_told_of_before_late_ones_call(start, tmp_path):
+def test_dead_rank_is_told_of_before_late_ones_call(start_ranks, tmp_path):
     code = """
 kept = make() if rank == 0 else None
 if rank == 1:
@@ -350,11 +317,11 @@ result = error_of(distributed.replicate, "w", timeout=300)
 if rank == 0:
     open(go, "w")
 """
-    for error in start(code, 0, 1, 2, 3, go=str(tmp_path / "go")).results(0, 2, 3):
+    for error in start_ranks(code, 0, 1, 2, 3, go=str(tmp_path / "go")).results(0, 2, 3):
         assert error[0] == "ConnectionResetError"
 
 
-def test_unexpected_error_of_a_rank_is_one_of_all(start):
+def test_unexpected_error_of_a_rank_is_one_of_all(start_ranks):
     code = """
 kept = make() if rank == 0 else None
 draft = distributed._draft
@@ -366,7 +333,7 @@ result = [error_of(distributed.replicate, "w")]
 distributed._draft = draft
 result.append(error_of(distributed.replicate, "w"))
 """
-    (first, right), (own, _), third = start(code, 0, 1, 2).results()
+    (first, right), (own, _), third = start_ranks(code, 0, 1, 2).results()
     assert own[0] == "KeyError"
     assert first[0] == "RuntimeError"
     assert first[2].startswith("rank 1 on ")
@@ -375,7 +342,7 @@ result.append(error_of(distributed.replicate, "w"))
     assert right is None
 
 
-def test_threads_keep_their_filters_of_warnings(start):
+def test_threads_keep_their_filters_of_warnings(start_ranks):
     code = """
 import warnings
 catch, warnings.catch_warnings = warnings.catch_warnings, None
@@ -384,20 +351,20 @@ warnings.catch_warnings = catch
 warnings.simplefilter("error")
 TorchEngine.memory(None, b"ab")
 """
-    assert start(code, 0).results() == [[97, 98]]
+    assert start_ranks(code, 0).results() == [[97, 98]]
 
 
-def test_limit_is_that_of_the_group_without_another(start):
+def test_limit_is_that_of_the_group_without_another(start_ranks):
     code = """
 import datetime
 from tshare._distributed_call import Call
 group = dist.new_group(timeout=datetime.timedelta(seconds=777))
 result = [Call(TorchEngine(group), own).limit for own in (None, 5)]
 """
-    assert start(code, 0, 1).results() == [[777, 5]] * 2
+    assert start_ranks(code, 0, 1).results() == [[777, 5]] * 2
 
 
-def test_region_that_is_replaced_meanwhile_is_an_error_of_all(start):
+def test_region_that_is_replaced_meanwhile_is_an_error_of_all(start_ranks):
     code = """
 kept = make() if rank == 0 else None
 if rank == 1:
@@ -409,11 +376,11 @@ if rank == 1:
     distributed._open = late
 result = error_of(distributed.replicate, "w")
 """
-    for error in start(code, 0, 0, 1).results():
+    for error in start_ranks(code, 0, 0, 1).results():
         assert error[:2] == ["OSError", errno.ESTALE]
 
 
-def test_flipped_bit_is_an_error_that_names_host_and_chunk(start):
+def test_flipped_bit_is_an_error_that_names_host_and_chunk(start_ranks):
     code = """
 kept = make() if rank == 0 else None
 if rank == 1:
@@ -438,16 +405,16 @@ if rank == 1:
     memory, count[0] = None, 0
 result.append(is_made(distributed.replicate("w", chunk=CHUNK, verify=False)))
 """
-    found = start(code, 0, 1, 2).results()
+    found = start_ranks(code, 0, 1, 2).results()
     assert [is_right for *_, is_right in found] == [True, False, False]
     for error, is_before, _ in found:
         assert error[:2] == ["OSError", errno.EBADMSG]
         assert "rank 1 on " in error[2]
-        assert "chunk 0, bytes 0 to 65536, differs" in error[2]
+        assert "chunk 0 of 20, from byte 0 on, differs" in error[2]
         assert is_before
 
 
-def test_group_can_be_used_after_an_error_of_the_arguments(start):
+def test_group_can_be_used_after_an_error_of_the_arguments(start_ranks):
     code = """
 kept = make() if rank == 0 else None
 other = tshare.create("taken", 1) if rank == 2 else None
@@ -473,7 +440,7 @@ result = {
     "right": error_of(call, "w"),
 }
 """
-    found = start(code, 0, 1, 2).results()
+    found = start_ranks(code, 0, 1, 2).results()
     assert [each.pop("right") for each in found] == [None] * 3
     kinds = {key: {each[key][0] for each in found} for key in found[0]}
     assert {key for key, kind in kinds.items() if kind == {"TypeError"}} == {
@@ -492,7 +459,7 @@ result = {
     assert "timeout: must be a positive number" in texts["timeout"]
 
 
-def test_lack_of_room_on_a_host_is_an_error_of_all_that_names_it(start):
+def test_lack_of_room_on_a_host_is_an_error_of_all_that_names_it(start_ranks):
     code = """
 import resource
 kept = make() if rank == 0 else None
@@ -500,7 +467,7 @@ if rank == 2:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 result = error_of(distributed.replicate, "w"), rank == 0 or tshare.list() == []
 """
-    *others, own = start(code, 0, 1, 2).results()
+    *others, own = start_ranks(code, 0, 1, 2).results()
     for error, is_before in (*others, own):
         assert error[:2] == own[0][:2]
         assert is_before
@@ -508,7 +475,7 @@ result = error_of(distributed.replicate, "w"), rank == 0 or tshare.list() == []
     assert all("rank 2 on " in error[2] for error, _ in others)
 
 
-def test_host_that_is_unknown_is_an_error_of_all(start):
+def test_host_that_is_unknown_is_an_error_of_all(start_ranks):
     code = """
 def unknown():
     raise OSError(2, "/proc is gone")
@@ -517,7 +484,7 @@ if rank == 1:
     distributed.host_id = unknown
 result = error_of(distributed.replicate, "w"), error_of(distributed.replicate, "w")
 """
-    first, second = start(code, 0, 1).results()
+    first, second = start_ranks(code, 0, 1).results()
     assert [each[0] for each in (*first, *second)] == ["FileNotFoundError"] * 4
     assert "/proc is gone" in first[1][2]
 
@@ -529,7 +496,7 @@ def test_process_without_a_group_is_told_how_to_make_one():
         distributed.replicate("w")
 
 
-def test_group_without_a_backend_for_the_cpu_is_told_how_to_make_one(start):
+def test_group_without_a_backend_for_the_cpu_is_told_how_to_make_one(start_ranks):
     code = """
 import torch
 if not hasattr(dist.group.WORLD, "_get_backend"):
@@ -540,7 +507,7 @@ else:
     result = [error_of(distributed.replicate, "w", 0, group),
               error_of(distributed.replicate, "w", 0, dist.new_group(backend="gloo"))]
 """
-    found = start(code, 0, 1).results()
+    found = start_ranks(code, 0, 1).results()
     if found[0] is None:
         pytest.skip("before PyTorch 2.0 a group has one backend")
     for wrong, right in found:
@@ -549,7 +516,7 @@ else:
         assert "new_group(backend='gloo')" in wrong[2]
 
 
-def test_group_may_be_a_part_of_the_ranks_in_which_src_is_counted(start):
+def test_group_may_be_a_part_of_the_ranks_in_which_src_is_counted(start_ranks):
     code = """
 group = dist.new_group([1, 3])
 if rank == 1:
@@ -559,7 +526,7 @@ if rank in (1, 3):
     result = is_made(tshare.Region.open("w"), 3)
 dist.barrier()
 """
-    one, two, three, four = start(code, 0, 1, 2, 3).results()
+    one, two, three, four = start_ranks(code, 0, 1, 2, 3).results()
     assert one == three
     assert one[0] == "ValueError"
     assert "none of its ranks" in one[2]
@@ -567,8 +534,8 @@ dist.barrier()
     assert four
 
 
-def test_group_that_is_something_else_is_a_type_error(start):
+def test_group_that_is_something_else_is_a_type_error(start_ranks):
     code = 'result = error_of(distributed.replicate, "w", 0, "gloo")'
-    for error in start(code, 0, 1).results():
+    for error in start_ranks(code, 0, 1).results():
         assert error[0] == "TypeError"
         assert "group: must be a group of torch.distributed" in error[2]

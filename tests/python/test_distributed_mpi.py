@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tshare.distributed.replicate(), with MPI."""
+"""tshare.distributed with MPI."""
 
 import errno
 import json
@@ -93,6 +93,22 @@ world.Barrier()
         assert {(*each[src][:2],) for each in found} == {(True, True)}
         ids = {(host, each[src][2]) for host, each in zip(hosts, found, strict=True)}
         assert len(ids) == len(set(hosts))
+
+
+def test_each_host_gets_its_rows(mpiexec):
+    code = """
+whole = np.arange(70_000, dtype="int32").reshape(7, 10_000)
+keep = tshare.Region.create("w", {"a": whole}) if rank == 1 else None
+result = []
+for dim in range(2):
+    region = distributed.scatter("w", 1, world, dim=dim, chunk=8192, replace=True)
+    mine = np.array_split(whole, 3, dim)[[0, 1, 0, 2][rank]]
+    result.append(bool((region["a"].numpy() == mine).all()))
+    if rank == 1:
+        keep = tshare.Region.create("w", {"a": whole}, exist_ok=True)
+world.Barrier()
+"""
+    assert mpiexec(code, 0, 1, 0, 2) == [[True, True]] * 4
 
 
 def test_communicator_can_be_used_after_an_error_of_the_arguments(mpiexec):
