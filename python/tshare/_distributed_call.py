@@ -10,7 +10,7 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -75,11 +75,16 @@ def _rebuild(told: list[Any], where: str) -> Exception:
 class Call:
     """A call that all ranks make: what they tell one another, and when it has to end.
 
-    Rank 0 hears all others, and answers. So it can tell all of them which rank is late.
+    Rank 0 hears all others, and answers. So it can tell all of them which rank is late. Ranks are
+    counted among those that take part: all of the engine's, or those in ranks.
     """
 
-    def __init__(self, engine: Engine, timeout: float | None) -> None:
+    def __init__(
+        self, engine: Engine, timeout: float | None, ranks: Sequence[int] | None = None
+    ) -> None:
         self.engine = engine
+        self.ranks = range(engine.size) if ranks is None else ranks
+        self.rank = self.ranks.index(engine.rank)
         self.limit = min(timeout or engine.timeout or _PATIENCE, _LONGEST)
         self._deadline = time.monotonic() + self.limit
         # Keep the memory of what is under way.
@@ -102,7 +107,8 @@ class Call:
         return max(self._deadline + grace - time.monotonic(), 0.001)
 
     def where(self, rank: int) -> str:
-        return f"rank {rank} on {self._nodes[rank]}" if self._nodes else f"rank {rank}"
+        node = f" on {self._nodes[rank]}" if self._nodes else ""
+        return f"rank {self.ranks[rank]}{node}"
 
     def agreed(self, error: Exception) -> Exception:
         """Return an error that all ranks raise here."""
@@ -117,7 +123,7 @@ class Call:
 
     def _begin(self, start: Any, memory: Any, peer: int) -> Any:
         try:
-            work = start(memory, peer)
+            work = start(memory, self.ranks[peer])
         except RuntimeError as error:
             raise self._lost(peer, error) from None
         self._works.append(work)
@@ -159,7 +165,7 @@ class Call:
     def _hear(self, heard: queue.SimpleQueue[bytes | OSError]) -> None:
         """Put what each rank says; a thread of rank 0, which alone can wait beyond the limit."""
         try:
-            asked = [(peer, *self._ask(peer)) for peer in range(1, self.engine.size)]
+            asked = [(peer, *self._ask(peer)) for peer in range(1, len(self.ranks))]
             for peer, length, work in asked:
                 heard.put(self._receive(length, work, peer))
         except OSError as error:
@@ -171,7 +177,7 @@ class Call:
         self._hearer = threading.Thread(target=self._hear, args=(heard,), daemon=True)
         self._hearer.start()
         answer: dict[str, Any] = {"said": [mine]}
-        others = list(range(1, self.engine.size))
+        others = list(range(1, len(self.ranks)))
         for peer in others:
             try:
                 content = heard.get(timeout=self._left())
@@ -215,9 +221,9 @@ class Call:
 
     def exchange(self, mine: Any) -> list[Any]:
         """Return what each rank gives."""
-        if self.engine.size == 1:
+        if len(self.ranks) == 1:
             return [mine]
-        if self.engine.rank == 0:
+        if self.rank == 0:
             sends, packed = [], self._answer(mine)
         else:
             sends = self._send(json.dumps(mine, default=repr).encode(), 0)

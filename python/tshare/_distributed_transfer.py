@@ -61,7 +61,7 @@ def pass_on(
 
     Return the CRC-32 of each chunk, if it is wanted.
     """
-    own = chain.index(call.engine.rank)
+    own = chain.index(call.rank)
     before = chain[own - 1] if own else None
     after = chain[own + 1] if own + 1 < len(chain) else None
     memory = call.engine.memory(region)
@@ -179,7 +179,7 @@ def deal(
 
     sends: list[deque[Any]] = [deque() for _ in hosts]
     sums: list[list[Future[int]]] = [[] for _ in hosts]
-    others = [number for number, rank in enumerate(hosts) if rank != call.engine.rank]
+    others = [number for number, rank in enumerate(hosts) if rank != call.rank]
     with _Sums(verify) as beside:
         for turn in itertools.zip_longest(*map(parts, others)):
             for number, part in zip(others, turn, strict=True):
@@ -191,7 +191,7 @@ def deal(
                 beside.add(sums[number], held, place)
                 sends[number].append(call.isend(call.engine.memory(held)[place], hosts[number]))
         for key, tensor in region.items():
-            index = split.rows(key, tensor.shape, hosts.index(call.engine.rank))
+            index = split.rows(key, tensor.shape, hosts.index(call.rank))
             own[key].copy_from(tensor[index])
         for number, works in enumerate(sends):
             for work in works:

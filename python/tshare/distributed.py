@@ -22,7 +22,7 @@ from ._distributed_call import Call, Engine
 from ._distributed_transfer import Split, chunks, deal, pass_on, places_of
 from ._tshare import Region, host_id
 
-__all__ = ["replicate", "scatter"]
+__all__ = ["fetch", "give", "replicate", "scatter"]
 
 # The unit of chunk, so that chunks begin at pages.
 _PAGE = 4096
@@ -47,6 +47,9 @@ def _is_limit(timeout: object) -> bool:
 
 _TYPES = {"name": str, "src": int, "dim": int, "replace": bool, "chunk": int, "verify": bool}
 
+# The functions of two ranks, each with the other's.
+_PAIR = {"fetch": "give", "give": "fetch"}
+
 
 def _check(given: dict[str, Any], size: int) -> None:
     for key, value in given.items():
@@ -56,18 +59,28 @@ def _check(given: dict[str, Any], size: int) -> None:
         raise ValueError(f"src: {given['src']} is no rank of the group, which has {size}")
     if not (given["timeout"] is None or _is_limit(given["timeout"])):
         raise ValueError(f"timeout: must be a positive number or None, not {given['timeout']!r}")
-    if given["chunk"] < _PAGE or given["chunk"] % _PAGE:
+    if "chunk" in given and (given["chunk"] < _PAGE or given["chunk"] % _PAGE):
         raise ValueError(f"chunk: {given['chunk']} is not a positive multiple of {_PAGE}")
 
 
-def _compare(call: Call, ranks: list[Any]) -> None:
-    """Raise an error if not all ranks have given the same arguments."""
-    first = ranks[0]["given"]
-    for rank, each in enumerate(ranks):
-        for key, value in each["given"].items():
-            if value != first[key]:
-                text = f"{key}: rank {rank} gives {value!r}, and rank 0 {first[key]!r}"
+def _compare(call: Call, ranks: list[Any]) -> dict[str, Any]:
+    """Return the arguments, or raise an error if not all ranks have given the same."""
+    first, told = ranks[0]["given"], f"rank {call.ranks[0]}"
+    needed = _PAIR.get(first["call"], first["call"])
+    # Who gives may wait for longer.
+    own = ("call", "timeout") if first["call"] in _PAIR else ("call",)
+    for number, each in enumerate(ranks[1:], 1):
+        given, rank = each["given"], call.ranks[number]
+        if given["call"] != needed:
+            text = (
+                f"rank {rank} calls {given['call']}(), and rank {call.ranks[0]} {first['call']}()"
+            )
+            raise call.agreed(ValueError(f"{text}, which needs {needed}()"))
+        for key, value in given.items():
+            if key in first and key not in own and value != first[key]:
+                text = f"{key}: rank {rank} gives {value!r}, and {told} {first[key]!r}"
                 raise call.agreed(ValueError(text))
+    return {**first, **ranks[-1]["given"]}
 
 
 def _layout(region: Region) -> dict[str, Any]:
@@ -158,15 +171,16 @@ def _transfer(
     whole: Region | None,
     draft: Region | None,
     leaders: list[int],
+    src: int,
     split: Split | None,
     given: dict[str, Any],
 ) -> list[Any]:
     """Fill the draft of this host, or those of others, and return the sums of the chunks."""
-    src, chunk, verify = given["src"], given["chunk"], given["verify"]
+    chunk, verify = given["chunk"], given["verify"]
     if split is not None and draft is not None:
         if whole is not None:
             return deal(call, whole, draft, leaders, split, chunk, verify)
-        chain = [src, call.engine.rank]
+        chain = [src, call.rank]
         return pass_on(call, draft, places_of(draft, chunk), chain, verify)
     memory = draft if draft is not None else whole
     assert memory is not None
@@ -198,13 +212,14 @@ def _compare_sums(
 
 def _share(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Region:
     """Give each host the source's region or, of two hosts and more, its rows if dim is given."""
-    name, src, rank = given["name"], given["src"], call.engine.rank
+    rank = call.rank
     whole = region = draft = layout = host = None
     with call.attempt():
         _check(given, call.engine.size)
         host = host_id()
     ranks = call.agree({"given": given, "host": host, "node": socket.gethostname()})
-    _compare(call, ranks)
+    given = _compare(call, ranks)
+    name, src = given["name"], call.ranks.index(given["src"])
     with call.attempt():
         if rank == src:
             whole = Region.open(name, readonly=True)
@@ -239,7 +254,7 @@ def _share(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Reg
     call.agree({})
     sums: list[Any] = []
     if rank == leader and len(leaders) > 1:
-        sums = _transfer(call, whole, draft, leaders, split, given)
+        sums = _transfer(call, whole, draft, leaders, src, split, given)
     chunk = given["chunk"] if split is None else None
     _compare_sums(call, call.agree({"sums": sums}), leaders, src, chunk)
     with call.attempt():
@@ -263,9 +278,21 @@ def _share(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Reg
     return region
 
 
-def _call(group: Any, given: dict[str, Any]) -> Region:
+def _ranks_with(peer: object, engine: Engine) -> list[int]:
+    if type(peer) is not int:
+        raise TypeError(f"peer: must be int, not {type(peer).__name__}")
+    if not 0 <= peer < engine.size or peer == engine.rank:
+        raise ValueError(f"peer: {peer} is no other rank of the group, which has {engine.size}")
+    return sorted((engine.rank, peer))
+
+
+def _call(group: Any, given: dict[str, Any], peer: object = None) -> Region:
+    engine, ranks = _engine(group), None
+    if given["call"] in _PAIR:
+        ranks = _ranks_with(peer, engine)
+        given["src"] = peer if given["call"] == "fetch" else engine.rank
     limit = given["timeout"] if _is_limit(given["timeout"]) else None
-    call = Call(_engine(group), limit)
+    call = Call(engine, limit, ranks)
     with contextlib.ExitStack() as undo:
         try:
             return _share(call, given, undo)
@@ -369,6 +396,49 @@ def scatter(
         "timeout": timeout,
     }
     return _call(group, given)
+
+
+def fetch(
+    name: str,
+    peer: int,
+    group: Any = None,
+    *,
+    replace: bool = False,
+    chunk: int = 4 << 20,
+    verify: bool = True,
+    timeout: float | None = None,
+) -> Region:
+    """Return a region that another rank gives, read-only: for a host that joins late.
+
+    Only the two ranks take part: the peer calls give() with the same name. The region is received
+    as by replicate(), which has the other parameters and errors, or opened if both are on one host.
+    After the loss of a peer all connections of the group are closed: a group of the two limits
+    that to them.
+
+    :param peer: Rank in the group that has the region.
+    :raises ValueError: As by replicate(); peer is no other rank of the group.
+    """
+    given = {
+        "call": "fetch",
+        "name": name,
+        "replace": replace,
+        "chunk": chunk,
+        "verify": verify,
+        "timeout": timeout,
+    }
+    return _call(group, given, peer)
+
+
+def give(name: str, peer: int, group: Any = None, *, timeout: float | None = None) -> None:
+    """Give a region to a rank that calls fetch(), which has the errors.
+
+    :param name: Name of the region.
+    :param peer: Rank in the group that fetches it.
+    :param timeout: Seconds that the call may take, with those until the peer calls; None for the
+        limit of the group, or half an hour.
+    """
+    given = {"call": "give", "name": name, "timeout": timeout}
+    _call(group, given, peer).close()
 
 
 if __name__ == "__main__":

@@ -111,6 +111,20 @@ world.Barrier()
     assert mpiexec(code, 0, 1, 0, 2) == [[True, True]] * 4
 
 
+def test_rank_fetches_what_another_gives(mpiexec):
+    code = """
+result = True
+if rank == 2:
+    keep = tshare.Region.create("w", {"a": np.arange(100_000)})
+    distributed.give("w", 1, world)
+elif rank == 1:
+    region = distributed.fetch("w", 2, world, chunk=1 << 16)
+    result = bool((region["a"].numpy() == np.arange(100_000)).all())
+world.Barrier()
+"""
+    assert mpiexec(code, 0, 1, 2) == [True] * 3
+
+
 def test_communicator_can_be_used_after_an_error_of_the_arguments(mpiexec):
     code = """
 class Own(MPI.Intracomm):

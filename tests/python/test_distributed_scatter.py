@@ -225,7 +225,9 @@ result["right"] = error_of(scatter, "w")
     assert "dim: no tensor of 'w' has the dimension -3" in texts["far below"]
     assert "'p' of 'packed' has packed elements, float4_e2m1fn" in texts["packed"]
     assert "rank 2 on " in texts["taken"]
-    assert texts["call"] == "call: rank 1 gives 'scatter', and rank 0 'replicate'"
+    assert texts["call"] == (
+        "rank 1 calls scatter(), and rank 0 replicate(), which needs replicate()"
+    )
 
 
 def test_flipped_bit_is_an_error_that_names_host_and_chunk(start):
