@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import queue
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -29,6 +31,29 @@ _LONGEST = 1e8
 _TOLD = (OSError, TypeError, ValueError, MemoryError, RuntimeError)
 
 _LENGTH_BYTES = 8
+
+
+# What a child by fork() has taken over: the threads that move its bytes are the parent's.
+_inherited: list[Any] = []
+
+
+def _note_inherited() -> None:
+    dist, mpi = (sys.modules.get(name) for name in ("torch.distributed", "mpi4py.MPI"))
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        _inherited.append(dist.group.WORLD)
+    if mpi is not None and mpi.Is_initialized():
+        _inherited.append(mpi)
+
+
+os.register_at_fork(after_in_child=_note_inherited)
+
+
+def check_fork(thing: Any) -> None:
+    if any(thing is each for each in _inherited):
+        raise ValueError(
+            "group: was made before fork() and works in the parent alone (start the process by "
+            "spawn, or make the group in it)"
+        )
 
 
 class Engine(Protocol):

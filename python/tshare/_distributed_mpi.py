@@ -8,6 +8,7 @@ from typing import Any
 
 from mpi4py import MPI
 
+from ._distributed_call import check_fork
 from ._tshare import Region
 
 # Apart from the messages of the program; MPI allows tags up to 32767.
@@ -24,6 +25,7 @@ class MpiEngine:
     timeout: float | None = None
 
     def __init__(self, group: Any) -> None:
+        check_fork(MPI)
         if group == MPI.COMM_NULL:
             raise ValueError("group: this process is none of its ranks")
         if not isinstance(group, MPI.Intracomm):

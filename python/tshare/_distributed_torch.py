@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ._distributed_call import check_fork
 from ._tshare import Region
 
 # Apart from the messages of the program.
@@ -27,6 +28,8 @@ class TorchEngine:
                 "group: torch.distributed is not initialized (run torchrun, and "
                 "torch.distributed.init_process_group('gloo'))"
             )
+        # All other groups end with this one.
+        check_fork(dist.group.WORLD)
         self._group: Any = dist.group.WORLD if group is None else group
         if self._group is dist.GroupMember.NON_GROUP_MEMBER:
             raise ValueError("group: this process is none of its ranks")

@@ -336,7 +336,8 @@ def replicate(
     :raises FileExistsError: The name is taken on another host, by a draft or without replace.
     :raises PermissionError: The name is another user's on another host, or the mode is denied.
     :raises ValueError: An argument is malformed, or not the same in all ranks; the group has no
-        backend for the CPU; the region is a stream or a pool.
+        backend for the CPU, or was made before this process was forked; the region is a stream or a
+        pool.
     :raises TypeError: An argument has a wrong type.
     :raises ConnectionError: A rank has ended.
     :raises TimeoutError: A rank is silent, or the seconds, and up to three more, have passed.

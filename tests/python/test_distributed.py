@@ -496,6 +496,51 @@ def test_process_without_a_group_is_told_how_to_make_one():
         distributed.replicate("w")
 
 
+FORKED = """
+import json
+def in_child(function):
+    reader, writer = os.pipe()
+    if not (pid := os.fork()):
+        # Nobody else ends it if the test fails.
+        signal.alarm(100)
+        os.write(writer, json.dumps(function()).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as file:
+        found = json.loads(file.read())
+    os.waitpid(pid, 0)
+    return found
+"""
+
+
+def test_child_by_fork_is_told_that_the_group_is_its_parent_s(start_ranks):
+    code = """
+part = dist.new_group([0, 1])
+kept = make() if rank == 0 else None
+def replicate():
+    return [error_of(distributed.replicate, "w", 0, group) for group in (None, part)]
+result = [in_child(replicate), error_of(distributed.replicate, "w", 0, part)]
+"""
+    for errors, right in start_ranks(FORKED + code, 0, 1).results():
+        assert [error[0] for error in errors] == ["ValueError"] * 2
+        assert "group: was made before fork() and works in the parent alone" in errors[0][2]
+        assert right is None
+
+
+def test_child_by_fork_may_make_a_group(start_ranks):
+    code = """
+def replicate():
+    kept = make()
+    if size > 1:
+        dist.destroy_process_group()
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    return error_of(distributed.replicate, "w")
+result = in_child(replicate)
+dist.barrier()
+"""
+    assert start_ranks(FORKED + code, 0, 1).results() == [None, None]
+
+
 def test_group_without_a_backend_for_the_cpu_is_told_how_to_make_one(start_ranks):
     code = """
 import torch

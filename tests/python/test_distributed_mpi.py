@@ -192,6 +192,17 @@ else:
     assert other is None
 
 
+def test_child_by_fork_is_told_that_mpi_is_its_parent_s(mpiexec):
+    code = """
+keep = tshare.create("w", 5000) if rank == 0 else None
+if not (pid := os.fork()):
+    error = error_of("w", 0, world)
+    os._exit(error is not None and "group: was made before fork()" in error[2])
+result = [os.waitpid(pid, 0)[1] >> 8, error_of("w", 0, world)]
+"""
+    assert mpiexec(code, 0, 1) == [[1, None]] * 2
+
+
 def test_killed_rank_leaves_no_half_region(mpiexec):
     code = """
 from tshare._distributed_mpi import MpiEngine
