@@ -111,17 +111,20 @@ def ranks_server():
 
 
 @pytest.fixture
-def start_ranks(ranks_server, tmp_path):
-    """A function that starts a group: takes the code, and the number of each rank's host."""
+def start_group(tmp_path):
+    """A function that starts a group: takes a server, the code and the number of each rank's host.
+
+    If the hosts are network namespaces, networks are their numbers, too.
+    """
     groups = []
 
-    def start(code, *hosts, **variables):
+    def start(server, code, hosts, networks=(), **variables):
         folders = [tmp_path / f"host{host}" for host in hosts]
         for folder in folders:
             folder.mkdir(mode=0o700, exist_ok=True)
         work = tmp_path / f"group{len(groups)}"
         work.mkdir()
-        groups.append(ranks_server.start(ranks.BEGIN + code, folders, work, **variables))
+        groups.append(server.start(ranks.BEGIN + code, folders, work, networks, **variables))
         return groups[-1]
 
     yield start
@@ -129,10 +132,16 @@ def start_ranks(ranks_server, tmp_path):
         group.end()
     for host in tmp_path.glob("host*"):
         # A process that looks removes the names of killed ones.
-        look = start("tshare.list()", host.name.removeprefix("host"))
+        look = start(groups[-1].server, "tshare.list()", [host.name.removeprefix("host")])
         look.results()
         look.end()
         assert [*host.iterdir()] == []
+
+
+@pytest.fixture
+def start_ranks(ranks_server, start_group):
+    """A function that starts a group: takes the code, and the number of each rank's host."""
+    return lambda code, *hosts, **variables: start_group(ranks_server, code, hosts, **variables)
 
 
 def count_all():

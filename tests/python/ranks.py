@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Ranks of torch.distributed for tests: children of one process that has imported PyTorch once.
 
-A host is a folder of shared memory. To start PyTorch anew in each rank takes seconds.
+A host is a folder of shared memory and, if asked, a network namespace (networks.py). To start
+PyTorch anew in each rank takes seconds.
 """
 
 import json
@@ -12,6 +13,8 @@ import sys
 import time
 import traceback
 from pathlib import Path
+
+import networks
 
 # A busy machine may stop all ranks for a while.
 PATIENCE = 120
@@ -42,12 +45,12 @@ def error_of(call, *args, **options):
     except Exception as error:
         return [type(error).__name__, getattr(error, "errno", None), str(error)]
 
-def on_chunk(number, function, call="irecv"):
+def on_chunk(number, function, call="irecv", size=CHUNK):
     # Call a function when the engine is asked for the chunk of that number.
     begin, count = getattr(TorchEngine, call), [0]
     def counting(self, memory, peer):
-        count[0] += memory.numel() == CHUNK
-        if count[0] == number and memory.numel() == CHUNK:
+        count[0] += memory.numel() == size
+        if count[0] == number and memory.numel() == size:
             function(memory)
         return begin(self, memory, peer)
     setattr(TorchEngine, call, counting)
@@ -91,18 +94,29 @@ class Started:
 class Server:
     """The process whose children are the ranks."""
 
-    def __init__(self):
+    def __init__(self, hosts=0, rate=None):
+        """Start it, with hosts that are network namespaces, if asked, and links of that rate."""
+        own = networks.OWN if hosts else []
         self.process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*own, sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
+        if hosts:
+            self.networks = self.ask({"network": [hosts, rate]})
 
     def ask(self, task):
         print(json.dumps(task), file=self.process.stdin, flush=True)
         return json.loads(self.process.stdout.readline())
 
-    def start(self, code, hosts, folder, **variables):
-        """Run code in ranks, one for each folder in hosts, which is that rank's shared memory."""
+    def start(self, code, hosts, folder, networks=(), **variables):
+        """Run code in ranks, one for each folder in hosts, which is that rank's shared memory.
+
+        The numbers of their hosts, if these are namespaces, are networks.
+        """
         task = {"code": code, "hosts": [*map(str, hosts)], "folder": str(folder)}
+        task["networks"] = [self.networks[number] for number in networks]
         return Started(self, folder, self.ask({**task, "variables": variables}))
 
     def close(self):
@@ -123,6 +137,9 @@ def run(task, rank):
     import tshare.distributed
 
     os.environ["TSHARE_SHM_DIR"] = task["hosts"][rank]
+    if task["networks"]:
+        networks.enter(task["networks"][rank])
+        os.environ["GLOO_SOCKET_IFNAME"] = networks.INTERFACE
     size = len(task["hosts"])
     scope = {"rank": rank, "size": size, "dist": dist, "tshare": tshare, **task["variables"]}
     error = None
@@ -150,6 +167,14 @@ def end(pids):
 
 
 def answer(task, alive):
+    if "network" in task:
+        hosts = networks.make(*task["network"])
+        alive.update(hosts)
+        print(json.dumps(hosts), flush=True)
+        return
+    if "run" in task:
+        print(json.dumps(networks.run(*task["run"])), flush=True)
+        return
     ended = task.get("kill", [])
     end(ended)
     alive.difference_update(ended)
