@@ -48,6 +48,10 @@ def shape(rate, interface):
     return ["/sbin/tc", "qdisc", "add", "dev", interface, "root", "tbf", *limits]
 
 
+def address(number):
+    return f"10.11.13.{number + 1}"
+
+
 def make(count, rate=None):
     """Return the processes of hosts, whose links to the bridge are port0, port1 and so on here."""
     run("ip", "link", "set", "lo", "up")
@@ -62,7 +66,7 @@ def make(count, rate=None):
         run("ip", "link", "set", port, "master", "bridge0", "up")
         # Ranks of one host reach one another by it.
         run(*there, "ip", "link", "set", "lo", "up")
-        run(*there, "ip", "addr", "add", f"10.11.13.{number + 1}/24", "dev", INTERFACE)
+        run(*there, "ip", "addr", "add", f"{address(number)}/24", "dev", INTERFACE)
         run(*there, "ip", "link", "set", INTERFACE, "up")
         if rate:
             run(*shape(rate, port))
