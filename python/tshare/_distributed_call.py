@@ -32,6 +32,9 @@ _TOLD = (OSError, TypeError, ValueError, MemoryError, RuntimeError)
 
 _LENGTH_BYTES = 8
 
+# What ranks say is far shorter. A wrong length must not take the machine's memory.
+_LONGEST_MESSAGE = 1 << 30
+
 
 # What a child by fork() has taken over: the threads that move its bytes are the parent's.
 _inherited: list[Any] = []
@@ -183,7 +186,11 @@ class Call:
 
     def _receive(self, length: bytearray, work: Any, peer: int) -> bytes:
         self.wait(work, peer, _GRACE)
-        content = bytearray(int.from_bytes(length, "little"))
+        count = int.from_bytes(length, "little")
+        if count > _LONGEST_MESSAGE:
+            text = f"{self.where(peer)}: announces {count} bytes, more than {_LONGEST_MESSAGE}"
+            raise OSError(errno.EPROTO, text)
+        content = bytearray(count)
         self.wait(self.irecv(self.engine.memory(content), peer), peer, _GRACE)
         return bytes(content)
 
@@ -273,6 +280,10 @@ class Call:
         """Return what each rank gives, unless one of them has an error: all raise that."""
         error = self._error
         said = self.exchange({**mine, "error": _describe(error)})
+        for rank, each in enumerate(said):
+            if not isinstance(each, dict) or each.keys() != {*mine, "error"}:
+                text = f"{self.where(rank)}: gives what this version of tshare can't read"
+                raise self.agreed(OSError(errno.EPROTO, text))
         if "node" in mine:
             self._nodes = [each["node"] for each in said]
         if error is not None:

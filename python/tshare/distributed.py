@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import socket
 from typing import Any
 
@@ -63,24 +64,20 @@ def _check(given: dict[str, Any], size: int) -> None:
         raise ValueError(f"chunk: {given['chunk']} is not a positive multiple of {_PAGE}")
 
 
-def _compare(call: Call, ranks: list[Any]) -> dict[str, Any]:
-    """Return the arguments, or raise an error if not all ranks have given the same."""
+def _compare(call: Call, ranks: list[Any]) -> None:
+    """Raise an error if not all ranks have given the same arguments."""
     first, told = ranks[0]["given"], f"rank {call.ranks[0]}"
     needed = _PAIR.get(first["call"], first["call"])
-    # Who gives may wait for longer.
-    own = ("call", "timeout") if first["call"] in _PAIR else ("call",)
     for number, each in enumerate(ranks[1:], 1):
         given, rank = each["given"], call.ranks[number]
         if given["call"] != needed:
-            text = (
-                f"rank {rank} calls {given['call']}(), and rank {call.ranks[0]} {first['call']}()"
-            )
+            text = f"rank {rank} calls {given['call']}(), and {told} {first['call']}()"
             raise call.agreed(ValueError(f"{text}, which needs {needed}()"))
-        for key, value in given.items():
-            if key in first and key not in own and value != first[key]:
-                text = f"{key}: rank {rank} gives {value!r}, and {told} {first[key]!r}"
+        # Who gives may wait for longer.
+        for key in ("name", "src") if needed in _PAIR else {**first, **given}:
+            if given.get(key) != first.get(key):
+                text = f"{key}: rank {rank} gives {given.get(key)!r}, and {told} {first.get(key)!r}"
                 raise call.agreed(ValueError(text))
-    return {**first, **ranks[-1]["given"]}
 
 
 def _layout(region: Region) -> dict[str, Any]:
@@ -188,25 +185,35 @@ def _transfer(
     return pass_on(call, memory, chunks(memory.size, chunk), chain, verify)
 
 
-def _compare_sums(
-    call: Call, ranks: list[Any], leaders: list[int], src: int, chunk: int | None
-) -> None:
-    """Raise an error if a chunk of a host has another sum than that of the source.
+def _wrong(found: list[int], sent: list[int], chunk: int | None) -> str | None:
+    """Describe the first chunk whose sum differs from that of the source.
 
-    Chunk is the size of all but the last; None if each host has rows of its own.
+    Chunk is the size of all but the last; None if this host has rows of its own.
     """
-    sent = ranks[src]["sums"]
-    for number, rank in enumerate(leaders):
-        if rank == src:
-            continue
-        found = ranks[rank]["sums"]
-        pairs = enumerate(zip(found, sent[number] if chunk is None else sent, strict=True))
-        wrong = [n for n, (got, right) in pairs if got != right]
-        if wrong:
-            text = f"{call.where(rank)}: chunk {wrong[0]} of {len(found)}"
-            if chunk is not None:
-                text += f", from byte {wrong[0] * chunk} on,"
-            text += " differs from the source's"
+    pairs = enumerate(itertools.zip_longest(found, sent))
+    wrong = next((number for number, (got, right) in pairs if got != right), None)
+    if wrong is None:
+        return None
+    place = f", from byte {wrong * chunk} on," if chunk else ""
+    return f"chunk {wrong} of {len(found)}{place} differs from the source's"
+
+
+def _compare_sums(
+    call: Call, sums: list[Any], leaders: list[int], src: int, split: Split | None, chunk: int
+) -> None:
+    """Raise an error if a chunk of a host has another sum than that of the source."""
+    sent = call.agree({"sums": sums if call.rank == src else []})[src]["sums"]
+    wrong = None
+    with call.attempt():
+        if call.rank in leaders and call.rank != src:
+            if split is not None:
+                wrong = _wrong(sums, sent[leaders.index(call.rank)], None)
+            else:
+                wrong = _wrong(sums, sent, chunk)
+    # A chunk may have been handed on: all name the first host.
+    for rank, each in enumerate(call.agree({"wrong": wrong})):
+        if each["wrong"] is not None:
+            text = f"{call.where(rank)}: {each['wrong']}"
             raise call.agreed(OSError(errno.EBADMSG, text))
 
 
@@ -218,9 +225,13 @@ def _share(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Reg
         _check(given, call.engine.size)
         host = host_id()
     ranks = call.agree({"given": given, "host": host, "node": socket.gethostname()})
-    given = _compare(call, ranks)
+    _compare(call, ranks)
     name, src = given["name"], call.ranks.index(given["src"])
     with call.attempt():
+        if given["call"] == "give":
+            asked = ranks[1 - rank]["given"]
+            given = {**given, **{key: asked[key] for key in ("replace", "chunk", "verify")}}
+            _check(given, call.engine.size)
         if rank == src:
             whole = Region.open(name, readonly=True)
             undo.callback(whole.close)
@@ -255,8 +266,7 @@ def _share(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Reg
     sums: list[Any] = []
     if rank == leader and len(leaders) > 1:
         sums = _transfer(call, whole, draft, leaders, src, split, given)
-    chunk = given["chunk"] if split is None else None
-    _compare_sums(call, call.agree({"sums": sums}), leaders, src, chunk)
+    _compare_sums(call, sums, leaders, src, split, given["chunk"])
     with call.attempt():
         if draft is not None:
             region = Region.from_fd(draft, readonly=True)

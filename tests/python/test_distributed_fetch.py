@@ -132,6 +132,47 @@ result["again"] = call("taken", replace=True)
     assert first["all"][2].endswith("replicate(), which needs replicate()")
 
 
+LIAR = """
+from tshare._distributed_call import Call
+def tell(**more):
+    agree = Call.agree
+    def lie(self, mine):
+        if "given" in mine:
+            mine = {**mine, "given": {**mine["given"], **more}}
+        return agree(self, mine)
+    Call.agree = lie
+"""
+
+
+def test_giver_s_region_keeps_its_name_whatever_is_fetched(start):
+    code = """
+kept = make() if rank == 0 else None
+if rank == 1:
+    tell(dim=0, replace=True)
+    result = is_made(fetch("w", 0, chunk=CHUNK))
+else:
+    result = error_of(give, "w", 1), [each.id for each in tshare.list()] == [kept.id]
+"""
+    assert start(LIAR + code, 0, 1).results() == [[None, True], True]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("chunk", 0), ("chunk", "4096"), ("verify", 1), ("replace", None)]
+)
+def test_giver_checks_what_the_other_asks_for(start, key, value):
+    code = """
+kept = make() if rank == 0 else None
+if rank == 1:
+    tell(**{key: value})
+result = error_of(fetch, "w", 0) if rank else error_of(give, "w", 1)
+result = result, rank == 0 or tshare.list() == []
+"""
+    for error, is_before in start(LIAR + code, 0, 1, key=key, value=value).results():
+        assert error[0] in ("TypeError", "ValueError")
+        assert f"{key}: " in error[2]
+        assert is_before
+
+
 def test_errors_name_the_rank_in_the_group(start):
     code = """
 kept = make() if rank == 3 else None
