@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _tshare
+from ._timeouts import deadline, seconds_of
 from ._tshare import Frame, Stream
 
 # Of Frame.flags, beside V4L2's 32 bits: the source has no more frames, and this is none.
@@ -145,10 +146,6 @@ class _Owner:
             self.thread.join(_BUSY_S)  # a function may block
 
 
-def _deadline(timeout: float | None) -> float:
-    return math.inf if timeout is None else time.monotonic() + timeout
-
-
 def _left(until: float) -> float | None:
     return None if until == math.inf else max(until - time.monotonic(), 0.0)
 
@@ -205,7 +202,7 @@ class Camera(Iterator[Frame]):
             raise TypeError(
                 f"source: must be a device, a function or an iterator, not {type(source)!r}"
             )
-        self._name, self._hold, self._wait = name, hold, wait
+        self._name, self._hold, self._wait = name, hold, seconds_of(wait, "wait")
         self._owning = (name, mode, source, slots, dma32)
         self._lock = threading.Lock()
         self._owner: _Owner | None = None
@@ -284,7 +281,7 @@ class Camera(Iterator[Frame]):
         return True
 
     def _get(self, method: Callable[[Stream, float | None], Frame], timeout: float | None) -> Frame:
-        until = _deadline(timeout)
+        until = deadline(timeout)
         while True:
             stream = self._current()
             with self._outliving_the_owner():
@@ -311,7 +308,7 @@ class Camera(Iterator[Frame]):
         """Take the next frame as take() does, in asyncio."""
         import asyncio
 
-        until = _deadline(timeout)
+        until = deadline(timeout)
         while True:
             stream = self._current()
             with self._outliving_the_owner():

@@ -8,6 +8,7 @@ import select
 import time
 from collections.abc import Iterable
 
+from ._timeouts import seconds_of
 from ._tshare import Stream
 
 _LONGEST_MS = 2**31 - 1
@@ -25,21 +26,6 @@ def _check_streams(streams: Iterable[Stream]) -> list[Stream]:
                 f"streams[{i}]: is the producer of {stream.name!r}; loan() waits for a free slot"
             )
     return list(dict.fromkeys(known))
-
-
-def _check_timeout(timeout: float | None) -> float:
-    if timeout is None:
-        return math.inf
-    try:
-        # Unlike float() this refuses text.
-        seconds = math.ldexp(timeout, 0)
-    except TypeError:
-        raise TypeError(
-            f"timeout: must be a number of seconds, not {type(timeout)!r}"
-        ) from None
-    if not seconds >= 0:
-        raise ValueError(f"timeout: must be 0 seconds or more, not {timeout}")
-    return seconds
 
 
 def wait(streams: Iterable[Stream], timeout: float | None = None) -> list[Stream]:
@@ -63,7 +49,7 @@ def wait(streams: Iterable[Stream], timeout: float | None = None) -> list[Stream
     :raises TypeError: An argument has a wrong type.
     :raises PermissionError: A stream is a producer's.
     """
-    waiting, seconds = _check_streams(streams), _check_timeout(timeout)
+    waiting, seconds = _check_streams(streams), seconds_of(timeout)
     until = time.monotonic() + seconds
     poll, holds = None, []
     while True:

@@ -19,6 +19,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ._timeouts import deadline
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -185,16 +187,12 @@ async def _try_until(source: Watcher | Stream, attempt: Callable[[], _T], until:
         del hold
 
 
-def _deadline(timeout: float | None) -> float:
-    return math.inf if timeout is None else time.monotonic() + timeout
-
-
 async def watch_async(watcher: Watcher, seen: int | None, timeout: float | None) -> int | None:
-    return await _try_until(watcher, lambda: watcher.wait(seen, 0), _deadline(timeout))
+    return await _try_until(watcher, lambda: watcher.wait(seen, 0), deadline(timeout))
 
 
 async def take_async(stream: Stream, timeout: float | None) -> Frame:
-    until = _deadline(timeout)
+    until = deadline(timeout)
     # Without the descriptor, which costs later takes more.
     try:
         return stream.take(0)

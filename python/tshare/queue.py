@@ -30,6 +30,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ._timeouts import deadline
 from ._tshare import Frame, Region, Stream
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Broadcast:
         :raises RuntimeError: shutdown() was called.
         :raises TypeError: The message can't be pickled; or pickle.PicklingError.
         """
-        self._put(_pickle(obj), math.inf if timeout is None else time.monotonic() + timeout)
+        self._put(_pickle(obj), deadline(timeout))
 
     def _put(self, parts: list[Any], until: float) -> None:
         total, offset = sum(map(len, parts)), 0
@@ -270,7 +271,7 @@ class Broadcast:
         :raises RuntimeError: shutdown() was called.
         :raises OSError: EOWNERDEAD: the writer has died, and no message is left.
         """
-        until = math.inf if timeout is None else time.monotonic() + timeout
+        until = deadline(timeout)
         while True:
             if spin := min(self.handle.spin, max(until - time.monotonic(), 0)):
                 # However this ends, take() returns or raises.

@@ -598,9 +598,23 @@ def test_wrong_arguments(name):
     with tshare.Stream.create(name, {"a": (3, "uint8")}):
         with pytest.raises(FileExistsError, match=name):
             tshare.Camera(images(), name)
+    with pytest.raises(ValueError, match="^wait: "):
+        tshare.Camera(images(), name, wait=-1)
     # All of them have let the name go.
     with tshare.Camera(images(), name) as camera:
         assert camera.owner
+
+
+def test_wrong_timeouts(camera):
+    def take_async(timeout):
+        return asyncio.run(camera.take_async(timeout))
+
+    for wait in (camera.take, camera.latest, camera.read, camera.read_latest, take_async):
+        for timeout in (-1, float("nan")):
+            with pytest.raises(ValueError, match="^timeout: "):
+                wait(timeout)
+        with pytest.raises(TypeError, match="^timeout: "):
+            wait("x")
 
 
 def test_an_owner_without_a_stream_is_named(name):

@@ -586,6 +586,16 @@ def test_arguments_out_of_range_are_named(arguments, options, text):
         Broadcast(*arguments, **options)
 
 
+def test_wrong_timeouts_are_named(queue):
+    writer, reader = queue
+    for wait in (reader.dequeue, lambda timeout: writer.enqueue("message", timeout)):
+        with pytest.raises(ValueError, match="^timeout: "):
+            wait(-1)
+        with pytest.raises(TypeError, match="^timeout: "):
+            wait("x")
+    assert pass_on(queue, "next") == "next"
+
+
 def test_reader_of_another_rank_is_refused(new_queue):
     with pytest.raises(ValueError, match=r"rank: must be one of \[0, 1\], not 2"):
         Broadcast.create_from_handle(new_queue.export_handle(), 2)
