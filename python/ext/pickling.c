@@ -35,8 +35,8 @@ PyObject *ts_refuse_pickle(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyErr_Format(
 		PyExc_TypeError,
-		"%R can't be pickled or copied (send the Tensor or the Region, and call pin(), "
-		"cuda() or wait_on() where it arrives)",
+		"%R can't be pickled or copied (send the Tensor, the Region or the name, and call "
+		"pin(), cuda(), wait_on() or tshare.open() where it arrives)",
 		Py_TYPE(self));
 	return NULL;
 }

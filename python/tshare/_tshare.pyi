@@ -1876,6 +1876,8 @@ def open(
 def from_fd(fd: int | _SupportsFileno, *, readonly: bool = False) -> Tensor:
     """Open the tensor of a region by the region's file descriptor.
 
+    It is a CudaTensor if the region names a device's memory, see open().
+
     :param fd: From fileno() of any process; a number or an object that has fileno(). It stays
         the caller's.
     :param readonly: Map the memory read-only. A descriptor that was opened read-only gives a

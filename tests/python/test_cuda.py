@@ -425,7 +425,7 @@ def test_threads_that_come_at_once_share_a_mapping(stub, tensor):
 def test_it_can_t_be_pickled_or_copied_or_made(tensor, travel):
     g = tensor.cuda()
     for send in (pickle.dumps, travel, copy.copy, copy.deepcopy, type(g).__reduce__):
-        with pytest.raises(TypeError, match="send the Tensor"):
+        with pytest.raises(TypeError, match="send the Tensor, the Region or the name, and call"):
             send(g)
     with pytest.raises(TypeError):
         type(g)()
