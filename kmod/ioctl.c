@@ -114,7 +114,7 @@ int tshare_user_copy_out(void __user *to, size_t usize, const void *from, size_t
 /**
  * struct ioctl_command - a command
  * @handle: carries it out; see struct tshare_call. Returns -ERESTARTNOHAND if a signal
- *          interrupted it, with the state to resume from in the struct
+ *          interrupted it, or -ETIMEDOUT, with the state to resume from in the struct
  * @size: bytes of its struct
  * @size_v1: bytes of its struct's first version
  * @copies_out: whether its struct has members that are "out"
@@ -193,8 +193,9 @@ long tshare_fops_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 		return err;
 
 	err = command->handle(&call);
-	/* A restarted call waits for the same draft. */
-	if (err == -ERESTARTNOHAND && tshare_user_copy_out(to, usize, &arg, command->size))
+	/* A call that goes on waits for the same draft. */
+	if ((err == -ERESTARTNOHAND || err == -ETIMEDOUT) &&
+	    tshare_user_copy_out(to, usize, &arg, command->size))
 		err = -EFAULT;
 	if (!err && command->copies_out)
 		err = tshare_user_copy_out(to, usize, &arg, command->size);

@@ -107,8 +107,8 @@ static bool name_is_awaited(const struct tshare_region *region, const struct tsh
 }
 
 /*
- * Resumes a wait for a draft that a signal has interrupted. If the draft was finished
- * meanwhile, no waiter recorded that, but the region shows it for as long as it exists.
+ * Resumes a wait for a draft that a signal or its deadline has interrupted. If the draft was
+ * finished meanwhile, no waiter recorded that, but the region shows it for as long as it exists.
  */
 static void name_wait_resume(struct tshare_ns *ns, struct tshare_waiter *waiter)
 {
@@ -177,10 +177,8 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
 
 	if (!name_is_awaited(region, req))
 		return region;
-	if (err == -ETIME)
-		return ERR_PTR(-ETIMEDOUT);
 	req->draft = waiter.draft;
-	return ERR_PTR(-ERESTARTNOHAND);
+	return ERR_PTR(err == -ETIME ? -ETIMEDOUT : -ERESTARTNOHAND);
 }
 
 /**
@@ -190,8 +188,8 @@ static struct tshare_region *name_wait(struct tshare_ns *ns, struct tshare_open 
  * @access: TSHARE_MAY_*
  *
  * Return: the region, for tshare_region_unuse(), or an ERR_PTR: -ENOENT,
- * -EINPROGRESS, -EAGAIN, -EACCES, -ETIMEDOUT, or -ERESTARTNOHAND with the draft that it
- * has waited for in @req.
+ * -EINPROGRESS, -EAGAIN, -EACCES, or, with the draft that it has waited for in @req,
+ * -ETIMEDOUT or -ERESTARTNOHAND.
  */
 struct tshare_region *tshare_region_lookup(struct tshare_file *tf, struct tshare_open *req,
 					   int access)

@@ -675,6 +675,19 @@ TEST_F(wait, that_was_interrupted_goes_on_for_its_draft)
 	EXPECT_EQ(-ENOENT, do_open(self->dev, &waiter->args));
 }
 
+TEST_F(wait, whose_deadline_has_passed_goes_on_for_its_draft)
+{
+	struct tshare_open args = open_args("name", deadline_in(SECOND / 100), 0);
+	int fd = create_draft(self->dev, "name");
+
+	ASSERT_EQ(-ETIMEDOUT, do_open(self->other, &args));
+	ASSERT_EQ(id_of(self->dev, fd), args.draft);
+	ASSERT_EQ(0, unlink_name(self->dev, "name"));
+	ASSERT_LE(0, create_draft(self->dev, "name"));
+	args.deadline_ns = deadline_in(100 * SECOND);
+	EXPECT_EQ(-ENOENT, do_open(self->other, &args));
+}
+
 TEST_F(wait, goes_on_after_a_stop)
 {
 	struct waiter *waiter = start_waiter(self->other, "name", FOR_EVER, 0);
@@ -742,6 +755,15 @@ TEST_F(wait, that_cannot_store_the_rest_is_efault)
 	ASSERT_EQ(0, kill(pid, SIGUSR1));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
+}
+
+TEST_F(wait, that_cannot_store_its_draft_when_its_deadline_has_passed_is_efault)
+{
+	struct tshare_open *args = guarded(PAGE);
+
+	*args = open_args("name", 1, 0);
+	ASSERT_EQ(0, mprotect(args, PAGE, PROT_READ));
+	EXPECT_EQ(-EFAULT, do_open(self->dev, args));
 }
 
 /*

@@ -414,8 +414,9 @@ struct tshare_create {
  *               CLOCK_MONOTONIC in the caller's time namespace; 0 not to wait, 2^63 - 1 for
  *               ever; needs a name
  * @other_than: in: id of a region not to open even if @name leads to it, or 0; needs a name
- * @draft: in: must be zero in a new call. If a signal interrupts the call, out: the draft that
- *         it waited for, or 0. To continue the call, pass the structure again
+ * @draft: in: must be zero in a new call. If a signal interrupts the call or its deadline
+ *         passes, out: the draft that it waited for, or 0. To continue the call, pass the
+ *         structure again, with any @deadline_ns but 0
  * @name: in: name of the region, or empty to go by @id
  *
  * Open a region: export a dma-buf over it, with the access asked for. A read-only
@@ -433,8 +434,8 @@ struct tshare_create {
  * the name and ends unfinished, and EACCES if the name leads to a region that the caller may
  * not open. If a draft was finished but lost the name before the caller looked, the call waits
  * for the next region of that name. If the deadline has passed when the call begins, it looks
- * once. After SIGSTOP and SIGCONT the call continues, and also returns ENOENT if by then the
- * draft was finished and the region is gone.
+ * once. After SIGSTOP and SIGCONT the call continues. A call that continues also returns ENOENT
+ * if meanwhile the draft was finished and the region is gone.
  */
 struct tshare_open {
 	__u32 flags;
