@@ -622,6 +622,12 @@ int tshare_region_unlink(struct tshare_region *region);
  *              for ever
  * @other_than: a region that is not to be opened, though the name may lead to it; may
  *              be NULL
+ * @check: called in the caller's thread, while the call waits, after a signal handler and
+ *         every @check_ns; NULL for none. A nonzero result ends the call with -ECANCELED,
+ *         and a signal handler alone doesn't end it. It may call the library and fork(), and
+ *         must return: longjmp(), exceptions and pthread_exit() would leak what the call holds
+ * @check_ns: time between two calls of @check, in nanoseconds; 0 for signal handlers alone
+ * @data: passed to @check
  */
 struct tshare_open_options {
 	size_t size;
@@ -629,6 +635,9 @@ struct tshare_open_options {
 	uint32_t reserved;
 	int64_t timeout_ns;
 	const struct tshare_region *other_than;
+	int (*check)(void *data);
+	int64_t check_ns;
+	void *data;
 };
 
 /**
@@ -640,7 +649,8 @@ struct tshare_open_options {
  *
  * With a timeout the call sleeps until the name leads to a finished region other than
  * @options->other_than. A draft that is finished and unlinked before the call looks again
- * doesn't end the wait.
+ * doesn't end the wait. On the module it does, with -ENOENT, if the region is also gone when
+ * @options->check returns.
  *
  * On shm a thread of the library, in which all signals are blocked, wakes a process's waits,
  * with one instance of inotify(7). The thread starts with the first wait and ends some 100 ms
@@ -649,8 +659,8 @@ struct tshare_open_options {
  *
  * Return: 0; -EINVAL, -ENAMETOOLONG, -EACCES, -EPROTO; without waiting -ENOENT,
  * -EINPROGRESS if the region is a draft, -EAGAIN if it is @options->other_than; having
- * waited -ETIMEDOUT, -EINTR if a signal handler ran, -ENOENT if a draft's maker exited
- * before it was finished.
+ * waited -ETIMEDOUT, -EINTR if a signal handler ran, -ECANCELED, -ENOENT if a draft's maker
+ * exited before it was finished.
  */
 int tshare_region_open(struct tshare_ctx *ctx, const char *name,
 		       const struct tshare_open_options *options, struct tshare_region **region);

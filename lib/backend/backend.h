@@ -42,8 +42,11 @@ struct backend_request {
 /* How a region is to be found by its name. */
 struct backend_find {
 	bool readonly;
-	int64_t timeout_ns;  /* 0: doesn't wait; negative: waits for ever */
-	uint64_t other_than; /* the id of a region that is not to be opened, or 0 */
+	int64_t timeout_ns;	  /* 0: doesn't wait; negative: waits for ever */
+	uint64_t other_than;	  /* the id of a region that is not to be opened, or 0 */
+	int (*check)(void *data); /* see struct tshare_open_options; NULL for none */
+	int64_t check_ns;
+	void *data;
 };
 
 /*
@@ -129,8 +132,9 @@ struct backend_ops {
 	/*
 	 * Finds the region that a name leads to. Without a timeout: -ENOENT, -EINPROGRESS
 	 * for a draft, -EAGAIN for @how->other_than. With a timeout it sleeps until the
-	 * name leads to another region; -ETIMEDOUT, -EINTR, or -ENOENT if the maker of a
-	 * draft exits before it has finished it.
+	 * name leads to another region; -ETIMEDOUT, -EINTR, -ECANCELED, or -ENOENT if the
+	 * maker of a draft exits before it has finished it. The wait goes on for the same
+	 * draft after @how->check.
 	 */
 	int (*lookup)(void *session, const char *name, const struct backend_find *how,
 		      struct backend_region *region);

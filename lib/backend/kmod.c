@@ -232,9 +232,29 @@ static int export_range(int device, int fd, uint64_t offset, uint64_t size, bool
 	return err < 0 ? -errno : err;
 }
 
+/* A signal handler ends a wait: no restart. @how->check is called between two parts of a wait. */
+static int open_and_wait(int device, struct tshare_open *request, const struct backend_find *how)
+{
+	int64_t deadline = request->deadline_ns, part;
+	int err;
+
+	for (;;) {
+		part = how->check_ns ? clock_deadline(how->check_ns, clock_ns()) : INT64_MAX;
+		request->deadline_ns = part < deadline ? part : deadline;
+		err = kmod_ioctl_once(device, TSHARE_IOCTL_OPEN, request);
+		if (!how->check ||
+		    (err != -EINTR && (err != -ETIMEDOUT || request->deadline_ns == deadline)))
+			return err;
+		/* @request has the draft that the wait goes on for. */
+		if (how->check(how->data))
+			return -ECANCELED;
+	}
+}
+
 static int kmod_lookup(void *session, const char *name, const struct backend_find *how,
 		       struct backend_region *region)
 {
+	const int device = kmod_session_fd(session);
 	_Alignas(struct tshare_desc) char descs[FIRST_DESCS_SIZE];
 	struct tshare_open request = {
 		.flags = how->readonly ? 0 : TSHARE_OPEN_WRITE,
@@ -247,9 +267,8 @@ static int kmod_lookup(void *session, const char *name, const struct backend_fin
 	int err;
 
 	memcpy(request.name, name, sizeof(request.name));
-	/* A signal handler ends a wait: no restart. */
-	err = (how->timeout_ns ? kmod_ioctl_once : kmod_ioctl)(kmod_session_fd(session),
-							       TSHARE_IOCTL_OPEN, &request);
+	err = how->timeout_ns ? open_and_wait(device, &request, how) :
+				kmod_ioctl(device, TSHARE_IOCTL_OPEN, &request);
 	if (err)
 		return fail_name(err, name);
 	found.fd = kmod_keep_fd(request.fd, "name");

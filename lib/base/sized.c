@@ -23,7 +23,7 @@
 HAS_NO_PADDING(tshare_ctx_options, 3, 0, 2);
 HAS_NO_PADDING(tshare_options, 0, 0, 4);
 HAS_NO_PADDING(tshare_spec, 3, 1, 2);
-HAS_NO_PADDING(tshare_open_options, 1, 1, 2);
+HAS_NO_PADDING(tshare_open_options, 3, 2, 2);
 HAS_NO_PADDING(tshare_read_options, 2, 0, 2);
 HAS_NO_PADDING(tshare_cuda_options, 0, 0, 4);
 

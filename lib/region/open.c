@@ -50,8 +50,13 @@ static int read_open_options(const struct tshare_ctx *ctx,
 		return fail(-EINVAL, "options.flags: unknown flag in %#" PRIx32, known.flags);
 	if (known.reserved)
 		return fail(-EINVAL, "options.reserved: is not 0");
+	if (known.check_ns < 0)
+		return fail(-EINVAL, "options.check_ns: is negative");
 	how->readonly = known.flags & TSHARE_READONLY;
 	how->timeout_ns = known.timeout_ns;
+	how->check = known.check;
+	how->check_ns = known.check ? known.check_ns : 0;
+	how->data = known.data;
 	/* The name never leads to another backend's region. */
 	if (known.other_than && known.other_than->backend == ctx->backend)
 		how->other_than = known.other_than->handle.id;

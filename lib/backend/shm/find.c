@@ -197,6 +197,23 @@ static int64_t deadline_of(int64_t timeout_ns)
 	return timeout_ns > 0 && timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
 }
 
+/* Sleeps until @deadline or @due, when a look is due, or until @check_at, and checks then. */
+static int sleep_and_check(struct shm_watch *watch, uint32_t changes,
+			   const struct backend_find *how, int64_t deadline, int64_t due,
+			   int64_t *check_at)
+{
+	int64_t until = *check_at < due ? *check_at : due;
+	int err;
+
+	err = shm_watch_sleep(watch, changes, until < deadline ? until : deadline);
+	if (err == -ETIMEDOUT && until < deadline)
+		err = 0;
+	if (!how->check || (err ? err != -EINTR : clock_ns() < *check_at))
+		return err;
+	*check_at = deadline_of(how->check_ns);
+	return how->check(how->data) ? -ECANCELED : 0;
+}
+
 /*
  * Looks after each change. @maker is the pipe of the draft that the first look has found. If a
  * draft that was seen ends without being finished, the wait fails, even if the next draft has the
@@ -205,7 +222,7 @@ static int64_t deadline_of(int64_t timeout_ns)
 static int wait_and_find(struct shm_session *session, const char *name,
 			 const struct backend_find *how, int maker, struct backend_region *region)
 {
-	int64_t deadline = deadline_of(how->timeout_ns), due;
+	int64_t deadline = deadline_of(how->timeout_ns), check_at = deadline_of(how->check_ns), due;
 	struct shm_watch watch;
 	uint32_t changes;
 	int err;
@@ -221,9 +238,7 @@ static int wait_and_find(struct shm_session *session, const char *name,
 		if (draft_was_lost(&watch, err, maker))
 			err = -ENOENT;
 		else
-			err = shm_watch_sleep(&watch, changes, due < deadline ? due : deadline);
-		if (err == -ETIMEDOUT && due < deadline)
-			err = 0;
+			err = sleep_and_check(&watch, changes, how, deadline, due, &check_at);
 		if (err)
 			fail_name(err, name);
 	} while (!err);

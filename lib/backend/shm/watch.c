@@ -96,8 +96,9 @@ static void waker_close(void)
 }
 
 /*
- * The waker and the waits of other threads are the parent's alone. If a signal handler has
- * forked, the wait of the child's thread has still to end, with -EINTR, and to remove its watch.
+ * The waker and the waits of other threads are the parent's alone. If a signal handler or a
+ * check has forked, the wait of the child's thread ends, or goes on: it then lists its watch
+ * again, and knows its draft by the pipe.
  */
 static void after_fork_in_child(void)
 {
@@ -105,13 +106,13 @@ static void after_fork_in_child(void)
 
 	for (watch = first_watch(0); watch; watch = next) {
 		next = next_watch(watch);
-		if (watch->maker >= 0)
+		if (watch->maker >= 0 && !pthread_equal(watch->thread, pthread_self())) {
 			close(watch->maker);
-		watch->maker = -ENOENT;
+			watch->maker = -ENOENT;
+		}
 		watch->maker_watched = false;
 		watch->directory = -1;
-		watch->entry.le_next = NULL;
-		watch->entry.le_prev = &watch->entry.le_next;
+		watch->listed = false;
 	}
 	memset(waker.watches, 0, sizeof(waker.watches));
 	waker.reported = 0;
@@ -232,6 +233,12 @@ static bool waker_open(void)
 
 /* Watches, with the process's lock held */
 
+static void list_watch(struct shm_watch *watch)
+{
+	LIST_INSERT_HEAD(&waker.watches[list_of(watch->file)], watch, entry);
+	watch->listed = true;
+}
+
 static bool add_directory(struct shm_watch *watch, int dir)
 {
 	char path[32];
@@ -291,11 +298,12 @@ void shm_watch_begin(struct shm_watch *watch, const char *name, int event)
 		.maker = -ENOENT,
 		.pause = SHORTEST_PAUSE_NS,
 		.event = event,
+		.thread = pthread_self(),
 	};
 	shm_home_name(watch->file, name);
 	process_lock();
 	process_join(PROCESS_SHM_WATCHES, &hooks);
-	LIST_INSERT_HEAD(&waker.watches[list_of(watch->file)], watch, entry);
+	list_watch(watch);
 	process_unlock();
 }
 
@@ -303,7 +311,8 @@ void shm_watch_end(struct shm_watch *watch)
 {
 	process_lock();
 	leave_maker(watch);
-	LIST_REMOVE(watch, entry);
+	if (watch->listed)
+		LIST_REMOVE(watch, entry);
 	leave_directory(watch);
 	process_unlock();
 }
@@ -312,6 +321,8 @@ uint32_t shm_watch_prepare(struct shm_watch *watch, int dir)
 {
 	if (watch->directory < 0) {
 		process_lock();
+		if (!watch->listed)
+			list_watch(watch);
 		watch_directory(watch, dir);
 		process_unlock();
 	}

@@ -6,6 +6,7 @@
 #ifndef TSHARE_BACKEND_SHM_WATCH_H
 #define TSHARE_BACKEND_SHM_WATCH_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 
 struct shm_watch {
 	LIST_ENTRY(shm_watch) entry;
+	bool listed;   /* whether the waker finds it: not in a child of fork(), at first */
 	int directory; /* inotify's watch descriptor, or -1: changes aren't reported */
 	int maker;     /* the pipe of the draft that is waited for, see shm_watch_maker() */
 	bool maker_watched;
@@ -22,6 +24,7 @@ struct shm_watch {
 	_Atomic(uint32_t) changes;    /* the futex that the thread sleeps on */
 	char file[SHM_HOME_NAME_LEN]; /* the name's home */
 	int event;		      /* an eventfd that each change makes readable, or -1 */
+	pthread_t thread;	      /* that began it */
 };
 
 void shm_watch_begin(struct shm_watch *watch, const char *name, int event);
