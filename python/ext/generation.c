@@ -103,9 +103,28 @@ struct tshare_waiter *ts_region_waiter(PyObject *self, int use)
 	return *waiter;
 }
 
+/* Whether threading.main_thread() is the caller's: a program may run Python in any thread. */
+static bool is_python_s_main_thread(void)
+{
+	PyObject *threading = PyImport_ImportModule("threading"), *thread = NULL, *ident = NULL;
+	bool is = false;
+
+	if (threading)
+		thread = PyObject_CallMethod(threading, "main_thread", NULL);
+	if (thread)
+		ident = PyObject_GetAttrString(thread, "ident");
+	if (ident)
+		is = PyLong_AsUnsignedLong(ident) == PyThread_get_thread_ident();
+	Py_XDECREF(ident);
+	Py_XDECREF(thread);
+	Py_XDECREF(threading);
+	PyErr_Clear();
+	return is;
+}
+
 static bool is_main_thread(void)
 {
-	return syscall(SYS_gettid) == getpid();
+	return syscall(SYS_gettid) == getpid() || is_python_s_main_thread();
 }
 
 /* The result after close(): a newer generation that was published before, or an error. */
@@ -138,6 +157,38 @@ int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeou
 		if (!is_main_thread())
 			slice = INT64_MAX;
 	}
+}
+
+static int check_signals(void *data)
+{
+	PyThreadState **state = data;
+	int err;
+
+	PyEval_RestoreThread(*state);
+	err = PyErr_CheckSignals();
+	*state = PyEval_SaveThread();
+	return err;
+}
+
+/* Another thread runs no handlers. Without the GIL, which ends threads while Python exits. */
+static int check_nothing(void *Py_UNUSED(data))
+{
+	return 0;
+}
+
+int ts_wait_open(int (*attempt)(void *call), void *call, struct tshare_open_options *options)
+{
+	bool main_thread = is_main_thread();
+	PyThreadState *state;
+	int err;
+
+	options->check = main_thread ? check_signals : check_nothing;
+	options->check_ns = main_thread ? SLICE_NS : 0;
+	options->data = &state;
+	state = PyEval_SaveThread();
+	err = attempt(call);
+	PyEval_RestoreThread(state);
+	return err == -ECANCELED ? 1 : err;
 }
 
 int64_t ts_open_timeout(int64_t timeout, bool waits)

@@ -28,7 +28,12 @@ int ts_wait_args(const char *function, PyObject *const *given, int64_t *seen, in
  * but for -EINTR; or 1 with an error set by a handler.
  */
 int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeout);
-/* The library's timeout for such a slice, if @wait opens a name and was told to wait or not. */
+/*
+ * The same for a function that opens a name with @options. It stays in the library, which
+ * reports the end of a draft that it has seen.
+ */
+int ts_wait_open(int (*attempt)(void *call), void *call, struct tshare_open_options *options);
+/* The library's timeout for a slice, if @wait opens a name and was told to wait or not. */
 int64_t ts_open_timeout(int64_t timeout, bool waits);
 
 #endif /* TSHARE_EXT_GENERATION_H */

@@ -2,11 +2,9 @@
 /* The regions for the arguments of open() and of from_fd(). */
 #include "region_open.h"
 
-#include <errno.h>
-
 #include "args.h"
-#include "clock.h"
 #include "errors.h"
+#include "generation.h"
 #include "gil.h"
 #include "region.h"
 #include "session.h"
@@ -35,52 +33,37 @@ static int other_arg(PyObject *obj, struct tshare_region **other)
 	return 0;
 }
 
-/* Waits on after a signal whose handler raises nothing; -1 with the error that it raised. */
-static int open_waiting(struct tshare_ctx *ctx, const char *name,
-			struct tshare_open_options *options, struct tshare_region **region)
-{
-	int64_t deadline = 0;
-	PyThreadState *state;
-	int err;
+struct open_call {
+	struct tshare_ctx *ctx;
+	const char *name;
+	struct tshare_open_options *options;
+	struct tshare_region *region;
+};
 
-	if (options->timeout_ns == INT64_MAX)
-		options->timeout_ns = -1;
-	if (options->timeout_ns > 0)
-		deadline = ts_clock_ns() + options->timeout_ns;
-	for (;;) {
-		state = PyEval_SaveThread();
-		err = tshare_region_open(ctx, name, options, region);
-		PyEval_RestoreThread(state);
-		if (err != -EINTR)
-			return err;
-		if (PyErr_CheckSignals() < 0)
-			return -EINTR;
-		if (deadline) {
-			options->timeout_ns = deadline - ts_clock_ns();
-			if (options->timeout_ns <= 0)
-				options->timeout_ns = 1;
-		}
-	}
+static int open_region(void *data)
+{
+	struct open_call *call = data;
+
+	return tshare_region_open(call->ctx, call->name, call->options, &call->region);
 }
 
 static struct tshare_region *open_named(PyObject *name_arg, struct tshare_open_options *options)
 {
-	struct tshare_region *region = NULL;
-	struct tshare_ctx *ctx;
+	struct open_call call = { .options = options };
 	PyObject *keep;
-	const char *name = ts_name_arg(name_arg, "name", &keep);
 	int err;
 
-	if (!name)
+	call.name = ts_name_arg(name_arg, "name", &keep);
+	if (!call.name)
 		return NULL;
-	ctx = ts_session();
-	if (ctx) {
-		err = open_waiting(ctx, name, options, &region);
-		if (err < 0 && err != -EINTR)
+	call.ctx = ts_session();
+	if (call.ctx) {
+		err = ts_wait_open(open_region, &call, options);
+		if (err < 0)
 			ts_raise(err, name_arg);
 	}
 	Py_XDECREF(keep);
-	return region;
+	return call.region;
 }
 
 struct tshare_region *ts_open_region(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,

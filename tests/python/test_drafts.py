@@ -274,6 +274,77 @@ def test_death_of_a_draft_s_maker_ends_open(name):
             assert waiter.stdout.read() == "its maker has ended\n"
 
 
+@contextlib.contextmanager
+def handled_once(act):
+    """While the main thread waits, SIGUSR1 calls another function, once."""
+    got = []
+
+    def handle(*_):
+        got.append(1)
+        if len(got) == 1:
+            act()
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert got
+
+
+def signal_here():
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+
+def signal_in_this_thread():
+    """Send a signal that doesn't end the main thread's sleep."""
+    signal.raise_signal(signal.SIGUSR1)
+
+
+HOW = [signal_here, signal_in_this_thread]
+
+
+@pytest.mark.parametrize("send", HOW)
+def test_open_reports_the_death_of_a_maker_while_a_handler_runs(name, later, send):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    maker = subprocess.Popen([sys.executable, "-c", MAKER, name], **pipes)
+
+    def kill():
+        maker.kill()
+        maker.wait()
+
+    with maker:
+        assert maker.stdout.readline() == "made\n"
+        later(send)
+        with handled_once(kill), pytest.raises(FileNotFoundError):
+            tshare.open(name, wait=20)
+
+
+@pytest.mark.parametrize("send", HOW)
+def test_open_waits_on_when_a_draft_comes_and_goes_while_a_handler_runs(name, later, send):
+    made = [tshare.create(name, 4, draft=True)]
+    threads = []
+
+    def finish_and_unlink():
+        made[0].finish()
+        made[0].unlink()
+        threads.append(later(lambda: made.append(tshare.create(name, 4))))
+
+    later(send)
+    with handled_once(finish_and_unlink):
+        t = tshare.open(name, wait=60)
+    threads[0].join()
+    assert t.region.id == made[1].region.id
+
+
+@pytest.mark.parametrize("phase", range(8))
+def test_open_reports_the_end_of_a_draft_at_any_time(name, later, phase):
+    draft = tshare.create(name, 4, draft=True)
+    later(draft.close, seconds=0.1 + phase / 70)
+    with pytest.raises(FileNotFoundError):
+        tshare.open(name, wait=20)
+
+
 USER = """
 import sys, tshare
 t = tshare.open(sys.argv[1])
