@@ -103,7 +103,8 @@ static int open_piece(void *data, int64_t timeout)
 {
 	struct open_call *call = data;
 
-	call->options.timeout_ns = ts_open_timeout(timeout, call->waits);
+	/* Without a timeout the error would be that of a call that doesn't wait. */
+	call->options.timeout_ns = call->waits && !timeout ? 1 : timeout;
 	return tshare_stream_open(call->ctx, call->name, &call->options, &call->stream);
 }
 

@@ -191,14 +191,6 @@ int ts_wait_open(int (*attempt)(void *call), void *call, struct tshare_open_opti
 	return err == -ECANCELED ? 1 : err;
 }
 
-int64_t ts_open_timeout(int64_t timeout, bool waits)
-{
-	if (timeout == INT64_MAX)
-		return -1;
-	/* Without a timeout the error would be that of a call that doesn't wait. */
-	return waits && !timeout ? 1 : timeout;
-}
-
 /* A call of wait(). Its caller holds the references, which close() leaves alone. */
 struct wait_call {
 	struct tshare_waiter *waiter;

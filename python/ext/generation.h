@@ -33,7 +33,5 @@ int ts_wait(int (*wait)(void *call, int64_t timeout), void *call, int64_t timeou
  * reports the end of a draft that it has seen.
  */
 int ts_wait_open(int (*attempt)(void *call), void *call, struct tshare_open_options *options);
-/* The library's timeout for a slice, if @wait opens a name and was told to wait or not. */
-int64_t ts_open_timeout(int64_t timeout, bool waits);
 
 #endif /* TSHARE_EXT_GENERATION_H */

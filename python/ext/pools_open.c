@@ -13,15 +13,13 @@ struct open_call {
 	struct tshare_ctx *ctx;
 	const char *name;
 	struct tshare_open_options options;
-	bool waits;
 	struct tshare_pool *pool;
 };
 
-static int open_piece(void *data, int64_t timeout)
+static int open_pool(void *data)
 {
 	struct open_call *call = data;
 
-	call->options.timeout_ns = ts_open_timeout(timeout, call->waits);
 	return tshare_pool_open(call->ctx, call->name, &call->options, &call->pool);
 }
 
@@ -54,7 +52,7 @@ static int create(struct create_call *call)
 		call->created = !err;
 		if (err != -EEXIST || !call->exist_ok)
 			return err;
-		err = ts_wait(open_piece, open, EXIST_NS);
+		err = ts_wait_open(open_pool, open, &open->options);
 	} while (err == -ETIMEDOUT || err == -ENOENT);
 	return err;
 }
@@ -71,7 +69,7 @@ struct tshare_pool *ts_create_pool(PyObject *const *args, Py_ssize_t nargs, PyOb
 	struct tshare_options region = { .size = sizeof(region) };
 	struct create_call call = {
 		.options = { .size = sizeof(call.options), .region = &region },
-		.open = { .options.size = sizeof(call.open.options), .waits = true },
+		.open.options = { .size = sizeof(call.open.options), .timeout_ns = EXIST_NS },
 	};
 	PyObject *given[OPTIONS], *keep;
 	int64_t slots = 0;
@@ -111,22 +109,20 @@ struct tshare_pool *ts_open_pool(PyObject *const *args, Py_ssize_t nargs, PyObje
 	static const char *const names[] = { "name", "readonly", "wait" };
 	struct open_call call = { .options.size = sizeof(call.options) };
 	PyObject *given[3], *keep;
-	int64_t wait = 0;
 	bool readonly;
 	int err;
 
 	if (ts_parse("open", args, nargs, kwnames, names, 1, 3, given) < 0 ||
 	    ts_need_arg(given[0], "open", "name") < 0 ||
 	    ts_bool_arg(given[1], "readonly", &readonly) < 0 ||
-	    (given[2] && ts_seconds_arg(given[2], "wait", &wait) < 0))
+	    (given[2] && ts_seconds_arg(given[2], "wait", &call.options.timeout_ns) < 0))
 		return NULL;
 	call.options.flags = readonly ? TSHARE_READONLY : 0;
-	call.waits = wait;
 	call.ctx = ts_session();
 	call.name = call.ctx ? ts_name_arg(given[0], "name", &keep) : NULL;
 	if (!call.name)
 		return NULL;
-	err = ts_wait(open_piece, &call, wait);
+	err = ts_wait_open(open_pool, &call, &call.options);
 	if (err < 0)
 		ts_raise(err, given[0]);
 	Py_XDECREF(keep);
