@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import select
+import threading
 import time
 from collections.abc import Iterable
 
@@ -12,6 +13,10 @@ from ._timeouts import seconds_of
 from ._tshare import Stream
 
 _LONGEST_MS = 2**31 - 1
+
+# The main thread runs the handlers of signals. One that comes just before its sleep, or that
+# another thread gets, doesn't end the sleep.
+_SLICE_MS = 100
 
 
 def _check_streams(streams: Iterable[Stream]) -> list[Stream]:
@@ -51,7 +56,7 @@ def wait(streams: Iterable[Stream], timeout: float | None = None) -> list[Stream
     """
     waiting, seconds = _check_streams(streams), seconds_of(timeout)
     until = time.monotonic() + seconds
-    poll, holds = None, []
+    poll, holds, longest = None, [], 0
     while True:
         ready = [stream for stream in waiting if stream._is_ready()]
         left = until - time.monotonic() if seconds else 0.0
@@ -59,8 +64,10 @@ def wait(streams: Iterable[Stream], timeout: float | None = None) -> list[Stream
             return ready
         if poll is None:
             poll = select.poll()
+            main = threading.current_thread() is threading.main_thread()
+            longest = _SLICE_MS if main else _LONGEST_MS
             for stream in waiting:
                 # Keeps the descriptor, which is readable when another thread closes the stream.
                 holds.append(stream._hold())
                 poll.register(stream.fileno(), select.POLLIN)
-        poll.poll(min(math.ceil(left * 1000), _LONGEST_MS) if left < math.inf else None)
+        poll.poll(math.ceil(min(left * 1000, longest)))
