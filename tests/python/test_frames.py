@@ -331,6 +331,7 @@ def test_views_and_arrays_keep_the_slot(view, producer, consumer):
     assert lease_of(lambda frame: VIEWS[view](frame["image"]), producer, consumer)
 
 
+@pytest.mark.slow_in_guests
 @pytest.mark.filterwarnings("ignore:the tensor is read-only")
 def test_torch_tensors_keep_the_slot(producer, consumer):
     readonly_torch()
@@ -468,6 +469,7 @@ def test_what_multiprocessing_sends_of_a_frame_is_a_copy(name, producer):
     assert not things[0].readonly
 
 
+@pytest.mark.slow_in_guests
 @pytest.mark.filterwarnings("ignore:the tensor is read-only")
 def test_torch_sends_a_copy_of_a_frame(producer, consumer, travel):
     torch = readonly_torch()

@@ -282,6 +282,7 @@ WAYS = [write_pickle, write_shelf, write_joblib, write_torch, write_cloudpickle]
 WAYS += [hash_by_joblib, call_by_joblib_s_memory]
 
 
+@pytest.mark.slow_in_guests
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", list(THINGS))
 def test_pickle_that_may_be_kept_is_refused_with_the_remedies(kind, way, name, tmp_path):

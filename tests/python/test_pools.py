@@ -102,6 +102,7 @@ def test_put_returns_what_is_there(pool):
 
 
 # .torch() warns of what is read-only.
+@pytest.mark.slow_in_guests
 @pytest.mark.filterwarnings("ignore:the tensor is read-only")
 def test_put_of_other_libraries(pool):
     torch = readonly_torch()
@@ -308,6 +309,7 @@ def test_names_end_with_close_though_arrays_live(name):
     assert (array == 1).all()
 
 
+@pytest.mark.slow_in_guests
 def test_torch_says_what_a_write_does(pool):
     readonly_torch()
     put(pool, "k", 1)

@@ -378,6 +378,7 @@ def test_what_is_close_is_read_at_once(tmp_path, name, between, parts):
     assert (counts[-1][1] == path.stat().st_size) == (parts == 1)
 
 
+@pytest.mark.slow_in_guests
 def test_many_tensors_fit(tmp_path, name):
     tensors = {f"model.layers.{i}.weight": ("U8", (1,), b"x") for i in range(207_360)}
     header = {
@@ -392,6 +393,7 @@ def test_many_tensors_fit(tmp_path, name):
         assert bytes(loaded["model.layers.207359.weight"]) == b"x"
 
 
+@pytest.mark.slow_in_guests
 def test_more_tensors_than_a_region_has_are_an_error_that_names_the_file(path, name, monkeypatch):
     class Full:
         """A region of one tensor too many."""
@@ -1369,6 +1371,7 @@ def refusal(path, name):
         return str(error), None
 
 
+@pytest.mark.slow_in_guests
 def test_random_headers_are_refused_or_taken_as_safetensors_does(tmp_path, name):
     safetensors = need("safetensors")
     header, data = describe(TENSORS | {"f4": ("F4", (4,)), "c": ("C64", (2,))})
