@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The programs in examples/ work, leave nothing behind, and name what they lack."""
 
+import importlib.util
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ import pytest
 import tshare
 import warm
 from support import need, version
+from support import run as run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -445,6 +447,59 @@ def test_weights():
         "the workers have one copy: True",
         "the workers' results are ours: True",
     ]
+
+
+# In the place of the package nixl, which imports the one for CUDA 12: prints the sizes of what each
+# call registers.
+NIXL = """
+import sys
+from nixl_cu12 import _api
+
+class Agent(_api.nixl_agent):
+    def register_memory(self, places, *args):
+        print("registered", *[size for _, size, *_ in places], flush=True)
+        return super().register_memory(places, *args)
+
+_api.nixl_agent = Agent
+sys.modules["nixl._api"] = _api
+"""
+
+CONTENTS = """
+import hashlib, sys, tshare
+region = tshare.Region.open(sys.argv[1], readonly=True)
+print([(key, x.shape, x.dtype, x.strides, x.byte_offset) for key, x in region.items()])
+print(hashlib.sha256(region).hexdigest())
+"""
+
+
+@pytest.mark.slow_in_guests
+def test_peer_read(name, new_name, tmp_path, monkeypatch):
+    np = need("numpy")
+    # Not imported here, as it keeps a descriptor.
+    if not importlib.util.find_spec("nixl_cu12"):
+        need("nixl_cu12")
+    (tmp_path / "nixl.py").write_text(NIXL)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    # As if the giver were on another machine, one without RDMA.
+    command = ["env", "UCX_TLS=tcp", "NIXL_LOG_LEVEL=ERROR", *script("peer_read.py")]
+    numbers = np.random.default_rng(1).standard_normal((1000, 1000))
+    copy = new_name()
+    with tshare.Region.create(name, {"a": numbers, "b": numbers[::7, ::-3]}) as region:
+        giver = Example([*command, "give", name])
+        lines = giver.process.stdout
+        assert lines.readline() == f"registered {region.size}\n"
+        port = lines.readline().removeprefix("port ").strip()
+        monkeypatch.setenv("TSHARE_SHM_DIR", str(tmp_path))
+        reader = Example([*command, "read", copy, "127.0.0.1", port])
+        lines = reader.process.stdout
+        assert lines.readline() == f"registered {region.size}\n"
+        assert lines.readline() == f"{copy}: {region.size} bytes, waiting for Enter\n"
+        contents = run_python(CONTENTS, copy)
+        assert not giver.end()[0]
+        assert not reader.end()[0]
+        monkeypatch.undo()
+        assert contents == run_python(CONTENTS, name)
+        region.unlink()
 
 
 def test_pillow(tmp_path):
