@@ -136,6 +136,36 @@ for name, specs in [*tensors.items(), ("none", {})]:
     assert len(one) == 7
 
 
+def test_collectives_work_in_place(start_ranks):
+    code = """
+region = tshare.Region.create(f"grad{rank}", {"grad": np.full(100_000, rank + 1.0)})
+dist.all_reduce(region["grad"].torch())
+result = bool((region["grad"].numpy() == 6).all())
+dist.barrier()
+"""
+    assert start_ranks(code, 0, 0, 1).results() == [True] * 3
+
+
+def test_ranks_of_a_host_read_their_rows_of_one_data_set(start_ranks):
+    code = """
+import torch
+import warnings
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+kept = tshare.Region.create("data", {"x": np.arange(40).reshape(20, 2)}) if rank == 0 else None
+region = distributed.replicate("data")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")     # the tensor is read-only
+    rows = TensorDataset(torch.from_numpy(region["x"].numpy()))
+assert rows.tensors[0].data_ptr() == region["x"].numpy().ctypes.data
+loader = DataLoader(rows, batch_size=5, sampler=DistributedSampler(rows))
+result = [int(row[0]) // 2 for (batch,) in loader for row in batch]
+dist.barrier()
+"""
+    found = start_ranks(code, 0, 0, 1, 1).results()
+    assert sorted(row for rows in found for row in rows) == [*range(20)]
+
+
 @pytest.mark.parametrize("lifetime", ["maker", "users", "persist"])
 def test_copy_has_mode_and_lifetime_of_the_source(start_ranks, lifetime):
     code = """

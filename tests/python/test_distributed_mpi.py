@@ -125,6 +125,26 @@ world.Barrier()
     assert mpiexec(code, 0, 1, 2) == [True] * 3
 
 
+def test_region_is_a_window(mpiexec):
+    code = """
+region = tshare.Region.create("w", {"a": np.full(100_000, rank)})
+window = MPI.Win.Create(memoryview(region), comm=world)
+found = np.empty(100_000, "int64")
+other = 1 - rank
+window.Lock(other)
+window.Get(found, other)
+window.Unlock(other)
+world.Barrier()
+window.Lock(other)
+window.Put(np.full(100_000, 7 + rank), other)
+window.Unlock(other)
+world.Barrier()
+result = [bool((found == other).all()), bool((region["a"].numpy() == 7 + other).all())]
+window.Free()
+"""
+    assert mpiexec(code, 0, 1) == [[True, True]] * 2
+
+
 def test_communicator_can_be_used_after_an_error_of_the_arguments(mpiexec):
     code = """
 class Own(MPI.Intracomm):
