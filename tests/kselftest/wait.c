@@ -675,6 +675,27 @@ TEST_F(wait, that_was_interrupted_goes_on_for_its_draft)
 	EXPECT_EQ(-ENOENT, do_open(self->dev, &waiter->args));
 }
 
+TEST_F(wait, that_was_interrupted_goes_on_for_a_draft_that_came_while_it_slept)
+{
+	struct waiter *waiter = start_handling_waiter(self->other, FOR_EVER);
+	int fd;
+
+	ASSERT_NE(NULL, waiter);
+	fd = create_draft(self->dev, "name");
+	ASSERT_EQ(0, kill(waiter->pid, SIGUSR1));
+	EXPECT_EQ(-EINTR, result_of(waiter));
+	EXPECT_EQ(id_of(self->dev, fd), waiter->args.draft);
+}
+
+TEST_F(wait, for_a_draft_does_not_show_whether_another_namespace_has_it)
+{
+	struct tshare_open args = open_args("name", deadline_in(100 * SECOND), 0);
+
+	args.draft = id_of(self->dev, create(self->dev, PAGE, "other"));
+	ASSERT_EQ(0, unshare(CLONE_NEWIPC));
+	EXPECT_EQ(-ENOENT, do_open(open_device(), &args));
+}
+
 TEST_F(wait, whose_deadline_has_passed_goes_on_for_its_draft)
 {
 	struct tshare_open args = open_args("name", deadline_in(SECOND / 100), 0);
@@ -764,6 +785,15 @@ TEST_F(wait, that_cannot_store_its_draft_when_its_deadline_has_passed_is_efault)
 	*args = open_args("name", 1, 0);
 	ASSERT_EQ(0, mprotect(args, PAGE, PROT_READ));
 	EXPECT_EQ(-EFAULT, do_open(self->dev, args));
+}
+
+TEST_F(wait, without_a_timeout_stores_nothing_if_it_fails)
+{
+	struct tshare_open *args = guarded(PAGE);
+
+	*args = open_args("name", 0, 0);
+	ASSERT_EQ(0, mprotect(args, PAGE, PROT_READ));
+	EXPECT_EQ(-ENOENT, do_open(self->dev, args));
 }
 
 /*
