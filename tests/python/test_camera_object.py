@@ -269,7 +269,10 @@ def test_another_one_goes_on_when_the_owner_is_killed_early(name, start):
 
 
 def test_another_one_goes_on_when_the_owner_releases_it(name):
-    with tshare.Camera(images(7), name) as first, tshare.Camera(images(8), name) as second:
+    with (
+        tshare.Camera(images(7), name) as first,
+        tshare.Camera(images(8), name, hold=3) as second,
+    ):
         ok, image = second.read(TIMEOUT)
         assert ok
         first.release()
