@@ -32,7 +32,7 @@ help:
 	@echo 'make uninstall remove what the last three have installed'
 	@echo 'make demo      share a tensor between C and Python programs: in POSIX shared memory,'
 	@echo '               then on /dev/tshare in a virtual machine'
-	@echo 'make check     run the tests, here and in virtual machines (forty minutes)'
+	@echo 'make check     run the tests, here and in virtual machines (35 minutes)'
 	@echo 'make check-all run also the tests that take longer'
 	@echo 'make check-packages'
 	@echo '               build, install and test the Debian packages and the archives of the'
