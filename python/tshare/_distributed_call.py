@@ -32,11 +32,11 @@ _TOLD = (OSError, TypeError, ValueError, MemoryError, RuntimeError)
 
 _LENGTH_BYTES = 8
 
-# What ranks say is far shorter. A wrong length must not take the machine's memory.
+# Messages of ranks are far shorter. A wrong length must not take the machine's memory.
 _LONGEST_MESSAGE = 1 << 30
 
 
-# What a child by fork() has taken over: the threads that move its bytes are the parent's.
+# Groups that a child by fork() has taken over: the threads that move their bytes are the parent's.
 _inherited: list[Any] = []
 
 

@@ -14,7 +14,7 @@ from ._tshare import Stream
 
 _LONGEST_MS = 2**31 - 1
 
-# The main thread runs the handlers of signals. One that comes just before its sleep, or that
+# The main thread runs the handlers of signals. A signal that comes just before its sleep, or that
 # another thread gets, doesn't end the sleep.
 _SLICE_MS = 100
 

@@ -73,7 +73,7 @@ def _compare(call: Call, ranks: list[Any]) -> None:
         if given["call"] != needed:
             text = f"rank {rank} calls {given['call']}(), and {told} {first['call']}()"
             raise call.agreed(ValueError(f"{text}, which needs {needed}()"))
-        # Who gives may wait for longer.
+        # The giver may wait for longer.
         for key in ("name", "src") if needed in _PAIR else {**first, **given}:
             if given.get(key) != first.get(key):
                 text = f"{key}: rank {rank} gives {given.get(key)!r}, and {told} {first.get(key)!r}"

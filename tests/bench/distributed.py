@@ -21,7 +21,7 @@ from ranks import Server  # noqa: E402
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 7
 
-# What the ranks run. Each way leaves when this rank began and when it ended.
+# The ranks' program. Each way leaves when this rank began and when it ended.
 CODE = """
 import socket, time
 import torch

@@ -69,7 +69,7 @@ def test_ctrl_c_that_another_thread_gets_ends_a_wait(name, later, wait):
 
 
 # Python's main thread is another one than the process's, as in a program that runs Python in a
-# thread of its own. What os.fork() calls before it and in a child makes a thread the main one.
+# thread of its own. A thread becomes the main one by the calls that os.fork() makes in a child.
 ELSEWHERE = """
 import ctypes, os, signal, sys, threading, time
 import tshare

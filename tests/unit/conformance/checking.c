@@ -25,7 +25,7 @@ static int create(const char *name, const struct tshare_options *options,
 	return tshare_region_create(ctx, name, 1, NULL, 0, options, region);
 }
 
-/* What happens to a draft while an open that waits for it calls @check. */
+/* A draft, and the checks of an open that waits for it. */
 struct between {
 	const char *name;
 	struct tshare_region *draft;
