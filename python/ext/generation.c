@@ -178,7 +178,7 @@ static int check_nothing(void *Py_UNUSED(data))
 
 int ts_wait_open(int (*attempt)(void *call), void *call, struct tshare_open_options *options)
 {
-	bool main_thread = is_main_thread();
+	bool main_thread = options->timeout_ns && is_main_thread();
 	PyThreadState *state;
 	int err;
 
