@@ -2,12 +2,18 @@
 """Hosts for tests: network namespaces that a bridge joins, in namespaces of their own.
 
 OWN starts the process that makes the hosts. They end with it.
+
+usage: networks.py hosts|here COMMAND...
+
+Runs each command on a host of its own, or all here, until a line of input comes.
 """
 
 import ctypes
 import os
+import shlex
 import signal
 import subprocess
+import sys
 
 OWN = ["unshare", "--map-root-user", "--net"]
 
@@ -52,6 +58,11 @@ def address(number):
     return f"10.11.13.{number + 1}"
 
 
+def on_host(host):
+    """Return what a command begins with that is to run on a host."""
+    return ["nsenter", "--net", f"--target={host}"]
+
+
 def make(count, rate=None):
     """Return the processes of hosts, whose links to the bridge are port0, port1 and so on here."""
     run("ip", "link", "set", "lo", "up")
@@ -60,7 +71,7 @@ def make(count, rate=None):
     hosts = []
     for number in range(count):
         hosts.append(start_host())
-        port, there = f"port{number}", ["nsenter", "--net", f"--target={hosts[-1]}"]
+        port, there = f"port{number}", on_host(hosts[-1])
         peer = ["type", "veth", "peer", "name", INTERFACE, "netns", str(hosts[-1])]
         run("ip", "link", "add", port, *peer)
         run("ip", "link", "set", port, "master", "bridge0", "up")
@@ -94,3 +105,23 @@ def missing(rate=None):
         if subprocess.run([*OWN, *command], stderr=subprocess.DEVNULL).returncode:
             return reason
     return None
+
+
+def run_until_a_line(begins, commands):
+    """Run commands, of which each begins with something, and end them when a line comes."""
+    started = [
+        subprocess.Popen([*begin, *shlex.split(command)])
+        for begin, command in zip(begins, commands, strict=True)
+    ]
+    sys.stdin.readline()
+    for process in started:
+        process.terminate()
+    for process in started:
+        process.wait()
+
+
+if __name__ == "__main__":
+    hosts = make(len(sys.argv) - 2) if sys.argv[1] == "hosts" else []
+    run_until_a_line([on_host(host) for host in hosts] or [[]] * len(sys.argv[2:]), sys.argv[2:])
+    for host in hosts:
+        os.kill(host, signal.SIGKILL)

@@ -2,7 +2,7 @@
 """python -m tshare.distributed, and torchrun that starts it.
 
 A host is a folder of shared memory of its own and, for torchrun, where the tests may make one, a
-network namespace, which a veth interface joins to the other's.
+network namespace.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import sys
 
 import pytest
 
+import networks
 import tshare
 from support import need, run, version
 
@@ -23,37 +24,6 @@ torch = need("torch")
 
 # A busy machine imports PyTorch six times.
 TIMEOUT = 900
-
-ADDRESSES = ["10.11.12.1", "10.11.12.2"]
-
-# In a network namespace; makes a second one, and runs a command, $1 or $2, in each. The second
-# waits until the first has made the interfaces. A line of input ends both commands.
-TWO_HOSTS = """
-set -e
-unshare --net sh -ec 'read -r _
-	ip link set lo up
-	ip addr add {1}/24 dev host1
-	ip link set host1 up
-	exec $1' sh "$2" < "$3" &
-other=$!
-exec 9> "$3"
-while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
-ip link set lo up
-ip link add host0 type veth peer name host1 netns $other
-ip addr add {0}/24 dev host0
-ip link set host0 up
-echo >&9
-$1 &
-own=$!
-read -r _ || :
-kill $own $other
-wait
-""".format(*ADDRESSES)
-
-# Without network namespaces.
-ONE_NETWORK = "$1 & own=$!; $2 & other=$!; read -r _ || :; kill $own $other; wait"
-
-OWN_NETWORK = ["unshare", "--map-root-user", "--net"]
 
 # The module has the names of the whole machine.
 pytestmark = [
@@ -125,12 +95,6 @@ def ranks(start, hosts):
     return ranks
 
 
-def may_make_networks():
-    script = "ip link add host0 type veth peer name host1"
-    done = subprocess.run([*OWN_NETWORK, "sh", "-c", script], stderr=subprocess.DEVNULL)
-    return not done.returncode
-
-
 def torchrun(host, folder, interface, address, port, *arguments):
     return (
         f"env TSHARE_SHM_DIR={folder} GLOO_SOCKET_IFNAME={interface} OMP_NUM_THREADS=1"
@@ -140,22 +104,22 @@ def torchrun(host, folder, interface, address, port, *arguments):
     )
 
 
-def test_torchrun_fills_two_hosts_while_it_runs(hosts, model, tmp_path):
+def test_torchrun_fills_two_hosts_while_it_runs(hosts, model):
     if version(torch) < (2, 0):
         pytest.skip("PyTorch 1.13's torchrun fails on Python 3.11")
-    ready, port = tmp_path / "ready", free_port()
-    os.mkfifo(ready)
-    networks = may_make_networks()
-    address = ADDRESSES[0] if networks else "127.0.0.1"
+    port, own = free_port(), not networks.missing()
+    address = networks.address(0) if own else "127.0.0.1"
+    interface = networks.INTERFACE if own else "lo"
     commands = [
-        torchrun(
-            host, folder, f"host{host}" if networks else "lo", address, port, "w", "--from", model
-        )
+        torchrun(host, folder, interface, address, port, "w", "--from", model)
         for host, folder in enumerate(hosts)
     ]
-    shell = [*OWN_NETWORK, "sh", "-c", TWO_HOSTS] if networks else ["sh", "-c", ONE_NETWORK]
+    command = [*(networks.OWN if own else []), sys.executable, networks.__file__]
     with subprocess.Popen(
-        [*shell, "sh", *commands, ready], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*command, "hosts" if own else "here", *commands],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         line = process.stdout.readline()
         sums = [
