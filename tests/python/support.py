@@ -18,6 +18,11 @@ import tshare
 
 NOT_SUPPORTED = errno.errorcode[errno.EOPNOTSUPP]  # it has two names
 
+# For tests whose hosts are folders of shared memory: the module has the names of the whole machine.
+hosts_are_folders = pytest.mark.skipif(
+    tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
+)
+
 # The stub of NVIDIA's driver, which has the driver's file name.
 STUB = Path(__file__).resolve().parents[2] / "build/c/tests/cuda-stub/libcuda.so.1"
 

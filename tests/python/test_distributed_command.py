@@ -17,21 +17,14 @@ import sys
 import pytest
 
 import networks
-import tshare
-from support import need, run, version
+from support import hosts_are_folders, need, run, version
 
 torch = need("torch")
 
 # A busy machine imports PyTorch six times.
 TIMEOUT = 900
 
-# The module has the names of the whole machine.
-pytestmark = [
-    pytest.mark.imports_torch,
-    pytest.mark.skipif(
-        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-    ),
-]
+pytestmark = [pytest.mark.imports_torch, hosts_are_folders]
 
 LIST = "import tshare; print(*[(x.name, x.lifetime) for x in tshare.list()])"
 

@@ -6,18 +6,11 @@ import signal
 
 import pytest
 
-import tshare
-from support import need
+from support import hosts_are_folders, need
 
 need("torch")
 
-# The module has the names of the whole machine.
-pytestmark = [
-    pytest.mark.imports_torch,
-    pytest.mark.skipif(
-        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-    ),
-]
+pytestmark = [pytest.mark.imports_torch, hosts_are_folders]
 
 BEGIN = """
 from tshare.distributed import fetch, give
@@ -246,21 +239,9 @@ if rank == 0:
     kept = make()
     result = [error_of(give, "w", 1), True, error_of(give, "w", 1)]
 else:
-    wait, irecv, asked, count = TorchEngine.wait, TorchEngine.irecv, {}, [0]
-    def remember(self, memory, peer):
-        work = irecv(self, memory, peer)
-        asked[id(work)] = memory
-        return work
-    def flip(self, work, seconds):
-        wait(self, work, seconds)
-        memory = asked.pop(id(work), None)
-        if memory is not None and memory.numel() == CHUNK:
-            count[0] += 1
-            if count[0] == 7:
-                memory[5] ^= 64
-    TorchEngine.irecv, TorchEngine.wait = remember, flip
+    flip_a_bit(7)
     result = [error_of(fetch, "w", 0, chunk=CHUNK), tshare.list() == []]
-    count[0] = 0
+    flip_a_bit(7)
     result.append(error_of(fetch, "w", 0, chunk=CHUNK, verify=False))
 """
     for error, is_before, unseen in start(code, 0, 1).results():

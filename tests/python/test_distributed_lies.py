@@ -5,18 +5,11 @@ import errno
 
 import pytest
 
-import tshare
-from support import need
+from support import hosts_are_folders, need
 
 need("torch")
 
-# The module has the names of the whole machine.
-pytestmark = [
-    pytest.mark.imports_torch,
-    pytest.mark.skipif(
-        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-    ),
-]
+pytestmark = [pytest.mark.imports_torch, hosts_are_folders]
 
 LIAR = """
 from tshare._distributed_call import Call

@@ -11,18 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import tshare
-from support import need, run
+from support import hosts_are_folders, need, run
 
 need("mpi4py")  # without MPI, which would start here
 
-# The module has the names of the whole machine.
-pytestmark = [
-    pytest.mark.slow_in_guests,
-    pytest.mark.skipif(
-        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-    ),
-]
+pytestmark = [pytest.mark.slow_in_guests, hosts_are_folders]
 
 # A busy machine starts Python four times.
 TIMEOUT = 300

@@ -6,20 +6,12 @@ import time
 import pytest
 
 import networks
-import tshare
 from ranks import Server
-from support import need
+from support import hosts_are_folders, need
 
 need("torch")
 
-# The module has the names of the whole machine.
-pytestmark = [
-    pytest.mark.imports_torch,
-    pytest.mark.slow_in_guests,
-    pytest.mark.skipif(
-        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-    ),
-]
+pytestmark = [pytest.mark.imports_torch, pytest.mark.slow_in_guests, hosts_are_folders]
 
 HOSTS = 8
 

@@ -9,20 +9,13 @@ import signal
 import numpy as np
 import pytest
 
-import tshare
-from support import need
+from support import hosts_are_folders, need
 
 need("torch")
 
 from tshare._distributed_transfer import Split, cut  # noqa: E402
 
-# The module has the names of the whole machine.
-pytestmark = [
-    pytest.mark.imports_torch,
-    pytest.mark.skipif(
-        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-    ),
-]
+pytestmark = [pytest.mark.imports_torch, hosts_are_folders]
 
 # The tensor "a" of a region has LINES rows of WIDTH bytes, some of them more than a chunk.
 BEGIN = """
@@ -234,25 +227,12 @@ def test_flipped_bit_is_an_error_that_names_host_and_chunk(start):
     code = """
 kept = make() if rank == 1 else None
 if rank == 2:
-    wait, irecv, count = TorchEngine.wait, TorchEngine.irecv, [0]
-    asked = {}
-    def remember(self, memory, peer):
-        work = irecv(self, memory, peer)
-        asked[id(work)] = memory
-        return work
-    def flip(self, work, seconds):
-        wait(self, work, seconds)
-        memory = asked.pop(id(work), None)
-        if memory is not None and memory.numel() == 4096:
-            count[0] += 1
-            if count[0] == 3:
-                memory[5] ^= 64
-    TorchEngine.irecv, TorchEngine.wait = remember, flip
+    flip_a_bit(3, 4096)
 before = sorted((each.name, each.id) for each in tshare.list())
 result = [error_of(scatter, "w", 1, chunk=4096)]
 result.append(before == sorted((each.name, each.id) for each in tshare.list()))
 if rank == 2:
-    count[0] = 0
+    flip_a_bit(3, 4096)
 result.append(error_of(scatter, "w", 1, chunk=4096, verify=False))
 """
     for error, is_before, unseen in start(code, 0, 1, 2).results():

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import tshare
-from support import run
+from support import hosts_are_folders, run
 
 PRINT = "import tshare; print(tshare.host_id())"
 
@@ -16,9 +16,7 @@ def test_processes_that_see_the_same_names_have_the_same_host_id():
     assert run(PRINT) == tshare.host_id()
 
 
-@pytest.mark.skipif(
-    tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-)
+@hosts_are_folders
 def test_folders_have_host_ids_of_their_own(tmp_path, monkeypatch):
     found = {tshare.host_id()}
     for name in ("a", "b"):

@@ -16,7 +16,7 @@ import pytest
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 import tshare
-from support import need, run
+from support import hosts_are_folders, need, run
 
 torch = need("torch")
 ray = need("ray")
@@ -25,13 +25,7 @@ import tshare.ray  # noqa: E402
 
 tshare.ray.register()
 
-# The module has the names of the whole machine.
-pytestmark = [
-    pytest.mark.slow_in_guests,
-    pytest.mark.skipif(
-        tshare.limits().dmabuf, reason="only on shared memory can a machine act as two"
-    ),
-]
+pytestmark = [pytest.mark.slow_in_guests, hosts_are_folders]
 
 HOSTS = 2
 
