@@ -132,13 +132,14 @@ struct tshare_stream *ts_open_stream(PyObject *const *args, Py_ssize_t nargs, Py
 			     (follow ? TSHARE_FOLLOW : 0);
 	call.options.history = history;
 	call.waits = wait;
-	call.ctx = ts_session();
-	call.name = call.ctx ? ts_name_arg(given[0], "name", &keep) : NULL;
+	call.name = ts_name_arg(given[0], "name", &keep);
 	if (!call.name)
 		return NULL;
-	err = ts_wait(open_piece, &call, wait);
+	call.ctx = ts_hold_session();
+	err = call.ctx ? ts_wait(open_piece, &call, wait) : 1;
 	if (err < 0)
 		ts_raise(err, given[0]);
+	tshare_ctx_unref(call.ctx);
 	Py_XDECREF(keep);
 	*name = given[0];
 	return err ? NULL : call.stream;

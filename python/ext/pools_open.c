@@ -90,13 +90,14 @@ struct tshare_pool *ts_create_pool(PyObject *const *args, Py_ssize_t nargs, PyOb
 			   &region) < 0)
 		return NULL;
 	call.options.slots = slots;
-	call.open.ctx = ts_session();
-	call.open.name = call.open.ctx ? ts_name_arg(given[NAME], "name", &keep) : NULL;
+	call.open.name = ts_name_arg(given[NAME], "name", &keep);
 	if (!call.open.name)
 		return NULL;
-	err = create(&call);
+	call.open.ctx = ts_hold_session();
+	err = call.open.ctx ? create(&call) : 1;
 	if (err < 0)
 		ts_raise(err, given[NAME]);
+	tshare_ctx_unref(call.open.ctx);
 	Py_XDECREF(keep);
 	*pool_name = given[NAME];
 	*ends = call.created && region.lifetime == TSHARE_LIFETIME_MAKER;
@@ -118,13 +119,14 @@ struct tshare_pool *ts_open_pool(PyObject *const *args, Py_ssize_t nargs, PyObje
 	    (given[2] && ts_seconds_arg(given[2], "wait", &call.options.timeout_ns) < 0))
 		return NULL;
 	call.options.flags = readonly ? TSHARE_READONLY : 0;
-	call.ctx = ts_session();
-	call.name = call.ctx ? ts_name_arg(given[0], "name", &keep) : NULL;
+	call.name = ts_name_arg(given[0], "name", &keep);
 	if (!call.name)
 		return NULL;
-	err = ts_wait_open(open_pool, &call, &call.options);
+	call.ctx = ts_hold_session();
+	err = call.ctx ? ts_wait_open(open_pool, &call, &call.options) : 1;
 	if (err < 0)
 		ts_raise(err, given[0]);
+	tshare_ctx_unref(call.ctx);
 	Py_XDECREF(keep);
 	*pool_name = given[0];
 	return err ? NULL : call.pool;

@@ -56,11 +56,12 @@ static struct tshare_region *open_named(PyObject *name_arg, struct tshare_open_o
 	call.name = ts_name_arg(name_arg, "name", &keep);
 	if (!call.name)
 		return NULL;
-	call.ctx = ts_session();
+	call.ctx = ts_hold_session();
 	if (call.ctx) {
 		err = ts_wait_open(open_region, &call, options);
 		if (err < 0)
 			ts_raise(err, name_arg);
+		tshare_ctx_unref(call.ctx);
 	}
 	Py_XDECREF(keep);
 	return call.region;

@@ -52,3 +52,10 @@ struct tshare_ctx *ts_session(void)
 	registered = true;
 	return session;
 }
+
+struct tshare_ctx *ts_hold_session(void)
+{
+	struct tshare_ctx *ctx = ts_session();
+
+	return ctx ? tshare_ctx_ref(ctx) : NULL;
+}

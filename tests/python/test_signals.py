@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Signals that another thread gets, or that come before a sleep: each wait notices them."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -66,6 +67,52 @@ def test_ctrl_c_that_another_thread_gets_ends_a_wait(name, later, wait):
     with pytest.raises(KeyboardInterrupt):
         wait(name)
     assert time.monotonic() - began < 30
+
+
+# Memory that was freed is filled, so that its use is noticed.
+FORKING = """
+import os, signal, sys, threading, time
+import tshare
+
+kind, name = sys.argv[1:]
+children = []
+
+def fork(*_):
+    children.append(os.fork())
+    if not children[0]:
+        # The child's own context takes the place of its parent's.
+        globals()["own"] = tshare.create(None, 4)
+
+def send():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+WAITS = {
+    "open": lambda: tshare.open(name, wait=2),
+    "Pool.open": lambda: tshare.Pool.open(name, wait=2),
+    "Pool.create": lambda: tshare.Pool.create(name, 1 << 20, exist_ok=True),
+    "Stream.open": lambda: tshare.Stream.open(name, wait=2),
+}
+if kind == "Pool.create":
+    draft = tshare.create(name, 4, draft=True)
+    threading.Timer(2, draft.unlink).start()
+signal.signal(signal.SIGUSR1, fork)
+threading.Thread(target=send, daemon=True).start()
+try:
+    WAITS[kind]()
+except TimeoutError:
+    pass
+if not children[0]:
+    os._exit(42)
+print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["open", "Pool.open", "Pool.create", "Stream.open"])
+def test_wait_goes_on_in_a_child_that_a_handler_forks(name, kind):
+    env = {**os.environ, "MALLOC_PERTURB_": "165"}
+    command = [sys.executable, "-c", FORKING, kind, name]
+    assert subprocess.run(command, stdout=subprocess.PIPE, check=True, env=env).stdout == b"42\n"
 
 
 # Python's main thread is another one than the process's, as in a program that runs Python in a
