@@ -1425,6 +1425,9 @@ int tshare_stream_create(struct tshare_ctx *ctx, const char *name, const struct 
  * @hold: frames that may be held at a time; 0 for a quarter of the slots, at least 2
  * @reserved: must be 0
  * @timeout_ns: how long to wait for the name, in nanoseconds: 0 not at all, negative for ever
+ * @check: called during the wait, as that of struct tshare_open_options; NULL for none
+ * @check_ns: time between two calls of @check, in nanoseconds; 0 for signal handlers alone
+ * @data: passed to @check
  */
 struct tshare_stream_open_options {
 	size_t size;
@@ -1433,6 +1436,9 @@ struct tshare_stream_open_options {
 	uint32_t hold;
 	uint32_t reserved;
 	int64_t timeout_ns;
+	int (*check)(void *data);
+	int64_t check_ns;
+	void *data;
 };
 
 /**

@@ -64,6 +64,7 @@ int follow_new(struct tshare_ctx *ctx, const char *name,
 	follow->options = *options;
 	follow->options.history = FROM_THE_START;
 	follow->options.timeout_ns = 0;
+	follow->options.check = NULL;
 	follow->current = first;
 	follow->look_at = clock_ns() + LOOK_NS;
 	strcpy(follow->name, name);

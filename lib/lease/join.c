@@ -46,20 +46,24 @@ static int open_regions(struct tshare_stream *stream, struct tshare_ctx *ctx, co
 }
 
 static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
-		     const char *seats, int64_t timeout_ns, const struct tshare_stream *before)
+		     const char *seats, const struct tshare_stream_open_options *how,
+		     const struct tshare_stream *before)
 {
 	struct tshare_open_options options = {
 		.size = sizeof(options),
 		.flags = TSHARE_READONLY,
+		.timeout_ns = how->timeout_ns,
 		.other_than = before ? before->region : NULL,
+		.check = how->check,
+		.check_ns = how->check_ns,
+		.data = how->data,
 	};
 	const struct timespec pause = { .tv_nsec = REPLACING_LOOK_NS };
-	int64_t deadline = clock_deadline(timeout_ns, clock_ns()), give_up = 0;
+	int64_t deadline = clock_deadline(how->timeout_ns, clock_ns()), give_up = 0;
 	uint64_t id = 0, last = 0;
 	int err;
 
 	for (;;) {
-		options.timeout_ns = clock_left(deadline);
 		err = open_regions(stream, ctx, name, seats, &options, &id);
 		if (err != -ESTALE)
 			return err;
@@ -71,6 +75,10 @@ static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const
 		stream_unbind(stream);
 		stream->ring.slots = 0;
 		nanosleep(&pause, NULL);
+		options.timeout_ns = clock_left(deadline);
+		/* Not as a call that doesn't wait: that has another error. */
+		if (how->timeout_ns && !options.timeout_ns)
+			options.timeout_ns = 1;
 	}
 }
 
@@ -135,7 +143,7 @@ static int join(struct tshare_stream *stream, struct tshare_ctx *ctx, const char
 
 	err = seats_region_name(name, seats);
 	if (!err)
-		err = open_both(stream, ctx, name, seats, options->timeout_ns, before);
+		err = open_both(stream, ctx, name, seats, options, before);
 	if (!err)
 		err = check_fields(stream, before);
 	if (!err)

@@ -95,16 +95,18 @@ struct open_call {
 	struct tshare_ctx *ctx;
 	const char *name;
 	struct tshare_stream_open_options options;
-	bool waits;
+	struct tshare_open_options wait;
 	struct tshare_stream *stream;
 };
 
-static int open_piece(void *data, int64_t timeout)
+static int open_stream(void *data)
 {
 	struct open_call *call = data;
 
-	/* Without a timeout the error would be that of a call that doesn't wait. */
-	call->options.timeout_ns = call->waits && !timeout ? 1 : timeout;
+	call->options.timeout_ns = call->wait.timeout_ns;
+	call->options.check = call->wait.check;
+	call->options.check_ns = call->wait.check_ns;
+	call->options.data = call->wait.data;
 	return tshare_stream_open(call->ctx, call->name, &call->options, &call->stream);
 }
 
@@ -114,7 +116,7 @@ struct tshare_stream *ts_open_stream(PyObject *const *args, Py_ssize_t nargs, Py
 	static const char *const names[] = { "name",	"keep_all", "history", "hold",
 					     "observe", "wait",	    "follow" };
 	struct open_call call = { .options.size = sizeof(call.options) };
-	int64_t wait = 0, history = 0;
+	int64_t history = 0;
 	PyObject *given[7], *keep;
 	bool keep_all, follow;
 	int err;
@@ -125,18 +127,17 @@ struct tshare_stream *ts_open_stream(PyObject *const *args, Py_ssize_t nargs, Py
 	    (given[2] && ts_int_arg(given[2], "history", 0, UINT32_MAX, &history) < 0) ||
 	    count_arg(ts_none(given[3]) ? NULL : given[3], "hold", 1, &call.options.hold) < 0 ||
 	    ts_bool_arg(given[4], "observe", observe) < 0 ||
-	    (given[5] && ts_seconds_arg(given[5], "wait", &wait) < 0) ||
+	    (given[5] && ts_seconds_arg(given[5], "wait", &call.wait.timeout_ns) < 0) ||
 	    ts_bool_arg(given[6], "follow", &follow) < 0)
 		return NULL;
 	call.options.flags = (keep_all ? TSHARE_KEEP_ALL : 0) | (*observe ? TSHARE_OBSERVE : 0) |
 			     (follow ? TSHARE_FOLLOW : 0);
 	call.options.history = history;
-	call.waits = wait;
 	call.name = ts_name_arg(given[0], "name", &keep);
 	if (!call.name)
 		return NULL;
 	call.ctx = ts_hold_session();
-	err = call.ctx ? ts_wait(open_piece, &call, wait) : 1;
+	err = call.ctx ? ts_wait_open(open_stream, &call, &call.wait) : 1;
 	if (err < 0)
 		ts_raise(err, given[0]);
 	tshare_ctx_unref(call.ctx);

@@ -304,8 +304,9 @@ def signal_in_this_thread():
 HOW = [signal_here, signal_in_this_thread]
 
 
+@pytest.mark.parametrize("wait", [tshare.open, tshare.Stream.open])
 @pytest.mark.parametrize("send", HOW)
-def test_open_reports_the_death_of_a_maker_while_a_handler_runs(name, later, send):
+def test_open_reports_the_death_of_a_maker_while_a_handler_runs(name, later, send, wait):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     maker = subprocess.Popen([sys.executable, "-c", MAKER, name], **pipes)
 
@@ -317,7 +318,7 @@ def test_open_reports_the_death_of_a_maker_while_a_handler_runs(name, later, sen
         assert maker.stdout.readline() == "made\n"
         later(send)
         with handled_once(kill), pytest.raises(FileNotFoundError):
-            tshare.open(name, wait=20)
+            wait(name, wait=20)
 
 
 @pytest.mark.parametrize("send", HOW)

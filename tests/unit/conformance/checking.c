@@ -113,6 +113,36 @@ TEST(open_reports_the_end_of_a_draft_during_its_check)
 	tshare_region_unref(between.draft);
 }
 
+static int open_stream_checking(int (*check)(void *data), int64_t timeout_ns, int64_t check_ns,
+				struct between *between)
+{
+	const struct tshare_stream_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = timeout_ns,
+		.check = check,
+		.check_ns = check_ns,
+		.data = between,
+	};
+	struct tshare_stream *stream;
+
+	return tshare_stream_open(ctx, between->name, &options, &stream);
+}
+
+TEST(opening_a_stream_is_checked_as_opening_a_region)
+{
+	struct between between = { .name = unique("checked-stream"), .ends_after = 3 };
+
+	CHECK(open_stream_checking(count_calls, -1, SHORT, &between) == -ECANCELED);
+	CHECK(between.calls == 3);
+	CHECK(open_stream_checking(count_calls, 1, -1, &between) == -EINVAL);
+	CHECK(error_says("options.check_ns"));
+	CHECK(!create(between.name, &draft_options, &between.draft));
+	between.calls = 0;
+	CHECK(open_stream_checking(replace_draft, LONG, SHORT, &between) == -ENOENT);
+	CHECK(between.calls == 1);
+	tshare_region_unref(between.draft);
+}
+
 static int finish_draft_and_make_another(void *data)
 {
 	struct between *between = data;
