@@ -162,6 +162,8 @@ def cast(arguments: tuple[Any, str, bool]) -> np.ndarray[Any, Any]:
         dtype = np.dtype(name)
     except TypeError:
         dtype = _known(name)
+    if isinstance(x, np.generic) and x.dtype.char in np.typecodes["AllInteger"] + "?efd":
+        x = x.item()
     if not isinstance(x, list | tuple | int | float | complex | np.ndarray):
         # NumPy may lack the type, or refuse the object.
         x = asarray(x).__array__()
@@ -175,10 +177,10 @@ def cast(arguments: tuple[Any, str, bool]) -> np.ndarray[Any, Any]:
         check_dtype(array)
     if not lossy and kind > _kind(dtype):
         raise TypeError(f"x: {array.dtype} would be changed to fit {name} (t[...] = x converts)")
-    # As NumPy 2 does, this checks the range of a list's numbers, and not of an array's.
+    # As NumPy 2 does, this checks the range of numbers, also in lists, and not of an array's.
     if isinstance(x, np.ndarray):
         return array.astype(dtype)
-    if dtype.kind in "iu" and kind == 1:
+    if dtype.kind in "iu" and kind in (1, 2):
         limits = np.iinfo(dtype)
         for number in (array.min(), array.max()):
             if not limits.min <= int(number) <= limits.max:

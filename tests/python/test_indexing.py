@@ -249,6 +249,25 @@ def test_assignment_and_copy_from_take_what_is_in_the_type_s_range(dtype):
     assert t[0].item() == limits.max
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
+def test_assignment_of_numpy_s_scalars_checks_their_range(dtype):
+    t, limits = tshare.create(None, 2, dtype), np.iinfo(dtype)
+    for value in (np.int64(limits.max), np.float64(limits.max), np.uint64(limits.max)):
+        t[0] = 0
+        t[0] = value
+        assert t[0].item() == limits.max
+    for value in (limits.max + 1, limits.min - 1):
+        for x in (np.int64(value), np.float64(value), [np.float64(value), 0.0]):
+            with pytest.raises(OverflowError, match=rf"^x: {value}(\.0)? is out of range for"):
+                t[:] = x
+    for x in (np.float16("inf"), np.float32("inf")):
+        with pytest.raises(OverflowError, match="infinity"):
+            t[0] = x
+    with pytest.raises(ValueError, match="NaN"):
+        t[0] = np.float64("nan")
+    assert t[0].item() == limits.max
+
+
 def test_assignment_of_what_has_no_number_of_the_type_is_numpy_s_error():
     t = tshare.create(None, 2, "int32")
     with pytest.raises(ValueError, match="NaN"):
