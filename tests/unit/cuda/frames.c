@@ -179,6 +179,16 @@ TEST(a_queued_frame_keeps_its_stream_and_slot)
 	close_all();
 }
 
+/* A thread of the library's does that, in a context that must be there until then. */
+static bool is_unregistered(const void *memory, size_t bytes)
+{
+	int i;
+
+	for (i = 0; i < 30000 && stub_is_registered(memory, bytes); i++)
+		sleep_ns(MS);
+	return !stub_is_registered(memory, bytes);
+}
+
 TEST(what_the_last_frame_keeps_is_undone_outside_of_the_host_function)
 {
 	const struct tshare_cuda_options options = {
@@ -186,10 +196,15 @@ TEST(what_the_last_frame_keeps_is_undone_outside_of_the_host_function)
 		.path = TSHARE_CUDA_REGISTERED,
 	};
 	struct tshare_cuda_info info = { .size = sizeof(info) };
+	const void *written, *taken_from;
 	struct tshare_frame *frame, *taken;
 	struct hold hold;
+	size_t bytes;
 
 	open_all(4);
+	bytes = tshare_region_get_size(tshare_stream_get_region(producer));
+	written = tshare_region_get_data(tshare_stream_get_region(producer));
+	taken_from = tshare_region_get_data(tshare_stream_get_region(consumer));
 	CHECK(!tshare_cuda_import(tshare_stream_get_region(producer), &options, &info));
 	CHECK(!tshare_cuda_import(tshare_stream_get_region(consumer), &options, &info));
 	CHECK(publish_until(producer, 1));
@@ -201,8 +216,10 @@ TEST(what_the_last_frame_keeps_is_undone_outside_of_the_host_function)
 	tshare_frame_unref(frame);
 	producer = tshare_stream_unref(producer);
 	consumer = tshare_stream_unref(consumer);
+	CHECK(stub_is_registered(written, bytes) && stub_is_registered(taken_from, bytes));
 	end_hold(&hold);
 	CHECK(!cuStreamSynchronize(cuda));
+	CHECK(is_unregistered(written, bytes) && is_unregistered(taken_from, bytes));
 	close_all();
 }
 
