@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     _Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
     _Identity = tuple[str, str, int, int]
+    _File = tuple[int, int, bool]
 
 # Regions by their names
 
@@ -72,7 +73,14 @@ def _find(name: str, identity: _Identity, readonly: bool) -> Region:
 # Seconds that a process waits, before it ends, for receivers to fetch its descriptors.
 _LINGER = 1.0
 
-_unfetched: set[int] = set()
+# Those that wait for receivers, by their files.
+_unfetched: weakref.WeakValueDictionary[_File, _Duplicate] = weakref.WeakValueDictionary()
+
+# Where regions under arrays that have arrived are mapped, by their files. They may have gone since.
+_addresses: dict[_File, int] = {}
+
+# More are forgotten. A region that is forgotten takes another descriptor when it arrives again.
+_ADDRESSES = 4096
 
 _sharer: Any = resource_sharer._resource_sharer  # type: ignore[attr-defined]
 
@@ -116,22 +124,38 @@ def _linger_at_exit(_: object) -> None:
     util.Finalize(None, _linger, exitpriority=-50)
 
 
-class _Descriptor(resource_sharer.DupFd):
-    """A duplicate of a descriptor, recorded in _unfetched until it is fetched."""
+def _file(fd: int, readonly: bool = False) -> _File:
+    """Identify the open file of a descriptor, and the access that a region over it has."""
+    status = os.fstat(fd)
+    access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    return status.st_dev, status.st_ino, readonly or access == os.O_RDONLY
+
+
+class _Duplicate:
+    """A duplicate of a descriptor, which is closed with this object."""
+
+    __slots__ = ("__weakref__", "fd")
 
     def __init__(self, fd: int) -> None:
         # Above the first three descriptors, to which this process may print messages.
-        duplicate = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+        self.fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+        weakref.finalize(self, os.close, self.fd).atexit = False
+
+
+class _Descriptor(resource_sharer.DupFd):
+    """A descriptor in a message. All messages about one file have one duplicate until fetched."""
+
+    def __init__(self, fd: int) -> None:
+        file = _file(fd)
+        duplicate = _unfetched.get(file)
+        if duplicate is None:
+            duplicate = _unfetched[file] = _Duplicate(fd)
+        kept = [duplicate]
 
         def send(connection: Any, pid: int) -> None:
-            reduction.send_handle(connection, duplicate, pid)
+            reduction.send_handle(connection, kept[0].fd, pid)
 
-        def close() -> None:
-            os.close(duplicate)
-            _unfetched.discard(duplicate)
-
-        _unfetched.add(duplicate)
-        self._id = _sharer.register(send, close)
+        self._id = _sharer.register(send, kept.clear)
 
 
 def _duplicate(fd: int) -> Any:
@@ -181,7 +205,33 @@ def _receive(handle: Any) -> int:
         ) from error
 
 
-def _arrive(handle: Any, readonly: bool, by_name: tuple[str, _Identity] | None) -> Region:
+def _mapped(file: _File) -> Region | None:
+    """Return the region over a file that an earlier message has brought."""
+    tensor = bytes_at(_addresses.get(file, 0), 1)
+    # Another region may be mapped there by now; one that a thread still makes has no descriptor.
+    with contextlib.suppress(OSError):
+        if tensor is not None:
+            region = tensor.region
+            if _file(region.fileno(), region.readonly) == file:
+                return region
+    return None
+
+
+def _map(fd: int, readonly: bool) -> Region:
+    file = _file(fd, readonly)
+    region = _mapped(file)
+    if region is None:
+        region = Region.from_fd(fd, readonly=readonly)
+        _addresses.pop(file, None)
+        _addresses[file] = _bytes_of(region, 0, 1).__array_interface__["data"][0]
+        if len(_addresses) > _ADDRESSES:
+            del _addresses[next(iter(_addresses))]
+    return region
+
+
+def _arrive(
+    handle: Any, readonly: bool, by_name: tuple[str, _Identity] | None, shared: bool = False
+) -> Region:
     try:
         fd = _receive(handle)
     except OSError:
@@ -191,21 +241,21 @@ def _arrive(handle: Any, readonly: bool, by_name: tuple[str, _Identity] | None) 
                 return _find(*by_name, readonly)
         raise
     try:
-        return Region.from_fd(fd, readonly=readonly)
+        return _map(fd, readonly) if shared else Region.from_fd(fd, readonly=readonly)
     finally:
         os.close(fd)
 
 
-def _send(region: Region, readonly: bool) -> _Reduced:
-    return _arrive, (_duplicate(region.fileno()), readonly, _place_of_name(region))
+def _send(region: Region, readonly: bool, shared: bool = False) -> _Reduced:
+    return _arrive, (_duplicate(region.fileno()), readonly, _place_of_name(region), shared)
 
 
 class _Passage:
     """A region as part of a pickle; the receiver gets a Region.
 
     A pickler writes an object once, however often it is referred to. All tensors of a
-    region refer to one passage, so a message has one descriptor for all of them, and the
-    receiver makes one mapping.
+    region refer to one passage, and all arrays to another, so a message has one descriptor
+    for all of them, and the receiver makes one mapping.
     """
 
     __slots__ = ("__weakref__", "readonly", "region")
@@ -220,6 +270,16 @@ class _Passage:
             "descriptor (to keep the data, save t.numpy() or t.torch(); to pass the tensor on by "
             "its region's name, pickle tshare.by_name(t))"
         )
+
+
+class _MemoryPassage(_Passage):
+    """A region as part of a pickle, for arrays and storages over it alone.
+
+    They share a mapping with those of other messages. A Region or Tensor may publish, and what
+    publishes ends with its own last reference.
+    """
+
+    __slots__ = ()
 
 
 class _NamedPassage(_Passage):
@@ -334,7 +394,8 @@ def _place(address: int, size: int, readonly: bool) -> tuple[_Passage, int, int]
     tensor = bytes_at(address, size)
     if tensor is None or tensor._in_frame:
         return None
-    return _passage(tensor.region, readonly or tensor.readonly), tensor._spec[4], size
+    passage = _passage(tensor.region, readonly or tensor.readonly, _MemoryPassage)
+    return passage, tensor._spec[4], size
 
 
 # NumPy
@@ -437,6 +498,7 @@ def register() -> None:
     register = reduction.ForkingPickler.register
     register(Region, lambda region: _send(region, region.readonly))
     register(_Passage, lambda passage: _send(passage.region, passage.readonly))
+    register(_MemoryPassage, lambda passage: _send(passage.region, passage.readonly, shared=True))
     # Arrays and storages need an override: PyTorch registers its own reducers when it is
     # imported, before or after this, and a registered type doesn't include its subclasses.
     pickler: Any = reduction.ForkingPickler

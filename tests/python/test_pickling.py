@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 import concurrent.futures
+import contextlib
 import copy
 import errno
 import multiprocessing
@@ -7,6 +8,8 @@ import os
 import pickle
 import shelve
 import sys
+import threading
+import time
 from multiprocessing import reduction, resource_sharer, util
 
 import pytest
@@ -551,6 +554,123 @@ def test_pickle_that_was_used_is_an_os_error():
     pickle.loads(data)
     with pytest.raises(OSError, match="sent it to one process already"):
         pickle.loads(data)
+    resource_sharer.stop()
+
+
+def travel(thing):
+    return pickle.loads(reduction.ForkingPickler.dumps(thing))
+
+
+def count_descriptors(region):
+    own, count = os.fstat(region.fileno()), 0
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            count += os.path.samestat(own, os.fstat(int(fd)))
+    return count
+
+
+def await_descriptors(region, count):
+    """Wait until the sender's thread has closed its own."""
+    until = time.monotonic() + 60
+    while count_descriptors(region) != count:
+        assert time.monotonic() < until, count_descriptors(region)
+        time.sleep(0.01)
+
+
+VIEWS = {"numpy": lambda t: t.numpy(), "torch": lambda t: t.torch()}
+
+
+@pytest.mark.parametrize("library", VIEWS)
+def test_arrays_of_one_region_take_one_descriptor(library):
+    need(library)
+    t = numbers(20)
+    arrived = [travel(VIEWS[library](t[i : i + 1])) for i in range(20)]
+    await_descriptors(t.region, 2)
+    assert b"".join(map(bytes, map(memoryview, map(tshare.asarray, arrived)))) == bytes(t)
+    with memoryview(t) as memory:
+        memory[3] = 99
+    assert int(arrived[3][0]) == 99
+    arrived.clear()
+    await_descriptors(t.region, 1)
+    resource_sharer.stop()
+
+
+def test_messages_that_nobody_fetches_take_one_descriptor_together():
+    t = numbers(4)
+    messages = [reduction.ForkingPickler.dumps(t) for _ in range(10)]
+    assert count_descriptors(t.region) == 2
+    assert [bytes(pickle.loads(message)) for message in messages] == [bytes(t)] * 10
+    await_descriptors(t.region, 1)
+    resource_sharer.stop()
+
+
+def test_messages_about_one_region_leave_each_its_access(name):
+    need("numpy")
+    t = tshare.create(name, 4)
+    views = [tshare.open(name, readonly=True).numpy(), t.numpy()] * 2
+    messages = [reduction.ForkingPickler.dumps(view) for view in views]
+    arrived = [pickle.loads(message) for message in messages]
+    assert [array.flags.writeable for array in arrived] == [False, True, False, True]
+    resource_sharer.stop()
+
+
+def test_readonly_view_of_a_writable_array_arrives_readonly():
+    array = numbers(4).numpy()
+    readonly = array[:]
+    readonly.flags.writeable = False
+    arrived = [travel(view) for view in (array, readonly, array)]
+    assert [view.flags.writeable for view in arrived] == [True, False, True]
+    resource_sharer.stop()
+
+
+def test_region_that_comes_twice_is_two_publishers():
+    region = tshare.Region.create(None, size=4096)
+    first, second = travel(region), travel(region)
+    first.announce()
+    assert second.has_publishers()
+    first.close()
+    with pytest.raises(OSError, match="publishers") as caught:
+        second.has_publishers()
+    assert caught.value.errno == errno.EOWNERDEAD
+    resource_sharer.stop()
+
+
+def test_array_is_not_taken_for_what_lies_there_since():
+    first = numbers(4).numpy()
+    for number in range(5):
+        assert bytes(travel(first)) == bytes(range(4))
+        # It is mapped where the one that has arrived was.
+        other = tshare.asarray(bytes([number] * 4)).numpy()
+        assert bytes(travel(other)) == bytes([number] * 4)
+        assert bytes(travel(first)) == bytes(range(4))
+    resource_sharer.stop()
+
+
+def test_array_is_not_taken_for_what_another_thread_makes_there():
+    ended = threading.Event()
+
+    def make():
+        while not ended.is_set():
+            tshare.create(None, 1 << 20)
+
+    array = tshare.create(None, 1 << 20).numpy()
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        made = threads.submit(make)
+        try:
+            for _ in range(500):
+                travel(array)
+        finally:
+            ended.set()
+        made.result()
+    resource_sharer.stop()
+
+
+def test_few_of_the_regions_that_have_arrived_are_remembered(monkeypatch):
+    monkeypatch.setattr(tshare._pickling, "_ADDRESSES", 2)
+    monkeypatch.setattr(tshare._pickling, "_addresses", {})
+    sent = [numbers(count).numpy() for count in (1, 2, 3)] * 2
+    assert [bytes(travel(array)) for array in sent] == [bytes(array) for array in sent]
+    assert len(tshare._pickling._addresses) == 2
     resource_sharer.stop()
 
 

@@ -174,14 +174,14 @@ def test_array_inside_of_other_things_is_no_copy(travel):
     assert array.tolist() == [0, 3]
 
 
-def test_views_of_one_region_take_one_descriptor(travel, monkeypatch):
+def test_arrays_of_a_message_take_one_descriptor_and_tensors_another(travel, monkeypatch):
     fds = []
     pass_on = tshare._pickling._duplicate
     monkeypatch.setattr(tshare._pickling, "_duplicate", lambda fd: fds.append(fd) or pass_on(fd))
     region = tshare.Region.create(None, {str(i): (8, "uint8") for i in range(50)})
     arrays = [np.asarray(tensor) for tensor in region.values()]
     came, tensors = travel([arrays, list(region.values())])
-    assert len(fds) == 1
+    assert len(fds) == 2
     came[7][0] = 1
     memoryview(tensors[8])[0] = 2
     assert (arrays[7][0], arrays[8][0]) == (1, 2)
