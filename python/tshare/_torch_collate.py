@@ -27,7 +27,7 @@ from torch.utils.data import default_collate, get_worker_info
 from torch.utils.data._utils import collate as _torch
 from torch.utils.dlpack import from_dlpack
 
-from ._tshare import Entry, Pin, Pool, Tensor, create
+from ._tshare import Entry, Pin, Pool, Tensor, asarray, create
 
 
 def _round_up(size: int, unit: int) -> int:
@@ -52,6 +52,10 @@ def _arrive(name: str, source: bytes | Tensor) -> Tensor:
     return loader._take(source)
 
 
+def _arrive_again(memory: Tensor) -> Tensor:
+    return memory
+
+
 def _rejoin(name: str, *arguments: Any) -> Collate:
     """Return the object of this name. A process has one, also if a loader was copied."""
     return _loaders.get(name) or Collate(name, *arguments)
@@ -74,6 +78,9 @@ class _Batch:
             self.entry.finish()
             self.loader._held[self.key] = self.entry
             self.entry = None
+        elif self.key:
+            # It was sent before, and the consumer has removed the key or will.
+            return _arrive_again, (asarray(self.memory, copy=True),)
         return _arrive, (self.loader._name, self.key or self.memory)
 
     def collate(self, samples: list[Any]) -> Any:

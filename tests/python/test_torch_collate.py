@@ -433,6 +433,21 @@ def test_function_of_one_s_own_may_use_the_batch():
             memory_of(got["view"])
 
 
+def test_function_of_one_s_own_may_return_a_batch_again():
+    shared, kept = tshare_torch.collate(6), []
+
+    def with_earlier_ones(samples):
+        kept.append(shared(samples))
+        return [kept[0], kept[max(len(kept) - 2, 0)], kept[-1]]
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "slots")
+        for i, got in enumerate(load(Rows(12), collate=with_earlier_ones)):
+            assert [int(batch[0, 0]) for batch in got] == [0, max(2 * i - 2, 0), 2 * i]
+            for batch in got:
+                memory_of(batch)
+
+
 def test_types_may_compute_with_their_parts():
     class Other(Rows):
         def __getitem__(self, i):
