@@ -175,8 +175,8 @@ static int check_taken(struct tshare_ctx *ctx, const char *name, bool replaces)
 		return fail(-EEXIST, "name: '%s' is a region, and no stream's; unlink it", name);
 	if (!err && !replaces)
 		return fail(-EEXIST,
-			    "name: '%s' is a stream whose producer lives; end that, or take the "
-			    "name over (TSHARE_REPLACE)",
+			    "name: '%s' is a stream whose producer lives, or a child that it has "
+			    "forked; end that, or take the name over (TSHARE_REPLACE)",
 			    name);
 	return err;
 }

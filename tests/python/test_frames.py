@@ -979,7 +979,7 @@ def test_close_in_another_thread_ends_a_drain(producer, consumer, later):
 
 def test_names_go_with_the_producer(name):
     with tshare.Stream.create(name, FIELDS) as producer:
-        with pytest.raises(FileExistsError, match=r"producer lives; .* \(exist_ok=True\)"):
+        with pytest.raises(FileExistsError, match=r"producer lives, .* \(exist_ok=True\)"):
             tshare.Stream.create(name, FIELDS)
         with tshare.Stream.create(name, FIELDS, exist_ok=True) as successor:
             assert tshare.Region.open(name).id == successor.region.id
