@@ -10,6 +10,7 @@
 #include "base/export.h"
 #include "base/futex.h"
 #include "base/refcount.h"
+#include "base/thread.h"
 #include "ctx.h"
 #include "generation/counter.h"
 #include "generation/event.h"
@@ -83,6 +84,7 @@ static int sleep_until(struct tshare_waiter *waiter, struct counter *counter, ui
 	int slept = -EAGAIN, err = 0;
 	int64_t until, due;
 
+	no_cancellation();
 	while ((*generation = newest(counter)) <= seen) {
 		if (err)
 			return err;

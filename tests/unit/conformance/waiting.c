@@ -288,6 +288,44 @@ TEST(a_wait_is_no_cancellation_point)
 	tshare_region_unref(region);
 }
 
+static void *wait_cancelled(void *data)
+{
+	pthread_cancel(pthread_self());
+	sleep_in_thread(data);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* Waits in a context of its own: the next look for the dead is a second after the last one. */
+static void check_cancelled_wait(struct tshare_region *region, bool with_waiter)
+{
+	struct sleeper sleeper = { .seen = 1 };
+	struct tshare_ctx *own;
+	void *result;
+
+	CHECK(!ctx_new(NULL, &own));
+	CHECK(!tshare_region_import(own, tshare_region_get_fd(region), 0, &sleeper.region));
+	CHECK(!with_waiter || !tshare_waiter_new(sleeper.region, &sleeper.waiter));
+	CHECK(!pthread_create(&sleeper.thread, NULL, wait_cancelled, &sleeper));
+	CHECK(!pthread_join(sleeper.thread, &result));
+	CHECK(sleeper.err == -EOWNERDEAD && result == PTHREAD_CANCELED);
+	tshare_waiter_unref(sleeper.waiter);
+	tshare_region_unref(sleeper.region);
+	tshare_ctx_unref(own);
+}
+
+/* On shm a wait that finds a publisher dead looks for what else the dead have left. */
+TEST(a_wait_for_a_dead_publisher_is_no_cancellation_point)
+{
+	struct tshare_region *region = new_region(NULL);
+	struct partner partner = { .region = region };
+
+	kill_and_reap(start_publisher(&partner));
+	check_cancelled_wait(region, false);
+	check_cancelled_wait(region, true);
+	tshare_region_unref(region);
+}
+
 static int wait_in_child(void *region)
 {
 	alarm(HANG_SECONDS);
