@@ -50,9 +50,9 @@ int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const c
 	if (state == SHM_NAME_STUCK)
 		return fail(-EEXIST, "name: '%s' is a dead process's; only its user can remove it",
 			    name);
-	/* The home could be opened now, but no descriptor is left for what is in it. */
+	/* Whatever is there now, a descriptor was missing. */
 	if (state == SHM_NAME_UNSEEN)
-		return fail_name(home < 0 ? home : -EMFILE, name);
+		return fail_name(shm_is_shortage(home) ? home : -EMFILE, name);
 	region = home >= 0 && shm_home_stat_file(home, &st);
 	claimed = claim >= 0 && shm_home_stat_file(claim, &st);
 	if (home >= 0 && !region && !claimed)

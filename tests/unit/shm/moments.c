@@ -554,6 +554,34 @@ TEST(a_maker_that_runs_out_of_descriptors_while_it_replaces_a_region_reports_tha
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
+static int replace_an_unlinked_region(void *left)
+{
+	struct tshare_region *new;
+	struct tshare_ctx *own;
+
+	if (tshare_ctx_new(NULL, &own) || !leave_descriptors(*(unsigned int *)left))
+		return -1;
+	looks = 1;
+	after_look = unlink_the_name;
+	return -tshare_region_create(own, "contested", 1, NULL, 0, &replacing, &new);
+}
+
+/* Of the numbers of descriptors, one is enough to open the home, but not what is in it. */
+TEST(a_maker_with_few_descriptors_reports_that_though_others_unlink_the_region)
+{
+	struct tshare_region *old;
+	unsigned int left;
+	int err = EMFILE;
+
+	for (left = 0; err; left++) {
+		CHECK(left < 16);
+		old = new_region("contested");
+		err = in_child(replace_an_unlinked_region, &left);
+		CHECK(!err || err == EMFILE);
+		check_that_nothing_is_left(old);
+	}
+}
+
 TEST(create_takes_no_region_that_is_unlinked_meanwhile_for_a_strangers_file)
 {
 	struct tshare_region *old, *new;
