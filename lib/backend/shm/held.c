@@ -65,6 +65,9 @@ static int open_new(const struct shm_session *session, struct shm_name *name)
 		return fail_name(-errno, name->name);
 	if (file < 0)
 		return fail(-errno, "%s: %s", shm_directory(), strerror(errno));
+	/* The umask may have taken the access that the second description needs. */
+	if (fchmod(file, SHM_OWNER_ACCESS))
+		return fail(-errno, "%s: %s", shm_directory(), strerror(errno));
 	life = shm_file_reopen(file, O_RDWR);
 	err = life < 0 ? life : lock_life(life);
 	if (err)

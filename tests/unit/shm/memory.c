@@ -31,6 +31,46 @@ TEST(a_file_has_the_regions_mode_with_any_umask)
 	tshare_region_unref(region);
 }
 
+static int create_under_umasks(void *unused)
+{
+	const struct tshare_options draft = { .size = sizeof(draft), .flags = TSHARE_DRAFT };
+	const struct tshare_options replacing = {
+		.size = sizeof(replacing),
+		.flags = TSHARE_REPLACE,
+	};
+	const mode_t masks[] = { 0277, 0477, 0777 };
+	struct tshare_region *region, *new;
+	struct tshare_ctx *own;
+	size_t i;
+
+	(void)unused;
+	if (tshare_ctx_new(NULL, &own) || !become(USER_ONE))
+		return 1;
+	for (i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		umask(masks[i]);
+		if (tshare_region_create(own, "masked", 1, NULL, 0, &draft, &region) ||
+		    tshare_region_finish(region, 0) ||
+		    tshare_region_create(own, "masked", 1, NULL, 0, &replacing, &new) ||
+		    tshare_region_unlink(new))
+			return 2;
+		tshare_region_unref(region);
+		tshare_region_unref(new);
+	}
+	return 0;
+}
+
+TEST(any_umask_lets_its_user_create_regions)
+{
+	int status;
+
+	if (geteuid())
+		SKIP("needs root, to be another user in the directory");
+	CHECK(!chmod(directory, 0777));
+	status = in_child(create_under_umasks, NULL);
+	CHECK(!chmod(directory, 0700));
+	CHECK(!status);
+}
+
 TEST(unnamed_regions_cannot_be_resized)
 {
 	struct tshare_region *region = new_region(NULL);
