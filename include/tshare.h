@@ -83,7 +83,8 @@
  * -ENOENT        no region of that name, or no tensor, field, frame or entry; or the
  *                region has lost its name
  * -ENOMEM        the memory is unavailable: contiguous, in the system, in the
- *                caller's memory cgroup (version 2), or CUDA's
+ *                caller's memory cgroup (version 2), or CUDA's; or the directory
+ *                of named regions has no room for another file (shm)
  * -EOPNOTSUPP    this backend can't do that: contiguous memory, NUMA nodes,
  *                addresses below 4 GiB, a part's descriptor or a dma-buf's name on
  *                shm, a part of a foreign dma-buf, generations on a module that
@@ -598,7 +599,7 @@ int tshare_region_create_dmabuf(struct tshare_ctx *ctx, const char *name, int fd
  * Return: 0; -EINVAL if it is no draft; -ENOENT if its name was removed; -EEXIST if
  * another region has the name and TSHARE_REPLACE is missing; -EPERM if that region is
  * another user's, or the draft was made in another context; -EFBIG if RLIMIT_FSIZE lets the
- * process write to no file (shm).
+ * process write to no file (shm); -ENOMEM.
  */
 int tshare_region_finish(struct tshare_region *region, uint32_t flags);
 

@@ -352,7 +352,7 @@ def replicate(
     :raises ConnectionError: A rank has ended.
     :raises TimeoutError: A rank is silent, or the seconds, and up to three more, have passed.
     :raises OSError: EBADMSG: a chunk that has arrived differs. ESTALE: another process has replaced
-        the region meanwhile. ENOMEM, EDQUOT or ENOSPC: a host has no room.
+        the region meanwhile. ENOMEM or EDQUOT: a host has no room.
     """
     given = {
         "call": "replicate",

@@ -432,8 +432,8 @@ def load(
         opened.
     :raises ValueError: A file is damaged, or has more tensors than a region; a folder has several
         models; sha256 or only doesn't fit the files.
-    :raises OSError: ESTALE: a file was changed while it was read. EIO: the disk fails. ENOMEM or
-        ENOSPC: there is no room.
+    :raises OSError: ESTALE: a file was changed while it was read. EIO: the disk fails. ENOMEM:
+        there is no room.
     """
     if not isinstance(mode, int):
         raise TypeError(f"mode: must be an int, not {type(mode)}")

@@ -195,8 +195,8 @@ static int make_named(const struct shm_session *session, struct shm_name *name,
 	return err;
 }
 
-static int create_named(struct shm_session *session, const struct backend_request *request,
-			const struct shm_header *header, void **user)
+static int try_to_create_named(struct shm_session *session, const struct backend_request *request,
+			       const struct shm_header *header, void **user)
 {
 	struct shm_name *name;
 	int err;
@@ -215,6 +215,16 @@ static int create_named(struct shm_session *session, const struct backend_reques
 		return shm_name_complete(session, name, user);
 	shm_name_abandon(session, name);
 	return err;
+}
+
+static int create_named(struct shm_session *session, const struct backend_request *request,
+			const struct shm_header *header, void **user)
+{
+	int err = try_to_create_named(session, request, header, user);
+
+	if (err == -ENOSPC && shm_names_sweep(session->dir))
+		err = try_to_create_named(session, request, header, user);
+	return err == -ENOSPC ? shm_fail_no_file() : err;
 }
 
 /* Either */

@@ -141,6 +141,14 @@ int shm_fail_no_room(int dir, const struct backend_request *request)
 	return fail(-ENOMEM, "size: no room for %" PRIu64 " bytes", needed);
 }
 
+int shm_fail_no_file(void)
+{
+	return fail(-ENOMEM,
+		    "region: %s has no room for another file (see df -i); enlarge it, or unlink "
+		    "what is in it",
+		    shm_directory());
+}
+
 int shm_check_limit(const struct shm_header *header)
 {
 	struct rlimit limit;

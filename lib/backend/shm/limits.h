@@ -24,4 +24,7 @@ int shm_check_room(int dir, const struct backend_request *request, uint64_t size
 /* Fails with -ENOMEM and names what is short. */
 int shm_fail_no_room(int dir, const struct backend_request *request);
 
+/* The same if a file, a directory or a link can't be made. */
+int shm_fail_no_file(void);
+
 #endif /* TSHARE_BACKEND_SHM_LIMITS_H */

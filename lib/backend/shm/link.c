@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "backend/shm/dead.h"
 #include "backend/shm/file.h"
+#include "backend/shm/limits.h"
 #include "backend/shm/session.h"
 #include "backend/shm/users.h"
 #include "base/cleanup.h"
@@ -486,9 +487,8 @@ static int finish_draft(struct shm_session *session, struct shm_name *name,
 	return err;
 }
 
-int shm_finish(void *opened, struct backend_region *region, bool replace)
+static int try_to_finish(struct shm_session *session, struct backend_region *region, bool replace)
 {
-	struct shm_session *session = opened;
 	struct shm_name *name;
 	int err;
 
@@ -497,4 +497,14 @@ int shm_finish(void *opened, struct backend_region *region, bool replace)
 	err = name ? finish_draft(session, name, region, replace) : refuse_to_finish(region->fd);
 	process_unlock();
 	return err;
+}
+
+int shm_finish(void *opened, struct backend_region *region, bool replace)
+{
+	struct shm_session *session = opened;
+	int err = try_to_finish(session, region, replace);
+
+	if (err == -ENOSPC && shm_names_sweep(session->dir))
+		err = try_to_finish(session, region, replace);
+	return err == -ENOSPC ? shm_fail_no_file() : err;
 }

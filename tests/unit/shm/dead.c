@@ -3,11 +3,14 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +113,94 @@ TEST(a_childs_exit_leaves_its_parents_names)
 	CHECK(!in_child(just_exit, NULL));
 	CHECK(!open_error("parents"));
 	tshare_region_unref(region);
+}
+
+/* Exit status of a child that may not mount. */
+enum { NO_MOUNT = 77 };
+
+static bool set_inodes(unsigned long flags, unsigned long count)
+{
+	char options[64];
+
+	snprintf(options, sizeof(options), "mode=700,nr_inodes=%lu", count);
+	return !mount("none", directory, "tmpfs", flags, options);
+}
+
+/* Lets the directory have that many inodes besides those in use. */
+static bool leave_inodes(unsigned int count)
+{
+	struct statvfs vfs;
+
+	return !statvfs(directory, &vfs) &&
+	       set_inodes(MS_REMOUNT, vfs.f_files - vfs.f_ffree + count);
+}
+
+static int create_several_and_be_killed(void *unused)
+{
+	struct tshare_region *region;
+	char name[] = "dead-0";
+
+	(void)unused;
+	for (; name[5] < '8'; name[5]++)
+		if (tshare_region_create(ctx, name, 1, NULL, 0, NULL, &region))
+			return 1;
+	kill(getpid(), SIGKILL);
+	return 1;
+}
+
+static bool leave_to_the_dead(unsigned int inodes)
+{
+	return set_inodes(MS_REMOUNT, 1000) && in_child(create_several_and_be_killed, NULL) == -1 &&
+	       leave_inodes(inodes);
+}
+
+struct scarce {
+	unsigned int inodes;
+	uint32_t flags;
+};
+
+static int replace_where_the_dead_have_the_inodes(void *data)
+{
+	const struct scarce *scarce = data;
+	const struct tshare_options options = {
+		.size = sizeof(options),
+		.flags = TSHARE_REPLACE | scarce->flags,
+	};
+	struct tshare_region *region;
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    !set_inodes(0, 1000))
+		return NO_MOUNT;
+	close_context();
+	open_context();
+	new_region("scarce");
+	if (!leave_to_the_dead(scarce->inodes) ||
+	    tshare_region_create(ctx, "scarce", 1, NULL, 0, &options, &region))
+		return 1;
+	if (scarce->flags &&
+	    (!leave_to_the_dead(scarce->inodes) || tshare_region_finish(region, 0)))
+		return 2;
+	/* Now the living have them. */
+	if (tshare_ctx_list(ctx, ignore, NULL) || !leave_inodes(0) ||
+	    tshare_region_create(ctx, "scarce", 1, NULL, 0, &options, &region) != -ENOMEM)
+		return 3;
+	return !error_says("no room for another file") || open_error("scarce");
+}
+
+TEST(create_and_finish_without_an_inode_remove_files_of_dead_makers)
+{
+	struct scarce scarce;
+	int status;
+
+	for (scarce.inodes = 0; scarce.inodes < 6; scarce.inodes++) {
+		scarce.flags = 0;
+		status = in_child(replace_where_the_dead_have_the_inodes, &scarce);
+		if (status == NO_MOUNT)
+			SKIP("needs to be allowed to mount a tmpfs");
+		CHECK(!status);
+		scarce.flags = TSHARE_DRAFT;
+		CHECK(!in_child(replace_where_the_dead_have_the_inodes, &scarce));
+	}
 }
 
 TEST(files_of_other_versions_are_kept)
