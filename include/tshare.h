@@ -43,7 +43,10 @@
  *
  * Signals. No function may be called in a signal handler; a handler may read and
  * write a region's memory. Calls that wait say so, and may end with -EINTR. Other
- * calls go on after a handler has run.
+ * calls go on after a handler has run. If a handler forks during a call, the child may
+ * only call execve() or _exit(); if it calls exit(), what atexit() has registered must
+ * not call the library, and names may stay until another process looks for what the
+ * dead have left.
  *
  * pthread_cancel(). Functions that wait, publish or read files are no cancellation points. A
  * thread that may be cancelled must call other functions with PTHREAD_CANCEL_DISABLE: they

@@ -8,7 +8,8 @@
 /*
  * The process's lock: the library's global mutex.
  *
- * fork() takes it, so a child finds the lock free and every shared list complete.
+ * fork() takes it, so a child finds the lock free and every shared list complete. In a signal
+ * handler that has interrupted the holder, fork() and exit() leave the lock and the parts alone.
  * Holders keep it briefly, and take no other lock of the library under it. A holder
  * can't be cancelled.
  */

@@ -3,6 +3,7 @@
 #include "base/process.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -143,6 +144,70 @@ TEST(fork_waits_for_the_holder_of_the_lock)
 		_exit(!atomic_load(&let_go));
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 	pthread_join(holder, NULL);
+}
+
+static void fork_in_handler(int signal)
+{
+	int status;
+	pid_t pid;
+
+	(void)signal;
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		_exit(1);
+}
+
+static void exit_in_handler(int signal)
+{
+	(void)signal;
+	exit(0);
+}
+
+/* In a process that holds the lock. */
+static int status_after(void (*handler)(int signal))
+{
+	int status;
+	pid_t pid;
+
+	join_all();
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		alarm(60);
+		record->count = 0;
+		signal(SIGUSR1, handler);
+		process_lock();
+		raise(SIGUSR1);
+		process_unlock();
+		_exit(record->count);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+TEST(a_handler_may_fork_while_its_thread_has_the_lock)
+{
+	CHECK(!status_after(fork_in_handler));
+}
+
+TEST(a_handler_may_exit_while_its_thread_has_the_lock)
+{
+	CHECK(!status_after(exit_in_handler));
+	CHECK(!record->count);
+}
+
+TEST(a_fork_after_one_in_a_handler_is_as_any)
+{
+	join_all();
+	CHECK(signal(SIGUSR1, fork_in_handler) != SIG_ERR);
+	process_lock();
+	raise(SIGUSR1);
+	process_unlock();
+	CHECK(!record->count);
+	fork_one(false);
+	CHECK(record->count == 2 * PROCESS_PARTS);
 }
 
 static void reset(void)
