@@ -49,6 +49,15 @@ struct backend_find {
 	void *data;
 };
 
+/* A draft whose name is to lead to it. */
+struct backend_finish {
+	struct backend_region *region;
+	bool replace; /* whether the name may be another region's */
+};
+
+/* The most drafts that finish() takes. */
+#define BACKEND_FINISH_MAX 2
+
 /*
  * A region of a backend. The caller owns @fd and @descs, and
  * releases them with close() and desc_list_free(). lookup() and import() set @size,
@@ -172,10 +181,11 @@ struct backend_ops {
 	void (*release)(void *session, struct backend_region *region);
 
 	/*
-	 * Makes the name of a draft, made in this session, lead to it. With @replace the
-	 * name may be another region's. @session may be NULL, as for import().
+	 * Makes the names of drafts, made in this session, lead to them, one after the other.
+	 * Whatever needs memory or descriptors comes before the first name: if it fails all stay
+	 * drafts. @session may be NULL, as for import().
 	 */
-	int (*finish)(void *session, struct backend_region *region, bool replace);
+	int (*finish)(void *session, const struct backend_finish *drafts, size_t count);
 
 	int (*unlink)(void *session, const char *name);
 

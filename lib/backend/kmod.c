@@ -439,19 +439,23 @@ static int fail_finish(int err, const char *name)
 	}
 }
 
-static int kmod_finish(void *session, struct backend_region *region, bool replace)
+static int kmod_finish(void *session, const struct backend_finish *drafts, size_t count)
 {
-	struct tshare_finish request = {
-		.fd = region->fd,
-		.id = region->id,
-		.flags = replace ? TSHARE_FINISH_REPLACE : 0,
-	};
+	struct tshare_finish request = { 0 };
 	_cleanup_close_ int own = -1;
-	int device = kmod_device_of(session, &own);
+	int device = kmod_device_of(session, &own), err = 0;
+	size_t i;
 
 	if (device < 0)
 		return device;
-	return fail_finish(kmod_ioctl(device, TSHARE_IOCTL_FINISH, &request), region->name);
+	for (i = 0; !err && i < count; i++) {
+		request.fd = drafts[i].region->fd;
+		request.id = drafts[i].region->id;
+		request.flags = drafts[i].replace ? TSHARE_FINISH_REPLACE : 0;
+		err = fail_finish(kmod_ioctl(device, TSHARE_IOCTL_FINISH, &request),
+				  drafts[i].region->name);
+	}
+	return err;
 }
 
 static int kmod_unlink_region(void *session, int fd, uint64_t id, const char *name)

@@ -222,15 +222,6 @@ static int choose_slots(struct tshare_ctx *ctx, uint64_t size, uint32_t *slots, 
 	return 0;
 }
 
-/* First the seats, so that nobody finds a pool without them. */
-static int finish(struct tshare_pool *pool)
-{
-	int err;
-
-	err = tshare_region_finish(pool->seats_region, 0);
-	return err ? err : tshare_region_finish(pool->region, 0);
-}
-
 static int pool_create(struct tshare_pool *pool, struct tshare_ctx *ctx, const char *name,
 		       uint64_t size, const struct tshare_pool_options *options)
 {
@@ -251,8 +242,9 @@ static int pool_create(struct tshare_pool *pool, struct tshare_ctx *ctx, const c
 		err = allocate(pool);
 	if (!err)
 		err = join(pool);
+	/* First the seats, so that nobody finds a pool without them. */
 	if (!err)
-		err = finish(pool);
+		err = region_finish_both(pool->seats_region, pool->region);
 	if (!err)
 		pool->unlinks = region.lifetime == TSHARE_LIFETIME_MAKER;
 	return err;

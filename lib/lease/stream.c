@@ -18,6 +18,7 @@
 #include "lease/regions.h"
 #include "lease/seats-region.h"
 #include "lease/stream.h"
+#include "region/region.h"
 
 struct tshare_stream *stream_new(enum stream_role role)
 {
@@ -140,9 +141,7 @@ static int finish(struct tshare_stream *stream)
 	err = seats_open(&stream->seats, stream->seats_region);
 	if (!err)
 		err = tshare_region_announce(stream->region);
-	if (!err)
-		err = tshare_region_finish(stream->seats_region, 0);
-	return err ? err : tshare_region_finish(stream->region, 0);
+	return err ? err : region_finish_both(stream->seats_region, stream->region);
 }
 
 /*

@@ -86,6 +86,10 @@ int region_check_on_host(const struct tshare_region *region)
 TSHARE_EXPORT
 int tshare_region_finish(struct tshare_region *region, uint32_t flags)
 {
+	const struct backend_finish draft = {
+		.region = &region->handle,
+		.replace = region->replaces || flags & TSHARE_REPLACE,
+	};
 	void *session = ctx_session(region->ctx, region->backend);
 	int err = region_check_on_host(region);
 
@@ -93,8 +97,17 @@ int tshare_region_finish(struct tshare_region *region, uint32_t flags)
 		return err;
 	if (flags & ~TSHARE_REPLACE)
 		return fail(-EINVAL, "flags: unknown flag in %#" PRIx32, flags);
-	return region->backend->finish(session, &region->handle,
-				       region->replaces || flags & TSHARE_REPLACE);
+	return region->backend->finish(session, &draft, 1);
+}
+
+int region_finish_both(struct tshare_region *first, struct tshare_region *second)
+{
+	const struct backend_finish drafts[] = {
+		{ &first->handle, first->replaces },
+		{ &second->handle, second->replaces },
+	};
+
+	return first->backend->finish(ctx_session(first->ctx, first->backend), drafts, 2);
 }
 
 TSHARE_EXPORT

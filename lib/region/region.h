@@ -18,6 +18,12 @@ int region_check_on_host(const struct tshare_region *region);
 int region_check_flags(uint32_t flags);
 
 /*
+ * Finishes two drafts of one context, one right after the other. A failure leaves both drafts,
+ * unless it is another process's doing and comes between the two.
+ */
+int region_finish_both(struct tshare_region *first, struct tshare_region *second);
+
+/*
  * As tshare_region_open(), but @other_than, unless 0, is the id of the region that is not to be
  * opened: one that the caller does not keep, as a user of it would keep its name.
  */

@@ -252,23 +252,28 @@ static int take_name(struct place *place, int fd, const struct backend_request *
 
 /* Getting the name */
 
+static int exchange(const struct place *place, const char *name)
+{
+	char file[SHM_HOME_NAME_LEN];
+
+	shm_home_name(file, name);
+	return renameat2(place->dir, place->file, place->dir, file, RENAME_EXCHANGE) ? -errno : 0;
+}
+
 /*
  * Exchanges the maker's home with the one that has its claim. If the maker is root, the owner of
  * that home may have moved it in spite of the claim: then the exchange is undone.
  */
 static int exchange_homes(const struct place *place, const char *name)
 {
-	char file[SHM_HOME_NAME_LEN];
-	int err;
+	int err = exchange(place, name);
 
-	shm_home_name(file, name);
-	err = renameat2(place->dir, place->file, place->dir, file, RENAME_EXCHANGE) ? -errno : 0;
 	if (!err && shm_home_is_at(place->dir, place->file, place->named))
 		return 0;
 	if (!err)
-		err = renameat2(place->dir, place->file, place->dir, file, RENAME_EXCHANGE) ?
-			      -errno :
-			      -ENOENT;
+		err = exchange(place, name);
+	if (!err)
+		err = -ENOENT;
 	return fail_name(err == -EACCES ? -EPERM : err, name);
 }
 
@@ -404,24 +409,86 @@ static int check_place(const struct place *place, const char *name, bool replace
 	return err == -EPERM ? fail_name(err, name) : 0;
 }
 
-/* Makes a home for the draft whose file is "new", and gives it the name. */
-static int give_name(struct place *place, const struct shm_name *name)
+/* A draft that is to get its name. */
+struct finishing {
+	struct shm_name *name;
+	struct backend_region *region;
+	struct place place; /* its home is made last */
+	bool replace;
+};
+
+/* Opens the draft's claim and the home that it is in. */
+static int open_claimed(struct shm_session *session, struct finishing *draft)
 {
+	struct place *place = &draft->place;
+	struct shm_name *name = draft->name;
+	char file[SHM_HOME_NAME_LEN];
+	bool claim;
+
+	/* Only a user keeps others from removing the draft: see clear_unused(). */
+	if (!draft->region->user)
+		return fail(-EPERM, "region: its file could not be opened anew when it was "
+				    "imported, so it can't be finished; import it again");
+	place->claim = shm_name_open_home(session, name, &claim);
+	if (place->claim >= 0 && !claim) {
+		end_draft(session, name);
+		return fail_no_draft(); /* another process has finished it since a fork() */
+	}
+	if (place->claim == -ENOENT) {
+		shm_name_drop(session, name);
+		return fail_lost();
+	}
+	shm_home_name(file, name->name);
+	place->named = place->claim < 0 ? place->claim : shm_home_open(session->dir, file);
+	return place->named < 0 ? fail_name(place->named, name->name) : 0;
+}
+
+/* Opens what a finish needs, and refuses what can't be finished. */
+static int open_draft(struct shm_session *session, const struct backend_finish *finish,
+		      struct finishing *draft)
+{
+	struct backend_region *region = finish->region;
 	int err;
 
+	*draft = (struct finishing){
+		.name = session ? find_draft(session, region->fd) : NULL,
+		.region = region,
+		.place = { .dir = -1, .home = -1, .claim = -1, .named = -1 },
+		.replace = finish->replace,
+	};
+	if (!draft->name)
+		return refuse_to_finish(region->fd);
+	draft->place.dir = session->dir;
+	err = open_claimed(session, draft);
+	return err ? err : check_place(&draft->place, draft->name->name, draft->replace);
+}
+
+/* Lets a region whose file is "new" be a draft as before. */
+static void stay_draft(const struct finishing *draft)
+{
+	const struct place *place = &draft->place;
+
+	if (place->home >= 0)
+		place_undo(place);
+	shm_claim_mark_maker(place->claim, false);
+	shm_file_write_flags(draft->name->fd, shm_header_flags(draft->name->lifetime, true));
+	renameat(place->claim, SHM_NEW_FILE, place->claim, SHM_DRAFT_FILE);
+}
+
+/* Makes a home for a draft whose file is "new". */
+static int make_home(struct finishing *draft)
+{
+	const struct shm_name *name = draft->name;
+	struct place *place = &draft->place;
+	int err;
+
+	shm_claim_mark_maker(place->claim, true);
 	err = shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, false));
 	if (err)
 		return fail(err, "region: its file can't be written: %s%s", strerror(-err),
 			    err == -EFBIG ? " (see RLIMIT_FSIZE, ulimit -f)" : "");
 	place->home = shm_home_make(place->dir, name->fd, NULL, place->file);
-	if (place->home < 0)
-		return shm_fail_proc(place->home, shm_directory());
-	err = exchange_homes(place, name->name);
-	if (err)
-		place_undo(place);
-	else
-		settle(place, name->fd, name->lifetime);
-	return err;
+	return place->home < 0 ? shm_fail_proc(place->home, shm_directory()) : 0;
 }
 
 /*
@@ -429,82 +496,82 @@ static int give_name(struct place *place, const struct shm_name *name)
  * finish fails. So all refusals come first, and hold: as long as the draft has the claim, no other
  * process gives the name another home.
  */
-static int finish_claimed(struct shm_session *session, struct shm_name *name, struct place *place,
-			  bool replace)
+static int begin_finish(struct shm_session *session, struct finishing *draft)
 {
+	struct place *place = &draft->place;
 	int err;
 
-	err = check_place(place, name->name, replace);
-	if (err)
-		return err;
 	err = renameat(place->claim, SHM_DRAFT_FILE, place->claim, SHM_NEW_FILE) ? -errno : 0;
 	if (err == -ENOENT) {
-		shm_name_drop(session, name);
+		shm_name_drop(session, draft->name);
 		return fail_lost();
 	}
 	if (err)
-		return fail_name(err, name->name);
-	shm_claim_mark_maker(place->claim, true);
-	err = give_name(place, name);
+		return fail_name(err, draft->name->name);
+	err = make_home(draft);
+	if (err)
+		stay_draft(draft);
+	return err;
+}
+
+static void end_finish(struct shm_session *session, struct finishing *draft)
+{
+	shm_user_finish(draft->region, draft->name->lifetime);
+	end_draft(session, draft->name);
+}
+
+/*
+ * Whatever may fail comes before the first name, which may be another region's: it is not lost in
+ * vain. Only an exchange can still fail between two names. Then the first one is given back, unless
+ * another process has just swept, and found its old region at a maker's place.
+ */
+static int finish_drafts(struct shm_session *session, struct finishing *drafts, size_t count)
+{
+	size_t begun, named, i;
+	int err = 0;
+
+	for (begun = 0; !err && begun < count; begun += !err)
+		err = begin_finish(session, &drafts[begun]);
+	for (named = 0; !err && named < count; named += !err)
+		err = exchange_homes(&drafts[named].place, drafts[named].name->name);
 	if (err) {
-		shm_claim_mark_maker(place->claim, false);
-		shm_file_write_flags(name->fd, shm_header_flags(name->lifetime, true));
-		renameat(place->claim, SHM_NEW_FILE, place->claim, SHM_DRAFT_FILE);
+		while (named--)
+			exchange(&drafts[named].place, drafts[named].name->name);
+		while (begun--)
+			stay_draft(&drafts[begun]);
+		return err;
 	}
-	return err;
+	for (i = 0; i < count; i++)
+		settle(&drafts[i].place, drafts[i].name->fd, drafts[i].name->lifetime);
+	for (i = 0; i < count; i++)
+		end_finish(session, &drafts[i]);
+	return 0;
 }
 
-static int finish_draft(struct shm_session *session, struct shm_name *name,
-			struct backend_region *region, bool replace)
+static int try_to_finish(struct shm_session *session, const struct backend_finish *finishing,
+			 size_t count)
 {
-	_cleanup_place_ struct place place = { .dir = session->dir, .home = -1, .named = -1 };
-	char file[SHM_HOME_NAME_LEN];
-	bool claim;
-	int err;
-
-	/* Only a user keeps others from removing the draft: see clear_unused(). */
-	if (!region->user)
-		return fail(-EPERM, "region: its file could not be opened anew when it was "
-				    "imported, so it can't be finished; import it again");
-	place.claim = shm_name_open_home(session, name, &claim);
-	if (place.claim >= 0 && !claim) {
-		end_draft(session, name);
-		return fail_no_draft(); /* another process has finished it since a fork() */
-	}
-	if (place.claim == -ENOENT) {
-		shm_name_drop(session, name);
-		return fail_lost();
-	}
-	shm_home_name(file, name->name);
-	place.named = place.claim < 0 ? place.claim : shm_home_open(session->dir, file);
-	if (place.named < 0)
-		return fail_name(place.named, name->name);
-	err = finish_claimed(session, name, &place, replace);
-	if (!err) {
-		shm_user_finish(region, name->lifetime);
-		end_draft(session, name);
-	}
-	return err;
-}
-
-static int try_to_finish(struct shm_session *session, struct backend_region *region, bool replace)
-{
-	struct shm_name *name;
-	int err;
+	struct finishing drafts[BACKEND_FINISH_MAX];
+	size_t known;
+	int err = 0;
 
 	process_lock();
-	name = session ? find_draft(session, region->fd) : NULL;
-	err = name ? finish_draft(session, name, region, replace) : refuse_to_finish(region->fd);
+	for (known = 0; !err && known < count; known++)
+		err = open_draft(session, &finishing[known], &drafts[known]);
+	if (!err)
+		err = finish_drafts(session, drafts, count);
+	while (known--)
+		cleanup_place(&drafts[known].place);
 	process_unlock();
 	return err;
 }
 
-int shm_finish(void *opened, struct backend_region *region, bool replace)
+int shm_finish(void *opened, const struct backend_finish *finishing, size_t count)
 {
 	struct shm_session *session = opened;
-	int err = try_to_finish(session, region, replace);
+	int err = try_to_finish(session, finishing, count);
 
 	if (err == -ENOSPC && shm_names_sweep(session->dir))
-		err = try_to_finish(session, region, replace);
+		err = try_to_finish(session, finishing, count);
 	return err == -ENOSPC ? shm_fail_no_file() : err;
 }

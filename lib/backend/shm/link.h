@@ -7,7 +7,7 @@
 
 #include "backend/shm/held.h"
 
-struct backend_region;
+struct backend_finish;
 struct backend_request;
 struct shm_session;
 
@@ -19,7 +19,7 @@ int shm_link(const struct shm_session *session, const struct shm_name *name,
 int shm_claim(const struct shm_session *session, struct shm_name *name,
 	      const struct backend_request *request);
 
-int shm_finish(void *opened, struct backend_region *region, bool replace);
+int shm_finish(void *opened, const struct backend_finish *finishing, size_t count);
 
 /* Fails because the home called @file has the name: -EEXIST, or a shortage for SHM_NAME_UNSEEN. */
 int shm_fail_taken(int dir, const char *file, enum shm_name_state state, const char *name);

@@ -34,7 +34,7 @@ static void (*after_look)(void);
 
 static int looks; /* until that one */
 
-static int allocation_error; /* of the next one, or 0 */
+static int allocation_error, exchange_error; /* of the next one, or 0 */
 
 /* Seconds that the library's clock is ahead of the kernel's in this thread. */
 static _Thread_local int clock_ahead;
@@ -129,8 +129,15 @@ char *secure_getenv(const char *name)
 
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned int flags)
 {
+	int err;
+
 	happen(&before_exchange);
-	return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+	err = exchange_error;
+	exchange_error = 0;
+	if (!err)
+		return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+	errno = err;
+	return -1;
 }
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
@@ -528,9 +535,20 @@ TEST(a_maker_replaces_a_region_while_others_unlink_it)
 /* As if another thread had opened as many files meanwhile as there may be. */
 static void use_all_descriptors(void)
 {
-	const struct rlimit none = { STDERR_FILENO + 1, STDERR_FILENO + 1 };
+	struct rlimit limit;
 
-	setrlimit(RLIMIT_NOFILE, &none);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = STDERR_FILENO + 1;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void free_descriptors(void)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int replace_without_descriptors(void *unused)
@@ -580,6 +598,111 @@ TEST(a_maker_with_few_descriptors_reports_that_though_others_unlink_the_region)
 		CHECK(!err || err == EMFILE);
 		check_that_nothing_is_left(old);
 	}
+}
+
+/* Streams and pools, which have two regions each */
+
+static int create_stream(uint32_t flags, struct tshare_stream **stream)
+{
+	const struct tshare_options region = { .size = sizeof(region), .flags = flags };
+	const struct tshare_stream_options options = { .size = sizeof(options), .region = &region };
+	const struct tshare_spec field = SPEC("data", TSHARE_INT8);
+
+	return tshare_stream_create(ctx, "both", &field, 1, &options, stream);
+}
+
+static int create_pool(struct tshare_pool **pool)
+{
+	return tshare_pool_create(ctx, "both", 4096, NULL, pool);
+}
+
+/* Whether a consumer finds both regions of the stream. */
+static bool can_be_consumed(void)
+{
+	struct tshare_stream *consumer;
+
+	if (tshare_stream_open(ctx, "both", NULL, &consumer))
+		return !error_says("");
+	tshare_stream_unref(consumer);
+	return true;
+}
+
+TEST(a_stream_that_lacks_descriptors_at_any_moment_leaves_its_name_free)
+{
+	struct tshare_stream *stream;
+	int look = 0, err;
+	bool came;
+
+	do {
+		looks = ++look;
+		after_look = use_all_descriptors;
+		err = create_stream(0, &stream);
+		came = !after_look;
+		after_look = NULL;
+		free_descriptors();
+		CHECK(!err || err == -EMFILE);
+		CHECK(!err || !create_stream(0, &stream));
+		tshare_stream_unref(stream);
+	} while (came);
+	CHECK(look > 2);
+}
+
+TEST(a_producer_that_lacks_descriptors_at_any_moment_takes_no_living_ones_consumers)
+{
+	struct tshare_stream *old, *new;
+	int look = 0, err;
+	bool came;
+
+	CHECK(!create_stream(0, &old));
+	do {
+		looks = ++look;
+		after_look = use_all_descriptors;
+		err = create_stream(TSHARE_REPLACE, &new);
+		came = !after_look;
+		after_look = NULL;
+		free_descriptors();
+		CHECK(!err || err == -EMFILE);
+		CHECK(can_be_consumed());
+		if (err)
+			continue;
+		tshare_stream_unref(old);
+		old = new;
+	} while (came);
+	CHECK(look > 2);
+	tshare_stream_unref(old);
+}
+
+static void fail_the_exchange(void)
+{
+	exchange_error = ENOMEM;
+}
+
+static void fail_the_second_exchange(void)
+{
+	before_exchange = fail_the_exchange;
+}
+
+TEST(two_names_that_are_not_both_given_are_given_back)
+{
+	struct tshare_stream *old, *new;
+	struct tshare_pool *pool;
+
+	before_exchange = fail_the_second_exchange;
+	CHECK(create_stream(0, &old) == -ENOMEM);
+	before_exchange = fail_the_second_exchange;
+	CHECK(create_pool(&pool) == -ENOMEM);
+	CHECK(!has_home("both") && !has_home("both.seats"));
+	CHECK(!create_pool(&pool));
+	tshare_pool_unref(pool);
+	CHECK(!create_stream(0, &old));
+	before_exchange = fail_the_second_exchange;
+	CHECK(create_stream(TSHARE_REPLACE, &new) == -ENOMEM);
+	CHECK(can_be_consumed());
+	CHECK(!create_stream(TSHARE_REPLACE, &new));
+	CHECK(can_be_consumed());
+	tshare_stream_unref(new);
+	tshare_stream_unref(old);
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
 TEST(create_takes_no_region_that_is_unlinked_meanwhile_for_a_strangers_file)
