@@ -1977,7 +1977,9 @@ int tshare_pool_get_info(struct tshare_pool *pool, struct tshare_pool_info *info
  * tshare_pool_unlink() - remove a pool's names
  * @pool: the pool
  *
- * Return: as tshare_region_unlink(); -EOPNOTSUPP in a child of fork().
+ * After a failure other than -ENOENT the pool has its names, and the call can be repeated.
+ *
+ * Return: as tshare_region_unlink() for NAME; -EOPNOTSUPP in a child of fork().
  */
 int tshare_pool_unlink(struct tshare_pool *pool);
 

@@ -399,10 +399,21 @@ int tshare_pool_unlink(struct tshare_pool *pool)
 
 	if (err)
 		return err;
-	pool->unlinks = false;
 	err = tshare_region_unlink(pool->region);
+	/* As long as the pool has its name, it needs its seats. */
+	if (err && err != -ENOENT)
+		return err;
+	/*
+	 * Without that name nobody finds the seats, and another process may give theirs to the
+	 * next pool at any time. If they can't be removed now, they are when the object goes.
+	 */
 	seats_err = tshare_region_unlink(pool->seats_region);
-	return err ? err : seats_err;
+	pool->unlinks = seats_err && seats_err != -ENOENT;
+	error_clear();
+	if (err)
+		return fail(err, "pool: has lost its name '%s'",
+			    tshare_region_get_name(pool->region));
+	return 0;
 }
 
 TSHARE_EXPORT

@@ -34,10 +34,20 @@ static void (*after_look)(void);
 
 static int looks; /* until that one */
 
-static int allocation_error, exchange_error; /* of the next one, or 0 */
+static int allocation_error, exchange_error, unlinking_error; /* of the next one, or 0 */
 
 /* Seconds that the library's clock is ahead of the kernel's in this thread. */
 static _Thread_local int clock_ahead;
+
+static int take_error(int *next)
+{
+	int err = *next;
+
+	*next = 0;
+	if (err)
+		errno = err;
+	return err;
+}
 
 static void happen(void (**event)(void))
 {
@@ -94,7 +104,7 @@ ssize_t pread(int fd, void *buffer, size_t size, off_t offset)
 int unlinkat(int dir, const char *entry, int flags)
 {
 	happen(&before_unlinking);
-	return syscall(SYS_unlinkat, dir, entry, flags);
+	return take_error(&unlinking_error) ? -1 : syscall(SYS_unlinkat, dir, entry, flags);
 }
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
@@ -129,15 +139,10 @@ char *secure_getenv(const char *name)
 
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned int flags)
 {
-	int err;
-
 	happen(&before_exchange);
-	err = exchange_error;
-	exchange_error = 0;
-	if (!err)
-		return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
-	errno = err;
-	return -1;
+	return take_error(&exchange_error) ?
+		       -1 :
+		       syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
@@ -613,7 +618,21 @@ static int create_stream(uint32_t flags, struct tshare_stream **stream)
 
 static int create_pool(struct tshare_pool **pool)
 {
-	return tshare_pool_create(ctx, "both", 4096, NULL, pool);
+	const struct tshare_options region = {
+		.size = sizeof(region),
+		.lifetime = TSHARE_LIFETIME_PERSIST,
+	};
+	const struct tshare_pool_options options = { .size = sizeof(options), .region = &region };
+
+	return tshare_pool_create(ctx, "both", 4096, &options, pool);
+}
+
+static int unlink_pool(struct tshare_pool *pool)
+{
+	int err = tshare_pool_unlink(pool);
+
+	tshare_pool_unref(pool);
+	return err;
 }
 
 /* Whether a consumer finds both regions of the stream. */
@@ -693,7 +712,7 @@ TEST(two_names_that_are_not_both_given_are_given_back)
 	CHECK(create_pool(&pool) == -ENOMEM);
 	CHECK(!has_home("both") && !has_home("both.seats"));
 	CHECK(!create_pool(&pool));
-	tshare_pool_unref(pool);
+	CHECK(!unlink_pool(pool));
 	CHECK(!create_stream(0, &old));
 	before_exchange = fail_the_second_exchange;
 	CHECK(create_stream(TSHARE_REPLACE, &new) == -ENOMEM);
@@ -702,6 +721,60 @@ TEST(two_names_that_are_not_both_given_are_given_back)
 	CHECK(can_be_consumed());
 	tshare_stream_unref(new);
 	tshare_stream_unref(old);
+	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
+}
+
+TEST(a_pool_that_can_not_be_unlinked_stays_whole)
+{
+	struct tshare_pool *pool, *other;
+
+	CHECK(!create_pool(&pool));
+	unlinking_error = ENOMEM;
+	CHECK(tshare_pool_unlink(pool) == -ENOMEM);
+	CHECK(!tshare_pool_open(ctx, "both", NULL, &other));
+	tshare_pool_unref(other);
+	CHECK(!tshare_pool_unlink(pool));
+	CHECK(!has_home("both") && !has_home("both.seats"));
+	CHECK(tshare_pool_unlink(pool) == -ENOENT);
+	CHECK(error_says("pool: has lost its name 'both'"));
+	tshare_pool_unref(pool);
+}
+
+TEST(a_pool_is_unlinked_though_no_descriptors_are_left_for_its_seats)
+{
+	struct tshare_pool *pool;
+	int err;
+
+	CHECK(!create_pool(&pool));
+	before_unlinking = use_all_descriptors;
+	err = tshare_pool_unlink(pool);
+	free_descriptors();
+	CHECK(!err);
+	CHECK(!has_home("both") && has_home("both.seats"));
+	tshare_pool_unref(pool);
+	CHECK(!has_home("both.seats"));
+}
+
+static struct tshare_pool *next_pool;
+
+static void make_the_next_pool(void)
+{
+	if (has_home("both"))
+		before_unlinking = make_the_next_pool;
+	else
+		CHECK(!create_pool(&next_pool));
+}
+
+TEST(a_pool_is_unlinked_though_the_next_one_takes_its_seats_name)
+{
+	struct tshare_pool *pool, *other;
+
+	CHECK(!create_pool(&pool));
+	before_unlinking = make_the_next_pool;
+	CHECK(!unlink_pool(pool));
+	CHECK(!tshare_pool_open(ctx, "both", NULL, &other));
+	tshare_pool_unref(other);
+	CHECK(!unlink_pool(next_pool));
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
