@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _tshare
 from ._timeouts import deadline, seconds_of
-from ._tshare import Frame, Stream
+from ._tshare import Frame, Region, Stream
 
 # Of Frame.flags, beside V4L2's 32 bits: the source has no more frames, and this is none.
 _ENDED = 1 << 63
@@ -77,37 +77,62 @@ class _Function:
                 stop.set()
 
 
-def _open_source(source: Any, slots: int, dma32: bool) -> Any:
+def _left(until: float) -> float:
+    return max(until - time.monotonic(), 0.0)
+
+
+def _open_source(until: float, source: Any, slots: int, dma32: bool) -> Any:
     if callable(source) or isinstance(source, Iterator):
         return _Function(source, slots)
     from ._v4l2 import V4L2
 
     path = os.fsdecode(f"/dev/video{source}" if isinstance(source, int) else source)
-    until = time.monotonic() + _BUSY_S
+    busy_until = time.monotonic() + _BUSY_S
     while True:
         try:
             return V4L2(path, slots, dma32)
         except OSError as error:
             if error.errno != errno.EBUSY:
                 raise
-            if time.monotonic() > until:
-                raise OSError(errno.EBUSY, f"source: {path} is in use by another program") from None
-        time.sleep(_RETRY_S)
+            text = f"source: {path} is in use by another program"
+            if time.monotonic() > busy_until:
+                raise OSError(errno.EBUSY, text) from None
+            if time.monotonic() >= until:
+                raise TimeoutError(text) from None
+        time.sleep(min(_RETRY_S, _left(until)))
+
+
+def _left_by_the_dead(name: str) -> Region | None:
+    """Return the region if its publishers have died, and a child that was forked has the name."""
+    with contextlib.suppress(FileNotFoundError, BlockingIOError, PermissionError):
+        region = Region.open(name, readonly=True)
+        try:
+            region.has_publishers()
+        except OSError as error:
+            if error.errno != errno.EOWNERDEAD:
+                raise
+            return region
+    return None
 
 
 class _Owner:
     """Reads the source in a thread, and publishes what it gets."""
 
-    def __init__(self, claim: _tshare.Tensor, name: str, mode: int, *source: Any) -> None:
+    def __init__(
+        self, claim: _tshare.Tensor, until: float, name: str, mode: int, *source: Any
+    ) -> None:
         self.claim = claim
         self.error: BaseException | None = None
         self.stop = threading.Event()
         self.source: Any = None
         self.stream: Stream | None = None
         try:
-            self.source = _open_source(*source)
+            # A child by fork() holds the name, too, but is no publisher.
+            claim.region.announce()
+            self.source = _open_source(until, *source)
             fields, options = self.source.fields, self.source.options
-            self.stream = Stream.create(name, fields, mode=mode, **options)
+            replace = _left_by_the_dead(name) is not None
+            self.stream = Stream.create(name, fields, mode=mode, exist_ok=replace, **options)
         except BaseException:
             self._let_go()
             raise
@@ -146,10 +171,6 @@ class _Owner:
             self.thread.join(_BUSY_S)  # a function may block
 
 
-def _left(until: float) -> float | None:
-    return None if until == math.inf else max(until - time.monotonic(), 0.0)
-
-
 class Camera(Iterator[Frame]):
     """A camera that any number of processes open by one name, and read in place.
 
@@ -176,7 +197,8 @@ class Camera(Iterator[Frame]):
         least 2.
     :param dma32: Demand memory below 4 GiB, for a device with 32-bit addresses.
     :param mode: Permission bits of the stream, as of Stream.create().
-    :param wait: Seconds to wait for the owner's stream, here and when the owner changes.
+    :param wait: Seconds to wait for the owner's stream, here and, if a call's timeout is longer,
+        when the owner changes.
     :raises FileExistsError: The name is taken by what is no camera.
     :raises EOFError: The function has no frame.
     :raises TimeoutError: An owner exists, and its stream didn't appear.
@@ -207,28 +229,40 @@ class Camera(Iterator[Frame]):
         self._lock = threading.Lock()
         self._owner: _Owner | None = None
         self._ended = self._released = False
-        self._join()
+        self._joined: int | None = None
+        self._join(math.inf)
 
-    def _join(self) -> None:
+    def _join(self, until: float) -> None:
         """Own the camera if nobody does, and open its stream."""
-        until = time.monotonic() + self._wait
-        while not (self._released or self._claim()):
-            try:
-                self._stream = Stream.open(self._name, hold=self._hold, wait=_RETRY_S)
-                return
-            except (FileNotFoundError, TimeoutError):  # the former: the owner died meanwhile
-                if time.monotonic() > until:
-                    raise TimeoutError(
-                        f"name: {self._name!r} has an owner, but no stream for {self._wait} s"
-                    ) from None
+        wait = min(self._wait, _left(until))
+        no_stream = time.monotonic() + wait
+        while not (self._released or self._claim(until)):
+            pause = min(_RETRY_S, _left(no_stream))
+            # FileNotFoundError: the owner died meanwhile.
+            with contextlib.suppress(FileNotFoundError, BlockingIOError, TimeoutError):
+                stream = Stream.open(self._name, hold=self._hold, wait=pause)
+                # The name may still lead to the last owner's.
+                if stream.region.id != self._joined:
+                    self._stream, self._joined = stream, stream.region.id
+                    return
+                stream.close()
+                time.sleep(pause)
+            if time.monotonic() >= no_stream:
+                raise TimeoutError(
+                    f"name: {self._name!r} has an owner, but no stream for {wait:.3g} s"
+                )
 
-    def _claim(self) -> bool:
+    def _claim(self, until: float) -> bool:
         name, mode, *source = self._owning
         try:
+            # unlink() takes the name from that region alone, and create() gives it to one process.
+            if (dead := _left_by_the_dead(f"{name}.owner")) is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    dead.unlink()
             claim = _tshare.create(f"{name}.owner", (1,), "uint8")
         except (FileExistsError, PermissionError):
             return False
-        owner = _Owner(claim, name, mode, *source)
+        owner = _Owner(claim, until, name, mode, *source)
         finalizer = weakref.finalize(self, owner.close)
         try:
             self._stream = Stream.open(name, hold=self._hold)
@@ -250,19 +284,23 @@ class Camera(Iterator[Frame]):
             if not (gone or self._released):
                 raise
 
-    def _move(self, old: Stream) -> None:
+    def _move(self, old: Stream, until: float) -> None:
         """Find the next owner's stream."""
-        with self._lock:
+        if not self._lock.acquire(timeout=min(_left(until), threading.TIMEOUT_MAX)):
+            raise TimeoutError("timeout: another thread still waits for the next owner's stream")
+        try:
             if self.isOpened() and self._stream is old:
                 try:
                     if self._owner:  # it failed, or Python exits
                         self._ended = True
                         self._owner.raise_error()
                     else:
-                        self._join()
+                        self._join(until)
                 except EOFError:  # this object's own source has no frame
                     self._ended = True
                     raise
+        finally:
+            self._lock.release()
         if self._released:
             self.release()
 
@@ -280,7 +318,7 @@ class Camera(Iterator[Frame]):
             return False
         return True
 
-    def _get(self, method: Callable[[Stream, float | None], Frame], timeout: float | None) -> Frame:
+    def _get(self, method: Callable[[Stream, float], Frame], timeout: float | None) -> Frame:
         until = deadline(timeout)
         while True:
             stream = self._current()
@@ -288,7 +326,7 @@ class Camera(Iterator[Frame]):
                 frame = method(stream, _left(until))
                 if self._is_frame(frame):
                     return frame
-            self._move(stream)
+            self._move(stream, until)
 
     def take(self, timeout: float | None = None) -> Frame:
         """Take the next frame, in order, as Stream.take() does.
@@ -315,7 +353,7 @@ class Camera(Iterator[Frame]):
                 frame = await stream.take_async(_left(until))
                 if self._is_frame(frame):
                     return frame
-            await asyncio.to_thread(self._move, stream)
+            await asyncio.to_thread(self._move, stream, until)
 
     def read(self, timeout: float | None = None) -> tuple[bool, Any]:
         """Return (True, image) of the next frame, or (False, None) after the last one.

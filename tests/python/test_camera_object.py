@@ -7,6 +7,7 @@ import errno
 import itertools
 import os
 import signal
+import subprocess
 import sys
 import textwrap
 import threading
@@ -39,9 +40,10 @@ def images(value=None, count=None, shape=(4, 6, 3)):
 
 
 # Opens the camera with images of one value, sys.argv[2], or a device; prints "owner" as soon as it
-# is that, and each value that it reads.
+# is that, and each value that it reads. With "fork" in sys.argv[3] a child lives until the standard
+# input ends.
 PROGRAM = """
-import sys, time
+import os, sys, time
 import numpy as np
 import tshare
 
@@ -53,6 +55,8 @@ device = sys.argv[2].startswith("/")
 owner, last = False, None
 camera = tshare.Camera(sys.argv[2] if device else source, sys.argv[1], dma32=device, wait=60)
 print("opened", flush=True)
+if "fork" in sys.argv[3:] and not os.fork():
+    sys.exit(sys.stdin.read())
 while True:
     if camera.owner and not owner:
         owner = print("owner", flush=True) or True
@@ -78,8 +82,8 @@ while True:
 def program(start, name):
     """A function that starts the program, and returns when it has opened the camera."""
 
-    def program(source):
-        process = start(sys.executable, "-c", PROGRAM, name, source)
+    def program(source, *more):
+        process = start(sys.executable, "-c", PROGRAM, name, source, *more, stdin=subprocess.PIPE)
         line = process.stdout.readline()
         assert line == "opened\n", line + process.communicate()[1]
         return process
@@ -166,7 +170,7 @@ def test_time_for_a_task_goes_on_with_each_owner(camera, monkeypatch):
             raise EOFError
 
     monkeypatch.setattr(camera, "_stream", Gone())
-    monkeypatch.setattr(camera, "_move", lambda old: None)
+    monkeypatch.setattr(camera, "_move", lambda *_: None)
     with pytest.raises(TimeoutError):
         asyncio.run(camera.take_async(0.1))
 
@@ -231,17 +235,21 @@ def test_the_source_is_read_while_readers_hold_all_slots(name):
 # Owners
 
 
-def test_another_one_goes_on_when_the_owner_is_killed(program):
-    owner = program("1")
+@pytest.mark.parametrize("child", [[], ["fork"]])
+def test_another_one_goes_on_when_the_owner_is_killed(name, program, child):
+    owner = program("1", *child)
     lines_until(owner, "owner")
     others = [program("2"), program("3")]
     for process in others:
         lines_until(process, "1")
     owner.kill()
-    owner.communicate()
     # Both see the images of whoever is the owner now.
     value, same = [process.stdout.readline().strip() for process in others]
     assert value == same
+    owner.communicate()
+    # The end of the owner's child is none of the names'.
+    with tshare.Camera("/dev/null", name) as camera:
+        assert (camera.read(TIMEOUT)[1] == int(value)).all()
     heir = others.pop("23".index(value))
     assert heir.stdout.readline() == "owner\n"
     heir.kill()
@@ -361,14 +369,82 @@ def moving(name):
     camera = tshare.Camera(images(), name, wait=TIMEOUT)
     claim_it = camera._claim
 
-    def try_to_claim():
+    def try_to_claim(until):
         waits.set()
-        return claim_it()
+        return claim_it(until)
 
     camera._claim = try_to_claim
     stream.close()
     yield camera, waits
     claim.unlink()
+
+
+def test_timeout_ends_a_wait_for_the_next_owner(moving):
+    camera, waits = moving
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        result = threads.submit(camera.read)
+        waits.wait()
+        begin = time.monotonic()
+        # The other thread looks for the owner, and in the end this one does.
+        with pytest.raises(TimeoutError, match="another thread"):
+            camera.read(0.1)
+        camera.release()
+        assert result.result(TIMEOUT) == (False, None)
+        assert time.monotonic() < begin + TIMEOUT / 2
+
+
+def test_timeout_ends_the_wait_while_a_child_keeps_the_names(name, start, monkeypatch):
+    code = """
+    import os, sys, time, tshare
+    stream = tshare.Stream.create(sys.argv[1], {"image": (3, "uint8")})
+    if os.fork():
+        print(flush=True)
+        time.sleep(300)
+    sys.stdin.read()
+    """
+    owner = start(sys.executable, "-c", textwrap.dedent(code), name, stdin=subprocess.PIPE)
+    owner.stdout.readline()
+    with (
+        tshare.create(f"{name}.owner", (1,), "uint8") as claim,
+        tshare.Camera(images(), name, wait=TIMEOUT) as camera,
+    ):
+
+        def take_async(timeout):
+            return asyncio.run(camera.take_async(timeout))
+
+        claim_it, looks = camera._claim, []
+
+        def look(until):
+            looks.append(until)
+            return claim_it(until)
+
+        monkeypatch.setattr(camera, "_claim", look)
+        owner.kill()
+        owner.wait()
+        begin = time.monotonic()
+        for wait in (camera.take, camera.read_latest, take_async):
+            for timeout in (0, 0.5):
+                with pytest.raises(TimeoutError, match="has an owner, but no stream for"):
+                    wait(timeout)
+        assert time.monotonic() < begin + TIMEOUT / 2
+        # Not without a pause.
+        assert len(looks) < 100
+        claim.unlink()
+
+
+def test_timeout_ends_the_wait_for_a_busy_device(name, monkeypatch):
+    def busy(*_):
+        raise OSError(errno.EBUSY, "busy")
+
+    monkeypatch.setattr(_v4l2, "V4L2", busy)
+    with tshare.Camera(images(), name) as first, tshare.Camera("/dev/null", name) as second:
+        first.release()
+        with pytest.raises(TimeoutError, match="/dev/null is in use by another program"):
+            for _ in iter(lambda: second.read(0.1), None):
+                pass
+        with pytest.raises(OSError, match="/dev/null is in use by another program") as caught:
+            second.read()
+        assert caught.value.errno == errno.EBUSY
 
 
 def test_handler_of_a_signal_releases_a_camera_that_waits(moving):
