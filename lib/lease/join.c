@@ -17,18 +17,21 @@
 #include "lease/regions.h"
 #include "lease/seats-region.h"
 #include "lease/stream.h"
+#include "region/region.h"
 
 /* How long a name and its seats may lead to different streams, while a producer replaces both. */
 #define REPLACING_NS	  (NSEC_PER_SEC / 5)
 #define REPLACING_LOOK_NS (NSEC_PER_SEC / 200)
+#define STOPPED_LOOK_NS	  NSEC_PER_SEC
 
 /* -ESTALE if the two aren't of one stream. Stores the id of NAME's. */
 static int open_regions(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
-			const char *seats, const struct tshare_open_options *options, uint64_t *id)
+			const char *seats, const struct tshare_open_options *options,
+			uint64_t other_than, uint64_t *id)
 {
 	int err;
 
-	err = tshare_region_open(ctx, name, options, &stream->region);
+	err = region_open(ctx, name, options, other_than, &stream->region);
 	if (!err)
 		err = regions_bind(stream, id);
 	if (err || stream->role == STREAM_OBSERVER)
@@ -45,6 +48,11 @@ static int open_regions(struct tshare_stream *stream, struct tshare_ctx *ctx, co
 	return err ? err : regions_bind_seats(stream, *id);
 }
 
+/*
+ * A producer that takes longer to replace both may have been stopped. A call that waits then sleeps
+ * until NAME leads to another region, which is the last step, and looks at both again now and then:
+ * the producer may have taken the first step back.
+ */
 static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const char *name,
 		     const char *seats, const struct tshare_stream_open_options *how,
 		     const struct tshare_stream *before)
@@ -60,17 +68,30 @@ static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const
 	};
 	const struct timespec pause = { .tv_nsec = REPLACING_LOOK_NS };
 	int64_t deadline = clock_deadline(how->timeout_ns, clock_ns()), give_up = 0;
-	uint64_t id = 0, last = 0;
+	uint64_t id = 0, last = 0, stopped = 0;
 	int err;
 
 	for (;;) {
-		err = open_regions(stream, ctx, name, seats, &options, &id);
+		err = open_regions(stream, ctx, name, seats, &options, stopped, &id);
+		if (err == -ETIMEDOUT && stopped) {
+			options.timeout_ns = clock_left(deadline);
+			if (!options.timeout_ns)
+				return fail(err,
+					    "timeout: '%s' is not of the stream '%s': a producer "
+					    "that replaces both doesn't go on; it may have been "
+					    "stopped",
+					    seats, name);
+			stopped = 0;
+			continue;
+		}
 		if (err != -ESTALE)
 			return err;
 		if (id != last)
 			give_up = clock_ns() + REPLACING_NS;
-		else if (clock_ns() > give_up)
+		else if (clock_ns() > give_up && !how->timeout_ns)
 			return fail(-EPROTO, "name: '%s' is not of the stream '%s'", seats, name);
+		else if (clock_ns() > give_up)
+			stopped = tshare_region_get_id(stream->region);
 		last = id;
 		stream_unbind(stream);
 		stream->ring.slots = 0;
@@ -79,6 +100,8 @@ static int open_both(struct tshare_stream *stream, struct tshare_ctx *ctx, const
 		/* Not as a call that doesn't wait: that has another error. */
 		if (how->timeout_ns && !options.timeout_ns)
 			options.timeout_ns = 1;
+		if (stopped && (options.timeout_ns < 0 || options.timeout_ns > STOPPED_LOOK_NS))
+			options.timeout_ns = STOPPED_LOOK_NS;
 	}
 }
 

@@ -620,6 +620,46 @@ TEST(a_restarted_producer_replaces_the_stream)
 	tshare_stream_unref(producer);
 }
 
+static void *open_patiently(void *data)
+{
+	const struct tshare_stream_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = LONG,
+	};
+	const char *name = data;
+	struct tshare_stream *stream;
+
+	return tshare_stream_open(ctx, name, &options, &stream) ? NULL : stream;
+}
+
+/* NAME without its own seats is what a producer leaves that stops while it replaces the two. */
+TEST(open_waits_for_a_producer_that_takes_long_to_replace_another)
+{
+	const struct tshare_options region = { .size = sizeof(region), .flags = TSHARE_REPLACE };
+	const struct tshare_stream_options options = { .size = sizeof(options), .region = &region };
+	const struct tshare_stream_open_options brief = { .size = sizeof(brief), .timeout_ns = MS };
+	const struct tshare_spec field = SPEC("data", TSHARE_INT8);
+	const char *name = unique("stopped");
+	struct tshare_stream *producer = new_stream(name, 8, 4, 0), *next;
+	char seats[TSHARE_NAME_MAX + 1];
+	pthread_t thread;
+	void *opened;
+
+	strcpy(stpcpy(seats, name), ".seats");
+	CHECK(!tshare_ctx_unlink(ctx, seats));
+	CHECK(open_error_with(name, NULL) == -EPROTO);
+	CHECK(error_says("is not of the stream"));
+	CHECK(open_error_with(name, &brief) == -ETIMEDOUT);
+	CHECK(error_says("is not of the stream") && error_says("may have been stopped"));
+	CHECK(!pthread_create(&thread, NULL, open_patiently, (void *)name));
+	sleep_ns(400 * MS);
+	CHECK(!tshare_stream_create(ctx, name, &field, 1, &options, &next));
+	CHECK(!pthread_join(thread, &opened) && opened);
+	tshare_stream_unref(opened);
+	tshare_stream_unref(next);
+	tshare_stream_unref(producer);
+}
+
 TEST(a_stream_replaces_no_region_that_is_none)
 {
 	const struct tshare_options options = { .size = sizeof(options), .flags = TSHARE_REPLACE };

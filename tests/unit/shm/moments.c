@@ -724,6 +724,55 @@ TEST(two_names_that_are_not_both_given_are_given_back)
 	CHECK(!tshare_ctx_list(ctx, ignore, NULL));
 }
 
+static struct steps taking_back;
+
+static void fail_the_exchange_late(void)
+{
+	CHECK(send_byte(taking_back.ends[0]) && await_byte(taking_back.ends[0]));
+	/* By then the other process sleeps. */
+	usleep(500000);
+	exchange_error = ENOMEM;
+}
+
+static void fail_the_second_exchange_late(void)
+{
+	before_exchange = fail_the_exchange_late;
+}
+
+static int open_what_is_being_replaced(void)
+{
+	const struct tshare_stream_open_options options = {
+		.size = sizeof(options),
+		.timeout_ns = 60 * INT64_C(1000000000),
+	};
+	struct tshare_stream *stream;
+	struct tshare_ctx *own;
+
+	return tshare_ctx_new(NULL, &own) || !await_byte(taking_back.ends[1]) ||
+	       tshare_stream_open(own, "both", NULL, &stream) != -EPROTO ||
+	       !send_byte(taking_back.ends[1]) ||
+	       tshare_stream_open(own, "both", &options, &stream);
+}
+
+TEST(open_joins_a_stream_whose_replacement_is_taken_back)
+{
+	struct tshare_stream *old, *new;
+	int status;
+	pid_t pid;
+
+	CHECK(steps_open(&taking_back));
+	CHECK(!create_stream(0, &old));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(open_what_is_being_replaced());
+	before_exchange = fail_the_second_exchange_late;
+	CHECK(create_stream(TSHARE_REPLACE, &new) == -ENOMEM);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	tshare_stream_unref(old);
+	steps_close(&taking_back);
+}
+
 TEST(a_pool_that_can_not_be_unlinked_stays_whole)
 {
 	struct tshare_pool *pool, *other;
