@@ -208,14 +208,17 @@ static int create_region(struct tshare_region *region, struct backend_request *r
 		request->descs_size = list->size;
 		request->desc_count = list->count;
 	}
+	atomic_store_explicit(&region->unfinished, true, memory_order_relaxed);
 	err = place_new(region, request->dmabuf);
 	if (!err)
 		err = region->backend->create(ctx->session, request, handle);
-	if (err || request->dmabuf)
+	if (err)
 		return err;
-	err = map_new(region);
+	if (!request->dmabuf)
+		err = map_new(region);
 	if (err && *handle->name)
 		region->backend->unlink_region(ctx->session, handle->fd, handle->id, handle->name);
+	atomic_store_explicit(&region->unfinished, err, memory_order_release);
 	return err;
 }
 

@@ -52,9 +52,13 @@ struct tshare_region *mappings_find(const void *address)
 
 	process_lock();
 	node = tfind(&key, &mappings, compare);
-	/* The thread that dropped the last reference is about to take the region out. */
-	if (node && refcount_get_unless_zero(&(*(struct tshare_region **)node)->refs))
+	if (node)
 		found = *(struct tshare_region **)node;
+	if (found && atomic_load_explicit(&found->unfinished, memory_order_acquire))
+		found = NULL;
+	/* The thread that dropped the last reference is about to take the region out. */
+	if (found && !refcount_get_unless_zero(&found->refs))
+		found = NULL;
 	process_unlock();
 	return found;
 }

@@ -13,7 +13,7 @@ void mappings_remove(struct tshare_region *region);
 
 /*
  * The region whose mapping holds @address, with a reference; NULL if there is
- * none, or if its last reference was just dropped.
+ * none, if its last reference was just dropped, or if it is still being created.
  */
 struct tshare_region *mappings_find(const void *address);
 

@@ -104,6 +104,7 @@ struct tshare_region {
 	struct device_memory on_device;
 	bool readonly;			   /* the mapping is, maybe not the descriptor */
 	bool replaces;			   /* created with TSHARE_REPLACE, for its finish */
+	atomic_bool unfinished;		   /* being created: mapped, but not to its memory */
 	_Atomic(struct desc_list *) descs; /* see region_descs() */
 	struct generation generation;
 	struct registration registration;

@@ -208,13 +208,11 @@ def _receive(handle: Any) -> int:
 def _mapped(file: _File) -> Region | None:
     """Return the region over a file that an earlier message has brought."""
     tensor = bytes_at(_addresses.get(file, 0), 1)
-    # Another region may be mapped there by now; one that a thread still makes has no descriptor.
-    with contextlib.suppress(OSError):
-        if tensor is not None:
-            region = tensor.region
-            if _file(region.fileno(), region.readonly) == file:
-                return region
-    return None
+    if tensor is None:
+        return None
+    region = tensor.region
+    # Another region may be mapped there by now.
+    return region if _file(region.fileno(), region.readonly) == file else None
 
 
 def _map(fd: int, readonly: bool) -> Region:

@@ -605,6 +605,38 @@ TEST(a_maker_with_few_descriptors_reports_that_though_others_unlink_the_region)
 	}
 }
 
+/* Addresses */
+
+static const void *sought;
+static int wrap_err;
+
+static void wrap_what_is_there(void)
+{
+	const struct tshare_spec byte = SPEC(.dtype = TSHARE_UINT8);
+	struct tshare_tensor *tensor;
+
+	wrap_err = tshare_tensor_wrap(sought, &byte, 0, &tensor);
+	if (!wrap_err)
+		tshare_tensor_unref(tensor);
+}
+
+/* The kernel maps it where a region of that size was before. */
+TEST(an_address_leads_to_no_region_that_is_being_created)
+{
+	struct tshare_region *region = new_region(NULL);
+
+	sought = tshare_region_get_data(region);
+	tshare_region_unref(region);
+	before_truncation = wrap_what_is_there;
+	region = new_region(NULL);
+	CHECK(!before_truncation);
+	CHECK(tshare_region_get_data(region) == sought);
+	CHECK(wrap_err == -ENOENT);
+	wrap_what_is_there();
+	CHECK(!wrap_err);
+	tshare_region_unref(region);
+}
+
 /* Streams and pools, which have two regions each */
 
 static int create_stream(uint32_t flags, struct tshare_stream **stream)
