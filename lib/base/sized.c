@@ -26,6 +26,9 @@ HAS_NO_PADDING(tshare_spec, 3, 1, 2);
 HAS_NO_PADDING(tshare_open_options, 3, 2, 2);
 HAS_NO_PADDING(tshare_read_options, 2, 0, 2);
 HAS_NO_PADDING(tshare_cuda_options, 0, 0, 4);
+HAS_NO_PADDING(tshare_stream_options, 1, 0, 4);
+HAS_NO_PADDING(tshare_stream_open_options, 2, 2, 4);
+HAS_NO_PADDING(tshare_pool_options, 1, 0, 2);
 
 static bool is_zero(const char *bytes, size_t count)
 {
