@@ -73,7 +73,7 @@ def _find(name: str, identity: _Identity, readonly: bool) -> Region:
 # Seconds that a process waits, before it ends, for receivers to fetch its descriptors.
 _LINGER = 1.0
 
-# Those that wait for receivers, by their files.
+# Duplicates that wait for receivers, by their files.
 _unfetched: weakref.WeakValueDictionary[_File, _Duplicate] = weakref.WeakValueDictionary()
 
 # Where regions under arrays that have arrived are mapped, by their files. They may have gone since.
