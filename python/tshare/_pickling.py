@@ -12,9 +12,11 @@ import contextlib
 import errno
 import fcntl
 import functools
-import multiprocessing
+import hmac  # noqa: F401 (see register())
+import multiprocessing.connection
 import os
 import resource
+import tempfile
 import time
 import warnings
 import weakref
@@ -119,6 +121,8 @@ def _keep_socket_at_exit() -> None:
 
 
 def _linger_at_exit(_: object) -> None:
+    # A child has sent nothing yet, but has what its parent's other threads referred to.
+    _unfetched.clear()
     util.Finalize(None, _keep_socket_at_exit, exitpriority=1000)
     # After queues are flushed (-5), since that may pickle tensors.
     util.Finalize(None, _linger, exitpriority=-50)
@@ -491,6 +495,12 @@ def reduce_storage(storage: torch.UntypedStorage) -> Any:
 
 def register() -> None:
     """Register the reducers with multiprocessing's pickler, and only with that."""
+    # The sharer and its clients import hmac and multiprocessing.connection, and make names by
+    # tempfile, at their first use. A process that is forked while a thread does so would wait for
+    # ever for locks that the thread holds. So this module imports the two, and tempfile's lock is
+    # made anew.
+    lock: Any = tempfile._once_lock  # type: ignore[attr-defined]
+    os.register_at_fork(after_in_child=lock._at_fork_reinit)
     util.register_after_fork(_linger, _linger_at_exit)
     _linger_at_exit(None)
     register = reduction.ForkingPickler.register

@@ -665,6 +665,70 @@ def test_array_is_not_taken_for_what_another_thread_makes_there():
     resource_sharer.stop()
 
 
+@pytest.mark.parametrize("held", ["import", "directory"])
+def test_process_forked_during_the_first_message_of_a_thread_can_send(held):
+    """The thread is held up where Python has locks that a fork copies."""
+    code = """
+        import multiprocessing, os, pickle, sys, tempfile, threading
+        from multiprocessing import reduction
+        import tshare
+
+        begun, forked = threading.Event(), threading.Event()
+        parent, main = os.getpid(), threading.get_ident()
+
+        def hold(event, *_):
+            if event == "exec" and os.getpid() == parent and threading.get_ident() != main:
+                begun.set()
+                forked.wait()
+
+        def travel():
+            data = reduction.ForkingPickler.dumps(tshare.asarray(b"1"))
+            assert bytes(pickle.loads(data)) == b"1"
+
+        def first():
+            try:
+                travel()
+            finally:
+                begun.set()
+
+        if sys.argv[1] == "import":
+            sys.addaudithook(hold)
+        else:
+            default = tempfile._get_default_tempdir
+            tempfile._get_default_tempdir = lambda: hold("exec") or default()
+        threading.Thread(target=first).start()
+        begun.wait()
+        process = multiprocessing.get_context("fork").Process(target=travel)
+        process.start()
+        forked.set()
+        process.join(300)
+        print(process.exitcode)
+        process.kill()
+    """
+    assert run(code, held) == "0"
+
+
+def test_child_waits_for_receivers_of_its_own_messages_alone():
+    """Another thread of the parent may be sending at the fork, and its frames stay in the child."""
+    code = """
+        import multiprocessing
+        import tshare
+        from tshare import _pickling
+
+        def end():
+            assert not _pickling._unfetched
+
+        tensor = tshare.create(None, 1)
+        fd = tensor.region.fileno()
+        sending = _pickling._unfetched[_pickling._file(fd)] = _pickling._Duplicate(fd)
+        process = multiprocessing.get_context("fork").Process(target=end)
+        process.start()
+        process.join()
+        print(process.exitcode)
+    """
+    assert run(code) == "0"
+
+
 def test_few_of_the_regions_that_have_arrived_are_remembered(monkeypatch):
     monkeypatch.setattr(tshare._pickling, "_ADDRESSES", 2)
     monkeypatch.setattr(tshare._pickling, "_addresses", {})
