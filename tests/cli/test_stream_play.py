@@ -8,6 +8,8 @@ import pytest
 
 from helpers import catches, state_of, until
 
+pytestmark = pytest.mark.slow_in_guests
+
 FRAMES = [
     *[("number", "<u8"), ("captured_ns", "<i8"), ("published_ns", "<i8"), ("sequence", "<u8")],
     *[("flags", "<u8"), ("x.shape", "<i8", (1,))],

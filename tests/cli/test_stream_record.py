@@ -10,6 +10,8 @@ import pytest
 
 from helpers import catches, state_of, until
 
+pytestmark = pytest.mark.slow_in_guests
+
 
 @pytest.fixture
 def folder(tmp_path):

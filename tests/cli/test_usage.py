@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+pytestmark = pytest.mark.slow_in_guests
+
 
 def test_without_a_verb_is_a_usage_error(tshare):
     assert "Usage" in tshare(status=2).err

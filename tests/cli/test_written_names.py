@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.slow_in_guests
+
 # Of each range of what reorders text or isn't seen the first character and the last one.
 HIDDEN = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028\u202e\u2060\u206f",

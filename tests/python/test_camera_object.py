@@ -235,7 +235,7 @@ def test_the_source_is_read_while_readers_hold_all_slots(name):
 # Owners
 
 
-@pytest.mark.parametrize("child", [[], ["fork"]])
+@pytest.mark.parametrize("child", [pytest.param([], marks=pytest.mark.slow_in_guests), ["fork"]])
 def test_another_one_goes_on_when_the_owner_is_killed(name, program, child):
     owner = program("1", *child)
     lines_until(owner, "owner")

@@ -1068,6 +1068,7 @@ def hold_forever(name, ready):
     print(frames)
 
 
+@pytest.mark.slow_in_guests
 def test_slots_of_killed_consumers_return(name, producer, helper_processes):
     context = multiprocessing.get_context("forkserver")
     readies = [context.Event() for _ in range(3)]

@@ -646,6 +646,7 @@ def test_array_is_not_taken_for_what_lies_there_since():
     resource_sharer.stop()
 
 
+@pytest.mark.slow_in_guests
 def test_array_is_not_taken_for_what_another_thread_makes_there():
     ended = threading.Event()
 
