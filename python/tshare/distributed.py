@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import itertools
 import socket
 from typing import Any
@@ -198,18 +199,30 @@ def _wrong(found: list[int], sent: list[int], chunk: int | None) -> str | None:
     return f"chunk {wrong} of {len(found)}{place} differs from the source's"
 
 
+def _sum(sums: list[int]) -> str:
+    return hashlib.sha256(repr(sums).encode()).hexdigest()
+
+
 def _compare_sums(
     call: Call, sums: list[Any], leaders: list[int], src: int, split: Split | None, chunk: int
 ) -> None:
     """Raise an error if a chunk of a host has another sum than that of the source."""
-    sent = call.agree({"sums": sums if call.rank == src else []})[src]["sums"]
+    mine: Any = _sum(sums)
+    if call.rank == src:
+        sent = sums if split is not None else [sums] * len(leaders)
+        mine = [_sum(each) for each, rank in zip(sent, leaders, strict=True) if rank != src]
+    ranks = call.agree({"sum": mine})
+    if ranks[src]["sum"] == [ranks[rank]["sum"] for rank in leaders if rank != src]:
+        return
+    # Only now does each rank need all sums, which are many.
+    right = call.agree({"sums": sums if call.rank == src else []})[src]["sums"]
     wrong = None
     with call.attempt():
         if call.rank in leaders and call.rank != src:
             if split is not None:
-                wrong = _wrong(sums, sent[leaders.index(call.rank)], None)
+                wrong = _wrong(sums, right[leaders.index(call.rank)], None)
             else:
-                wrong = _wrong(sums, sent, chunk)
+                wrong = _wrong(sums, right, chunk)
     # A chunk may have been handed on: all name the first host.
     for rank, each in enumerate(call.agree({"wrong": wrong})):
         if each["wrong"] is not None:
@@ -277,8 +290,9 @@ def _share(call: Call, given: dict[str, Any], undo: contextlib.ExitStack) -> Reg
         if region is None:
             region = _open(name, finished[leader]["id"])
             undo.callback(region.close)
-    # Until all have it: its name may go with the leader, which may end after this.
-    call.agree({})
+    if len(leaders) < len(ranks):
+        # Until all have it: its name may go with the leader, which may end after this.
+        call.agree({})
     assert region is not None
     undo.pop_all()
     if draft is not None:

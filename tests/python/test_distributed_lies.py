@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.imports_torch, hosts_are_folders]
 LIAR = """
 from tshare._distributed_call import Call
 agree, send = Call.agree, Call._send
-def lie(key, value):
-    Call.agree = lambda self, mine: agree(self, {**mine, key: value} if key in mine else mine)
+def lie(**lies):
+    Call.agree = lambda self, mine: agree(self, {key: lies.get(key, mine[key]) for key in mine})
 """
 
 
@@ -74,7 +74,7 @@ def test_sums_that_are_none_are_an_error_of_all_and_leave_the_names(start_ranks,
     code = """
 kept = make() if rank == 0 else None
 if rank == 0:
-    lie("sums", sums)
+    lie(sum=sums, sums=sums)
 result = [error_of(distributed.replicate, "w", chunk=CHUNK), rank == 0 or tshare.list() == []]
 Call.agree = agree
 result.append(error_of(distributed.replicate, "w"))

@@ -223,6 +223,27 @@ result["right"] = error_of(scatter, "w")
     )
 
 
+@pytest.mark.parametrize(("hosts", "rounds"), [((0, 1, 2), 5), ((0, 1, 1), 6)], ids=str)
+def test_ranks_agree_no_more_often_than_needed(start, hosts, rounds):
+    code = """
+from tshare._distributed_call import Call
+agree, count = Call.agree, [0]
+def counting(self, mine):
+    count[0] += 1
+    return agree(self, mine)
+Call.agree = counting
+result = []
+for verify in True, False:
+    for call in distributed.replicate, scatter:
+        if rank == 1:
+            kept = make(exist_ok=True)
+        call("w", src=1, chunk=4096, verify=verify, replace=True).close()
+        result.append(count[0])
+        count[0] = 0
+"""
+    assert start(code, *hosts).results() == [[rounds] * 4] * 3
+
+
 def test_flipped_bit_is_an_error_that_names_host_and_chunk(start):
     code = """
 kept = make() if rank == 1 else None
