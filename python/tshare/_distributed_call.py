@@ -30,6 +30,9 @@ _LONGEST = 1e8
 # Errors of one rank that all others raise, too. RuntimeError stands for all other errors.
 _TOLD = (OSError, TypeError, ValueError, MemoryError, RuntimeError)
 
+# A message begins with a frame: the content's length and as much of the content as fits. Most
+# messages are shorter, and a second one waits for the first.
+_FRAME_BYTES = 1024
 _LENGTH_BYTES = 8
 
 # Messages of ranks are far shorter. A wrong length must not take the machine's memory.
@@ -176,30 +179,33 @@ class Call:
         self._works.remove(work)
 
     def _send(self, content: bytes, peer: int) -> list[Any]:
-        parts = len(content).to_bytes(_LENGTH_BYTES, "little"), content
+        whole = len(content).to_bytes(_LENGTH_BYTES, "little") + content
+        frame, rest = whole[:_FRAME_BYTES].ljust(_FRAME_BYTES, b"\0"), whole[_FRAME_BYTES:]
+        parts = [frame, rest] if rest else [frame]
         return [self.isend(self.engine.memory(bytearray(part)), peer) for part in parts]
 
     def _ask(self, peer: int) -> tuple[bytearray, Any]:
-        """Ask for the length of the next message of another rank."""
-        length = bytearray(_LENGTH_BYTES)
-        return length, self.irecv(self.engine.memory(length), peer)
+        """Ask for the frame of the next message of another rank."""
+        frame = bytearray(_FRAME_BYTES)
+        return frame, self.irecv(self.engine.memory(frame), peer)
 
-    def _receive(self, length: bytearray, work: Any, peer: int) -> bytes:
+    def _receive(self, frame: bytearray, work: Any, peer: int) -> bytes:
         self.wait(work, peer, _GRACE)
-        count = int.from_bytes(length, "little")
+        count = int.from_bytes(frame[:_LENGTH_BYTES], "little")
         if count > _LONGEST_MESSAGE:
             text = f"{self.where(peer)}: announces {count} bytes, more than {_LONGEST_MESSAGE}"
             raise OSError(errno.EPROTO, text)
-        content = bytearray(count)
-        self.wait(self.irecv(self.engine.memory(content), peer), peer, _GRACE)
-        return bytes(content)
+        content = bytes(frame[_LENGTH_BYTES:][:count])
+        if rest := bytearray(count - len(content)):
+            self.wait(self.irecv(self.engine.memory(rest), peer), peer, _GRACE)
+        return content + rest
 
     def _hear(self, heard: queue.SimpleQueue[bytes | OSError]) -> None:
         """Put what each rank says; a thread of rank 0, which alone can wait beyond the limit."""
         try:
             asked = [(peer, *self._ask(peer)) for peer in range(1, len(self.ranks))]
-            for peer, length, work in asked:
-                heard.put(self._receive(length, work, peer))
+            for peer, frame, work in asked:
+                heard.put(self._receive(frame, work, peer))
         except OSError as error:
             heard.put(error)
 

@@ -365,6 +365,28 @@ result.append(error_of(distributed.replicate, "w"))
     assert right is None
 
 
+def test_messages_of_any_length_arrive_and_short_ones_in_one_piece(start_ranks):
+    code = """
+from tshare._distributed_call import _FRAME_BYTES, Call
+call, found, pieces = Call(TorchEngine(None), None), [], []
+isend = Call.isend
+def counting(self, *args):
+    pieces[-1] += 1
+    return isend(self, *args)
+Call.isend = counting
+# Of a rank's message, and of the answer, which has all three.
+lengths = [0, *range(320, 340), *range(_FRAME_BYTES - 12, _FRAME_BYTES + 2), 99999]
+for length in lengths:
+    pieces.append(0)
+    found.append(call.exchange(str(rank) * length))
+result = found, lengths, pieces
+"""
+    for rank, (found, lengths, pieces) in enumerate(start_ranks(code, 0, 1, 2).results()):
+        assert found == [[str(each) * length for each in range(3)] for length in lengths]
+        count = 1 if rank else 2
+        assert [pieces[0], pieces[-1]] == [count, 2 * count]
+
+
 def test_threads_keep_their_filters_of_warnings(start_ranks):
     code = """
 import warnings
