@@ -21,12 +21,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import pickle
 import time
+import traceback
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+from ._distributed_transfer import cut
 from ._pickling import by_name
 from ._tshare import Region, Tensor, asarray, host_id
 
@@ -42,6 +47,10 @@ if [*map(int, ray.__version__.split(".")[:2])] < [2, 60]:
 from ray import experimental as _rdt  # noqa: E402
 
 __all__ = ["register"]
+
+# Bytes of tensors that an object of Ray holds on their way to another host. Object stores have room
+# for a few of them, and one takes far longer than a call.
+_BATCH_BYTES = 16 << 20
 
 # Seconds for which Ray waits for a tensor.
 _LIMIT = int(os.environ.get("RAY_rdt_fetch_fail_timeout_milliseconds", 60000)) / 1000
@@ -75,25 +84,55 @@ def _in_place(x: torch.Tensor) -> Tensor | None:
     return None
 
 
-def _parts(_: object, obj_id: str) -> list[pickle.PickleBuffer]:
-    """Return the bytes of an object's tensors, in the actor that has them."""
-    if obj_id not in _kept:
+# Which tensor, which elements of it, and where its bytes lie in the receiver's region.
+_Piece = tuple[int, tuple[slice, ...], slice]
+
+
+def _batches(draft: Region, metadata: _Metadata) -> Iterator[list[_Piece]]:
+    """Cut the tensors into what one call of the actor returns, at most _BATCH_BYTES."""
+    batch: list[_Piece] = []
+    room, described = _BATCH_BYTES, cast("list[Any]", metadata.tensor_meta)
+    for number, (shape, dtype) in enumerate(described):
+        whole = torch.empty(shape, dtype=dtype, device="meta")
+        start = draft[str(number)].byte_offset
+        for index in cut(tuple(shape), dtype.itemsize, _BATCH_BYTES):
+            size = whole[index].nbytes
+            if size > room:
+                yield batch
+                batch, room = [], _BATCH_BYTES
+            batch.append((number, index, slice(start, start + size)))
+            start, room = start + size, room - size
+    if batch:
+        yield batch
+
+
+def _parts(_: object, obj_id: str, name: str, batch: list[_Piece]) -> list[pickle.PickleBuffer]:
+    """Return the bytes of pieces of an object's tensors, in the actor that has them."""
+    # An actor that was restarted may have other tensors by this id.
+    if obj_id not in _kept or _kept[obj_id][1].name != name:
         raise LookupError(f"{obj_id}: the actor has freed it, or was restarted")
-    tensors = [asarray(x.contiguous()) for x in _kept[obj_id][0]]
+    kept = _kept[obj_id][0]
+    tensors = [asarray(kept[number][index].contiguous()) for number, index, _ in batch]
     return [pickle.PickleBuffer(memoryview(t.region)[t.byte_offset :][: t.nbytes]) for t in tensors]
 
 
-def _fill(draft: Region, obj_id: str, metadata: _Metadata) -> None:
+def _fill(draft: Region, obj_id: str, metadata: _Metadata, until: float) -> None:
     if not metadata.actor:
         text = f"{obj_id}: was put by a driver or a task, and other hosts get only what an actor"
         raise ValueError(f"{text} has put or returned")
     actor = ray.cloudpickle.loads(metadata.actor)
     # In a thread of the actor that waits for no other one: two may fetch from each other.
     call = actor.__ray_call__.options(concurrency_group="_ray_system_error")
-    parts = ray.get(call.remote(_parts, obj_id), timeout=_LIMIT)
+    batches = list(_batches(draft, metadata))
+    answers = (call.remote(_parts, obj_id, metadata.name, batch) for batch in batches)
+    # One batch comes while the one before is copied.
+    asked = deque(itertools.islice(answers, 1))
     with memoryview(draft) as view:
-        for key, part in zip(metadata.layout, parts, strict=True):
-            view[draft[key].byte_offset :][: draft[key].nbytes] = part
+        for batch in batches:
+            asked.extend(itertools.islice(answers, 1))
+            parts = ray.get(asked.popleft(), timeout=max(until - time.monotonic(), 0))
+            for (*_, place), part in zip(batch, parts, strict=True):
+                view[place] = part
 
 
 def _fetch(obj_id: str, metadata: _Metadata) -> Region:
@@ -117,7 +156,12 @@ def _fetch(obj_id: str, metadata: _Metadata) -> Region:
             continue
         with contextlib.ExitStack() as undo:
             undo.callback(draft.close)
-            _fill(draft, obj_id, metadata)
+            try:
+                _fill(draft, obj_id, metadata, until)
+            except BaseException as error:
+                # Ray may keep the error, whose frames keep batches in the object store.
+                traceback.clear_frames(error.__traceback__)
+                raise
             draft.finish()
             undo.pop_all()
         return draft

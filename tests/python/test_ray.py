@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """tshare.ray, in a cluster of two raylets: directories of their own make them two hosts."""
 
+import collections
 import gc
 import os
 import pickle
@@ -8,8 +9,11 @@ import shutil
 import signal
 import tempfile
 import time
+import types
+import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 # Nothing is sent to Ray's makers, and no actor loses its GPUs.
@@ -265,6 +269,53 @@ def test_receiver_passes_on_what_the_sender_has_freed(actors, start):
     call(b, keep, a.give.remote(ones, 6))
     ref = b.give.remote(kept)
     assert [call(actor, total, ref) for actor in (start(0), c)] == [6, 6]
+
+
+def note_batches():
+    parts, sizes = tshare.ray._parts, []
+
+    def note(*args):
+        found = parts(*args)
+        sizes.append(sum(memoryview(part).nbytes for part in found))
+        return found
+
+    tshare.ray._parts = note
+    state()["sizes"] = sizes
+
+
+def lower_batches():
+    tshare.ray._BATCH_BYTES = 100
+
+
+def note_asked():
+    longest = state()["longest"] = [0]
+
+    class Noting(collections.deque):
+        def popleft(self):
+            longest[0] = max(longest[0], len(self))
+            return super().popleft()
+
+    tshare.ray.deque = Noting
+
+
+def test_other_hosts_get_tensors_in_batches(start):
+    def tensors():
+        rows = torch.arange(12).reshape(2, 6)
+        small = [torch.full((3,), i, dtype=torch.uint8) for i in range(50)]
+        return [torch.arange(90).reshape(3, 30), rows.t(), torch.ones(0), torch.tensor(7), *small]
+
+    sender, receiver = start(0), start(1)
+    call(sender, note_batches)
+    call(receiver, lower_batches)
+    call(receiver, note_asked)
+    assert call(receiver, flat, sender.give.remote(tensors)) == flat(tensors())
+    # Object stores have room for few.
+    assert call(receiver, lambda: state()["longest"]) == [2]
+    sizes = call(sender, lambda: state()["sizes"])
+    # Each row of 240 bytes takes three batches: 96, 96, 48. The rest has 254 bytes.
+    assert max(sizes) <= 100
+    assert sum(sizes) == 3 * 240 + 96 + 8 + 150
+    assert len(sizes) < 16
 
 
 # What is in it
@@ -583,6 +634,52 @@ def test_sender_that_is_silent_is_an_error(actors, start):
     assert isinstance(fails(ref, receiver), ray.exceptions.GetTimeoutError)
 
 
+def answer_slowly():
+    parts = tshare.ray._parts
+    tshare.ray._parts = lambda *args: time.sleep(0.1) or parts(*args)
+
+
+def test_sender_that_is_slow_is_an_error(actors, start):
+    """Ray waits no longer for all of them, and would keep what comes later."""
+    sender, receiver = start(0), start(1)
+    for change in lower_limit, lower_batches:
+        call(receiver, change)
+    call(sender, answer_slowly)
+    ref = sender.give.remote(ones, 50 * 25)
+    assert isinstance(fails(ref, receiver), ray.exceptions.GetTimeoutError)
+
+
+def test_error_keeps_nothing_in_the_object_store(monkeypatch):
+    asked, got = weakref.WeakSet(), []
+
+    class Call:
+        def options(self, **_):
+            return self
+
+        def remote(self, *_):
+            asked.add(answer := Call())
+            return answer
+
+    def get(_, timeout):
+        if got:
+            raise LookupError
+        part = np.zeros(16, "uint8")
+        got.append(weakref.ref(part))
+        return [part]
+
+    actor = types.SimpleNamespace(__ray_call__=Call())
+    cloudpickle = types.SimpleNamespace(loads=lambda _: actor)
+    monkeypatch.setattr(tshare.ray, "ray", types.SimpleNamespace(cloudpickle=cloudpickle, get=get))
+    monkeypatch.setattr(tshare.ray, "_BATCH_BYTES", 16)
+    described, layout = [((64,), torch.uint8)], {"0": (64, "uint8")}
+    metadata = tshare.ray._Metadata(described, "cpu", name="id", layout=layout, actor=b"1")
+    with pytest.raises(LookupError) as error:
+        tshare.ray._fetch("id", metadata)
+    assert error.tb
+    assert got[0]() is None
+    assert not asked
+
+
 def test_receiver_that_is_silent_is_an_error_for_others(actors, start):
     a, _, _, d = actors
     first, next = start(1), start(1)
@@ -599,9 +696,11 @@ def test_receiver_that_is_silent_is_an_error_for_others(actors, start):
         ray.get(late, timeout=120)
 
 
-def test_actor_that_has_freed_the_tensors_says_so():
-    with pytest.raises(LookupError, match="the actor has freed it, or was restarted"):
-        tshare.ray._parts(None, "id")
+def test_actor_that_has_freed_the_tensors_says_so(monkeypatch):
+    monkeypatch.setitem(tshare.ray._kept, "again", ([], types.SimpleNamespace(name="another")))
+    for id in "id", "again":
+        with pytest.raises(LookupError, match=f"{id}: the actor has freed it, or was restarted"):
+            tshare.ray._parts(None, id, "name", [])
 
 
 def test_actor_that_waits_for_a_tensor_itself_can_be_fetched_from(actors, start):
