@@ -127,14 +127,20 @@ def cut(
             yield *outer, slice(start, min(start + most // row, shape[0]))
 
 
-def places_of(tensors: Region, chunk: int) -> list[slice]:
-    """Return where the parts of a region's tensors lie, in the order in which they are sent."""
-    found = []
-    for tensor in tensors.values():
+def parts_of(tensors: Region, chunk: int) -> Iterator[tuple[str, tuple[slice, ...], slice]]:
+    """Cut a region's tensors into parts, in the order in which they are sent.
+
+    Return the tensor's key, the index of the part, and where that lies.
+    """
+    for key, tensor in tensors.items():
         for index in cut(tensor.shape, tensor.itemsize, chunk):
             part = tensor[index]
-            found.append(slice(part.byte_offset, part.byte_offset + part.nbytes))
-    return found
+            yield key, index, slice(part.byte_offset, part.byte_offset + part.nbytes)
+
+
+def places_of(tensors: Region, chunk: int) -> list[slice]:
+    """Return where the parts of a region's tensors lie."""
+    return [place for *_, place in parts_of(tensors, chunk)]
 
 
 def _is_in_one_piece(tensor: Tensor) -> bool:

@@ -29,9 +29,9 @@ import traceback
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from ._distributed_transfer import cut
+from ._distributed_transfer import parts_of
 from ._pickling import by_name
 from ._tshare import Region, Tensor, asarray, host_id
 
@@ -84,35 +84,32 @@ def _in_place(x: torch.Tensor) -> Tensor | None:
     return None
 
 
-# Which tensor, which elements of it, and where its bytes lie in the receiver's region.
-_Piece = tuple[int, tuple[slice, ...], slice]
+# The number of a tensor as a key, the index of its elements, and where the receiver has them.
+_Part = tuple[str, tuple[slice, ...], slice]
 
 
-def _batches(draft: Region, metadata: _Metadata) -> Iterator[list[_Piece]]:
+def _batches(draft: Region) -> Iterator[list[_Part]]:
     """Cut the tensors into what one call of the actor returns, at most _BATCH_BYTES."""
-    batch: list[_Piece] = []
-    room, described = _BATCH_BYTES, cast("list[Any]", metadata.tensor_meta)
-    for number, (shape, dtype) in enumerate(described):
-        whole = torch.empty(shape, dtype=dtype, device="meta")
-        start = draft[str(number)].byte_offset
-        for index in cut(tuple(shape), dtype.itemsize, _BATCH_BYTES):
-            size = whole[index].nbytes
-            if size > room:
-                yield batch
-                batch, room = [], _BATCH_BYTES
-            batch.append((number, index, slice(start, start + size)))
-            start, room = start + size, room - size
+    batch: list[_Part] = []
+    room = _BATCH_BYTES
+    for part in parts_of(draft, _BATCH_BYTES):
+        size = part[-1].stop - part[-1].start
+        if size > room:
+            yield batch
+            batch, room = [], _BATCH_BYTES
+        batch.append(part)
+        room -= size
     if batch:
         yield batch
 
 
-def _parts(_: object, obj_id: str, name: str, batch: list[_Piece]) -> list[pickle.PickleBuffer]:
-    """Return the bytes of pieces of an object's tensors, in the actor that has them."""
+def _parts(_: object, obj_id: str, name: str, batch: list[_Part]) -> list[pickle.PickleBuffer]:
+    """Return the bytes of parts of an object's tensors, in the actor that has them."""
     # An actor that was restarted may have other tensors by this id.
     if obj_id not in _kept or _kept[obj_id][1].name != name:
         raise LookupError(f"{obj_id}: the actor has freed it, or was restarted")
     kept = _kept[obj_id][0]
-    tensors = [asarray(kept[number][index].contiguous()) for number, index, _ in batch]
+    tensors = [asarray(kept[int(key)][index].contiguous()) for key, index, _ in batch]
     return [pickle.PickleBuffer(memoryview(t.region)[t.byte_offset :][: t.nbytes]) for t in tensors]
 
 
@@ -123,7 +120,7 @@ def _fill(draft: Region, obj_id: str, metadata: _Metadata, until: float) -> None
     actor = ray.cloudpickle.loads(metadata.actor)
     # In a thread of the actor that waits for no other one: two may fetch from each other.
     call = actor.__ray_call__.options(concurrency_group="_ray_system_error")
-    batches = list(_batches(draft, metadata))
+    batches = list(_batches(draft))
     answers = (call.remote(_parts, obj_id, metadata.name, batch) for batch in batches)
     # One batch comes while the one before is copied.
     asked = deque(itertools.islice(answers, 1))

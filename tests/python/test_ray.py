@@ -671,8 +671,8 @@ def test_error_keeps_nothing_in_the_object_store(monkeypatch):
     cloudpickle = types.SimpleNamespace(loads=lambda _: actor)
     monkeypatch.setattr(tshare.ray, "ray", types.SimpleNamespace(cloudpickle=cloudpickle, get=get))
     monkeypatch.setattr(tshare.ray, "_BATCH_BYTES", 16)
-    described, layout = [((64,), torch.uint8)], {"0": (64, "uint8")}
-    metadata = tshare.ray._Metadata(described, "cpu", name="id", layout=layout, actor=b"1")
+    layout = {"0": (64, "uint8")}
+    metadata = tshare.ray._Metadata([], "cpu", name="id", layout=layout, actor=b"1")
     with pytest.raises(LookupError) as error:
         tshare.ray._fetch("id", metadata)
     assert error.tb
