@@ -398,8 +398,9 @@ def test_timeout_ends_the_wait_while_a_child_keeps_the_names(name, start, monkey
     import os, sys, time, tshare
     stream = tshare.Stream.create(sys.argv[1], {"image": (3, "uint8")})
     if os.fork():
-        print(flush=True)
         time.sleep(300)
+    # A child publishes as long as fork()'s handlers have not run in it.
+    print(flush=True)
     sys.stdin.read()
     """
     owner = start(sys.executable, "-c", textwrap.dedent(code), name, stdin=subprocess.PIPE)
